@@ -1,0 +1,448 @@
+"""What all estimators share: labels, validation, weights, one-vs-rest, balance and prediction.
+
+Unlabeled rows have ``y == -1``, as everywhere in scikit-learn; any other values are the classes.
+The labels −1 and +1 of the formulas exist only inside: a solver sees ``t`` with entries +1, −1
+and 0, where 0 means unlabeled.
+"""
+
+import warnings
+from numbers import Integral, Real
+from typing import NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.base import BaseEstimator, ClassifierMixin, _fit_context
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+
+from s3vm_lib.kernels import KERNELS, Kernel, resolve_gamma
+
+_CHUNK = 2**24  # kernel values computed at once in prediction
+
+
+class Training(NamedTuple):
+    """Validated training data, rows of weight zero left out."""
+
+    X: np.ndarray  # (n, d), dense or CSR; (n, n) Gram matrix with kernel="precomputed"
+    rows: np.ndarray  # indices of these rows in the X that was given, (n,)
+    codes: np.ndarray  # class index of each row, −1 where unlabeled, (n,)
+    sample_weight: np.ndarray  # weights as given, (n,)
+    loss_weight: np.ndarray  # weights times class weights, (n,)
+    kernel: Kernel
+    n_classes: int
+
+
+class BinaryFit(NamedTuple):
+    """What a solver reports of one two-class problem."""
+
+    dual: np.ndarray | None  # coefficients of k(x_i, ·) on the training rows, (n,)
+    coef: np.ndarray | None  # weights of a linear model, (d,)
+    intercept: float
+    outputs: np.ndarray  # f(x_i) + b on the training rows, NaN where not computed, (n,)
+    objective: float
+    n_iter: int
+    status: str
+    history: list
+
+
+# --- Labels ---------------------------------------------------------------------------------------
+
+
+def encode_labels(y, unlabeled=None):
+    """Class indices 0, 1, … in place of arbitrary labels, −1 where unlabeled.
+
+    The way out of the {−1, +1} trap: there −1 is a class, while scikit-learn and this library
+    read it as "unlabeled".
+
+    Parameters
+    ----------
+    y : array-like of shape (n,)
+        Labels of any sortable type.
+    unlabeled : object, default=None
+        The value that marks unlabeled rows, for example 0, ``"?"`` or ``float("nan")``. None means
+        that the entries None mark them, if there are any.
+
+    Returns
+    -------
+    codes : ndarray of int, shape (n,)
+        Index of the class, −1 for unlabeled rows.
+    classes : ndarray of shape (n_classes,)
+        The labels in sorted order: ``classes[codes]`` gives back the labeled entries.
+
+    Examples
+    --------
+    >>> from s3vm_lib import encode_labels
+    >>> codes, classes = encode_labels([-1, 1, 0, 1], unlabeled=0)
+    >>> codes.tolist(), classes.tolist()
+    ([0, 1, -1, 1], [-1, 1])
+    """
+    y = np.asarray(y)
+    if y.ndim != 1:
+        raise ValueError(f"y must be one-dimensional, got an array of shape {y.shape}")
+    if unlabeled is None:
+        mask = np.array([v is None for v in y]) if y.dtype == object else np.zeros(len(y), bool)
+    elif isinstance(unlabeled, float) and np.isnan(unlabeled):
+        mask = np.array([isinstance(v, float) and np.isnan(v) for v in y.tolist()])
+    else:
+        mask = np.asarray(y == unlabeled, dtype=bool)
+    codes = np.full(len(y), -1)
+    labeled = y[~mask]
+    if labeled.dtype == object:
+        labeled = np.array(labeled.tolist())
+    classes, codes[~mask] = np.unique(labeled, return_inverse=True)
+    return codes, classes
+
+
+def mark_unlabeled(y, mask):
+    """A copy of y with −1 where ``mask`` is true.
+
+    Parameters
+    ----------
+    y : array-like of shape (n,)
+        Labels, none of them −1.
+    mask : array-like of bool, shape (n,)
+        True for the rows whose label is to be hidden.
+
+    Returns
+    -------
+    ndarray of shape (n,)
+        Of dtype object when the labels are strings.
+
+    Raises
+    ------
+    ValueError
+        When −1 is itself a label of a row that stays labeled: use `encode_labels` first.
+    """
+    y, mask = np.asarray(y), np.asarray(mask)
+    if mask.shape != y.shape or mask.dtype != bool:
+        raise ValueError(
+            f"mask must be a boolean array of shape {y.shape}, got dtype {mask.dtype} and "
+            f"shape {mask.shape}"
+        )
+    out = y.astype(object) if y.dtype.kind in "USO" else y.copy()
+    if out.dtype.kind in "ub":
+        out = out.astype(int)
+    if np.any(np.asarray(out[~mask] == -1, dtype=bool)):
+        raise ValueError("y already holds −1 as a label: encode it first with encode_labels(y)")
+    out[mask] = -1
+    return out
+
+
+def _split_labels(y, unlabeled_mask):
+    """(codes, classes): class index of each row, −1 where unlabeled."""
+    if unlabeled_mask is None:
+        if y.dtype.kind in "US" and np.any(y == "-1"):
+            raise ValueError(
+                "y is an array of strings with an entry '-1'. To mark unlabeled rows among string "
+                "labels use an object array, np.array(labels, dtype=object), with the integer -1, "
+                "or pass unlabeled_mask to fit"
+            )
+        mask = np.asarray(y == -1, dtype=bool)
+    else:
+        mask = np.asarray(unlabeled_mask)
+        if mask.shape != y.shape or mask.dtype != bool:
+            raise ValueError(
+                f"unlabeled_mask must be a boolean array of shape {y.shape}, got dtype "
+                f"{mask.dtype} and shape {mask.shape}"
+            )
+    labeled = y[~mask]
+    if labeled.dtype == object and labeled.size:
+        labeled = np.array(labeled.tolist())
+    if labeled.size:
+        check_classification_targets(labeled)
+    classes, inverse = np.unique(labeled, return_inverse=True)
+    if classes.size < 2:
+        found = f"{classes.size} class{'' if classes.size == 1 else 'es'}"
+        message = f"y must hold at least two labeled classes, got {found}: {classes.tolist()}."
+        if mask.any() and unlabeled_mask is None:
+            message += (
+                " -1 means unlabeled. If your targets are {-1, +1}, encode them with "
+                "s3vm_lib.encode_labels(y), or pass unlabeled_mask to fit."
+            )
+        raise ValueError(message)
+    codes = np.full(y.size, -1)
+    codes[~mask] = inverse
+    return codes, classes
+
+
+# --- The estimator base ---------------------------------------------------------------------------
+
+
+class BaseS3VM(ClassifierMixin, BaseEstimator):
+    """Validation, labels, one-vs-rest and prediction; subclasses add ``_fit_binary``.
+
+    A subclass implements ``_prepare(data)``, which returns whatever its two-class problems share
+    (a Gram matrix, a factorization), and ``_fit_binary(data, shared, t, ratio, index)``, which
+    returns a `BinaryFit`. A fit that raises leaves the estimator as it was.
+    """
+
+    _kernel_constraints = {
+        "C": [Interval(Real, 0, None, closed="neither")],
+        "kernel": [StrOptions(set(KERNELS))],
+        "gamma": [StrOptions({"scale", "auto"}), Interval(Real, 0, None, closed="neither")],
+        "degree": [Interval(Integral, 1, None, closed="left")],
+        "coef0": [Interval(Real, None, None, closed="neither")],
+        "sigma_f": [Interval(Real, 0, None, closed="neither")],
+        "tol": [Interval(Real, 0, None, closed="neither")],
+        "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "class_weight": [dict, StrOptions({"balanced"}), None],
+        "verbose": ["verbose"],
+        "callback": [callable, None],
+    }
+    _dtype = np.float64
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X, y, sample_weight=None, unlabeled_mask=None):
+        """Fit the model to labeled and unlabeled rows.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n, d)
+            Training rows, labeled and unlabeled; the n × n Gram matrix with
+            ``kernel="precomputed"``.
+        y : array-like of shape (n,)
+            Labels; −1 marks unlabeled rows. With string labels use an object array.
+        sample_weight : array-like of shape (n,), default=None
+            Non-negative weights of labeled and unlabeled rows; a weight of k equals k copies of
+            the row, and a weight of 0 leaves it out.
+        unlabeled_mask : array-like of bool, shape (n,), default=None
+            True for unlabeled rows. With it −1 is a label like any other, and what ``y`` says of
+            the unlabeled rows is ignored.
+
+        Returns
+        -------
+        self : object
+            The fitted estimator.
+
+        Raises
+        ------
+        ValueError
+            When fewer than two classes are labeled, or when a parameter or an input is not valid.
+        """
+        before = self.__dict__.copy()
+        try:
+            return self._fit(X, y, sample_weight, unlabeled_mask)
+        except BaseException:
+            self.__dict__.clear()
+            self.__dict__.update(before)
+            raise
+
+    def _fit(self, X, y, sample_weight, unlabeled_mask):
+        X, y = validate_data(
+            self, X, y, accept_sparse="csr", dtype=self._dtype, order="C", ensure_min_samples=2
+        )
+        self._check_precomputed(X)
+        codes, classes = _split_labels(y, unlabeled_mask)
+        weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+        data = self._training(X, codes, weight, classes)
+        self.classes_ = classes
+        self.gamma_ = data.kernel.gamma
+        shared = self._prepare(data)
+        if classes.size == 2:
+            problems = [1]
+        else:
+            problems = range(classes.size)
+        fits = []
+        for index, k in enumerate(problems):
+            t = np.where(data.codes == k, 1.0, -1.0)
+            t[data.codes < 0] = 0.0
+            fits.append(self._fit_binary(data, shared, t, self._ratio(data, k), index))
+        self._store(data, fits)
+        self._transduce(X, codes, data.rows, fits)
+        if any(fit.status == "max_iter" for fit in fits):
+            warnings.warn(
+                f"{type(self).__name__} stopped after max_iter={self.max_iter} iterations without "
+                "reaching tol; increase max_iter, scale the data or relax tol",
+                ConvergenceWarning,
+                stacklevel=3,
+            )
+        return self
+
+    def _training(self, X, codes, weight, classes):
+        """Drop rows of weight zero, apply class weights, resolve gamma."""
+        kept = np.flatnonzero(weight > 0)
+        present = np.unique(codes[kept])
+        if np.sum(present >= 0) < classes.size:
+            missing = np.setdiff1d(np.arange(classes.size), present)
+            raise ValueError(
+                "sample_weight leaves no labeled row of the class"
+                f"{'' if missing.size == 1 else 'es'} {classes[missing].tolist()}"
+            )
+        if kept.size < weight.size:
+            X = X[kept]
+            if self._precomputed:
+                X = X[:, kept]
+            codes, weight = codes[kept], weight[kept]
+        if sp.issparse(X):
+            X = sp.csr_matrix(X)
+            X.sort_indices()
+        loss_weight = weight * self._class_weights(codes, weight, classes)
+        if not hasattr(self, "kernel"):
+            kernel = Kernel("linear")
+        elif self.kernel in ("linear", "precomputed"):
+            # Neither has a scale; gamma="scale" would cost a pass over the data.
+            kernel = Kernel(self.kernel, sigma_f=self.sigma_f if self.kernel == "linear" else 1.0)
+        else:
+            gamma = resolve_gamma(self.gamma, X, weight)
+            kernel = Kernel(self.kernel, gamma, self.degree, float(self.coef0), float(self.sigma_f))
+        return Training(X, kept, codes, weight, loss_weight, kernel, classes.size)
+
+    def _class_weights(self, codes, weight, classes):
+        """Factor of each row; 1 on unlabeled rows."""
+        factor = np.ones(codes.size)
+        if getattr(self, "class_weight", None) is None:
+            return factor
+        labeled = codes >= 0
+        if isinstance(self.class_weight, str):
+            mass = np.bincount(codes[labeled], weights=weight[labeled], minlength=classes.size)
+            per_class = mass.sum() / (classes.size * mass)
+        else:
+            unknown = [c for c in self.class_weight if c not in classes.tolist()]
+            if unknown:
+                raise ValueError(
+                    f"class_weight names {unknown}, which are not among the classes "
+                    f"{classes.tolist()}"
+                )
+            per_class = np.array([float(self.class_weight.get(c, 1.0)) for c in classes.tolist()])
+            if np.any(per_class <= 0) or not np.all(np.isfinite(per_class)):
+                raise ValueError(f"class_weight must be positive, got {self.class_weight}")
+        factor[labeled] = per_class[codes[labeled]]
+        return factor
+
+    def _ratio(self, data, k):
+        """Share r of positives for the problem "class k against the rest", or None."""
+        balance = getattr(self, "balance", None)
+        if balance is None or not np.any(data.codes < 0):
+            return None
+        if isinstance(balance, str):
+            labeled = data.codes >= 0
+            weight = data.sample_weight[labeled]
+            return float(weight[data.codes[labeled] == k].sum() / weight.sum())
+        if data.n_classes > 2:
+            raise ValueError(
+                f"balance must be 'labels' or None with {data.n_classes} classes, got {balance}: "
+                "one number cannot say the share of every class"
+            )
+        return float(balance)
+
+    def _penalties(self, data):
+        """(C, C*): the default C* gives the labeled and the unlabeled part equal total weight."""
+        unlabeled = data.codes < 0
+        mass = data.sample_weight[unlabeled].sum()
+        if mass == 0:
+            return float(self.C), 0.0
+        if self.C_star is None:
+            return float(self.C), float(self.C * data.sample_weight[~unlabeled].sum() / mass)
+        return float(self.C), float(self.C_star)
+
+    @property
+    def _precomputed(self):
+        return getattr(self, "kernel", "linear") == "precomputed"
+
+    def _check_precomputed(self, X):
+        if self._precomputed and X.shape[0] != X.shape[1]:
+            raise ValueError(
+                f"X must be the square Gram matrix when kernel='precomputed', got shape {X.shape}"
+            )
+        if self._precomputed and sp.issparse(X):
+            raise ValueError("X must be dense when kernel='precomputed', got a sparse matrix")
+
+    def _store(self, data, fits):
+        """Set the fitted attributes from the two-class problems."""
+        for name in ("dual_coef_", "support_", "support_vectors_", "coef_"):
+            self.__dict__.pop(name, None)  # of an earlier fit, perhaps with another kernel
+        self.intercept_ = np.array([fit.intercept for fit in fits], dtype=float)
+        if fits[0].dual is not None:
+            dual = np.array([fit.dual for fit in fits])
+            used = np.flatnonzero(np.any(dual != 0, axis=0))
+            self.support_ = data.rows[used]
+            self.dual_coef_ = dual[:, used]
+            if not self._precomputed:
+                self.support_vectors_ = data.X[used]
+        if fits[0].coef is not None:
+            self.coef_ = np.array([fit.coef for fit in fits])
+        single = len(fits) == 1
+        self.objective_ = fits[0].objective if single else np.array([f.objective for f in fits])
+        self.history_ = fits[0].history if single else [fit.history for fit in fits]
+        self.n_iter_ = int(max(fit.n_iter for fit in fits))
+        self.termination_condition_ = fits[0].status if single else [fit.status for fit in fits]
+
+    def _transduce(self, X, codes, rows, fits):
+        """A label for every training row: its own, or the one that the fit gave it."""
+        outputs = np.full((codes.size, len(fits)), np.nan)
+        outputs[rows] = np.column_stack([fit.outputs for fit in fits])
+        unknown = np.flatnonzero(np.isnan(outputs[:, 0]))
+        if unknown.size:
+            outputs[unknown] = self._outputs(X[unknown])
+        found = self._decide(outputs)
+        self.transduction_ = self.classes_[np.where(codes >= 0, codes, found)]
+
+    def _outputs(self, X):
+        """f(x) + b of every two-class problem, shape (m, n_problems)."""
+        if hasattr(self, "coef_"):
+            return np.asarray(X @ self.coef_.T) + self.intercept_
+        if self._precomputed:
+            return X[:, self.support_] @ self.dual_coef_.T + self.intercept_
+        kernel = Kernel(
+            self.kernel, self.gamma_, self.degree, float(self.coef0), float(self.sigma_f)
+        )
+        step = max(1, _CHUNK // max(1, self.support_.size))
+        blocks = [
+            kernel.gram(X[start : start + step], self.support_vectors_) @ self.dual_coef_.T
+            for start in range(0, X.shape[0], step)
+        ]
+        return np.concatenate(blocks) + self.intercept_
+
+    @staticmethod
+    def _decide(outputs):
+        if outputs.shape[1] == 1:
+            return (outputs[:, 0] > 0).astype(int)
+        return np.argmax(outputs, axis=1)
+
+    def decision_function(self, X):
+        """Outputs f(x) + b; positive means ``classes_[1]``.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (m, d)
+            Rows; with ``kernel="precomputed"`` the kernel values between them and all n training
+            rows, shape (m, n).
+
+        Returns
+        -------
+        ndarray of shape (m,), or (m, n_classes) with more than two classes
+            With more than two classes, one column per class against the rest.
+        """
+        check_is_fitted(self)
+        X = validate_data(self, X, accept_sparse="csr", dtype=self._dtype, order="C", reset=False)
+        outputs = self._outputs(X)
+        return outputs[:, 0] if outputs.shape[1] == 1 else outputs
+
+    def predict(self, X):
+        """Class of each row.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (m, d)
+            Rows, as in `decision_function`.
+
+        Returns
+        -------
+        ndarray of shape (m,)
+        """
+        scores = self.decision_function(X)
+        return self.classes_[self._decide(scores[:, None] if scores.ndim == 1 else scores)]
+
+    def _report(self, state):
+        """Progress of a solver: print with ``verbose``, hand on to ``callback``."""
+        if self.verbose:
+            print(f"{type(self).__name__}: " + ", ".join(f"{k} {v:.6g}" for k, v in state.items()))
+        return bool(self.callback(state)) if self.callback is not None else False
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = not self._precomputed
+        tags.input_tags.pairwise = self._precomputed
+        return tags

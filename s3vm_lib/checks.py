@@ -1,0 +1,190 @@
+"""Checks that a solver did not compute itself: for the tests, and for students.
+
+Finite differences, stationarity, and the global optimum of small problems by enumeration.
+"""
+
+import itertools
+from typing import NamedTuple
+
+import numpy as np
+
+from s3vm_lib.kernels import Kernel
+from s3vm_lib.smo import BIG, Costs, Gram, solve_smo
+
+
+def numerical_gradient(function, x, step=1e-3):
+    """Gradient by central differences of fourth order.
+
+    Parameters
+    ----------
+    function : callable
+        From an array of the shape of x to a float; smooth within two steps of x.
+    x : ndarray
+        Point.
+    step : float, default=1e-3
+        Step h; the error is O(h⁴) plus rounding of order 1e-16 / h.
+
+    Returns
+    -------
+    ndarray of the shape of x
+    """
+    x = np.asarray(x, dtype=float)
+    gradient = np.empty(x.shape)
+    for index in np.ndindex(x.shape):
+        h = np.zeros(x.shape)
+        h[index] = step
+        near = function(x + h) - function(x - h)
+        far = function(x + 2 * h) - function(x - 2 * h)
+        gradient[index] = (8 * near - far) / (12 * step)
+    return gradient
+
+
+def gradient_error(value_and_gradient, x, step=1e-3):
+    """Largest difference between a gradient and central differences, relative to its size.
+
+    Parameters
+    ----------
+    value_and_gradient : callable
+        From x to (value, gradient).
+    x : ndarray
+    step : float, default=1e-3
+
+    Returns
+    -------
+    float
+        max_i |g_i − d_i| / max(1, max_i |d_i|).
+    """
+    numerical = numerical_gradient(lambda z: value_and_gradient(z)[0], x, step)
+    analytic = np.asarray(value_and_gradient(np.asarray(x, dtype=float))[1])
+    return float(np.max(np.abs(analytic - numerical)) / max(1.0, np.max(np.abs(numerical))))
+
+
+def stationarity(problem, K, c, b, t, sample_weight=None):
+    """How far (c, b) is from a stationary point of a smooth problem without a balance constraint.
+
+    In the space of functions the gradient of J is Σ_i (a_i + c_i) k(x_i, ·); its norm does not
+    depend on how f is written.
+
+    Parameters
+    ----------
+    problem : Problem
+        With differentiable losses.
+    K, c, b, t, sample_weight
+        As in `Problem.value_and_gradient`.
+
+    Returns
+    -------
+    float
+        √((a + c)ᵀ K (a + c)) plus the size of the derivative in b.
+    """
+    _, gradient, gradient_b = problem.value_and_gradient(K, c, b, t, sample_weight)
+    a = problem.output_gradient(K @ c + b, t, sample_weight)
+    return float(np.sqrt(max(0.0, (a + c) @ gradient)) + abs(gradient_b))
+
+
+class BruteForce(NamedTuple):
+    """The global optimum of a small problem (see `brute_force`)."""
+
+    objective: float
+    labels: np.ndarray  # −1 and +1 for every row, (n,)
+    beta: np.ndarray  # signed dual variables of the rows, (n,)
+    b: float
+    n_solved: int  # labelings whose SVM was solved
+
+
+def fixed_label_svm(problem, K, t, labeled, sample_weight=None, tol=1e-8):
+    """The convex problem that is left when every row has a label.
+
+    Parameters
+    ----------
+    problem : Problem
+        With hinge losses and ``balance`` "none", "mean" or "counts"; counts are a matter of the
+        labels alone and constrain nothing here.
+    K : ndarray of shape (n, n)
+        Gram matrix.
+    t : ndarray of shape (n,)
+        A label −1 or +1 for every row.
+    labeled : ndarray of bool, shape (n,)
+        True for the rows that cost C, False for those that cost C*.
+    sample_weight : ndarray of shape (n,), default=None
+    tol : float, default=1e-8
+        Largest violation of the optimality conditions.
+
+    Returns
+    -------
+    objective, beta, b : float, ndarray of shape (n,), float
+
+    Notes
+    -----
+    The balance Σ_U s_j (f_j + b) = (2r − 1) Σ_U s_j is one more point, the weighted mean of the
+    unlabeled rows in feature space, with the linear cost −(2r − 1)β and no bounds.
+    """
+    n = len(t)
+    s = np.ones(n) if sample_weight is None else sample_weight
+    upper = np.where(labeled, problem.C, problem.C_star) * s
+    lo, hi = np.where(t > 0, 0.0, -upper), np.where(t > 0, upper, 0.0)
+    slope = -t.astype(float)
+    balanced = problem.balance == "mean" and not labeled.all()
+    if balanced:
+        share = np.where(labeled, 0.0, s) / s[~labeled].sum()
+        row = K @ share
+        K = np.block([[K, row[:, None]], [row[None, :], np.array([[share @ row]])]])
+        lo, hi = np.append(lo, -BIG), np.append(hi, BIG)
+        slope = np.append(slope, 1 - 2 * problem.ratio)
+    gram = Gram(np.ascontiguousarray(K), Kernel("precomputed"), dtype=np.float64)
+    solution = solve_smo(gram, Costs(lo, hi, hi, slope, slope), tol=tol, shrinking=False)
+    beta = solution.beta[:n] + (solution.beta[n] * share if balanced else 0.0)
+    f = solution.f[:n]
+    objective = 0.5 * solution.beta @ solution.f + upper @ np.maximum(0, 1 - t * (f + solution.b))
+    return float(objective), beta, solution.b
+
+
+def brute_force(problem, K, t, sample_weight=None):
+    """Global optimum of a problem with hinge and symmetric hinge, over all labelings.
+
+    min(ℓ(1, f), ℓ(−1, f)) = max(0, 1 − |f|) for the hinge: the best f and the best labeling can
+    be found together, and for each of the 2^u labelings the problem in f is convex.
+
+    Parameters
+    ----------
+    problem : Problem
+        ``hinge`` and ``symmetric_hinge``, ``bias="free"``, ``balance`` "none", "mean" or "counts".
+    K : ndarray of shape (n, n)
+        Gram matrix.
+    t : ndarray of shape (n,)
+        Labels −1 and +1, and 0 for the u ≤ 20 unlabeled rows.
+    sample_weight : ndarray of shape (n,), default=None
+
+    Returns
+    -------
+    BruteForce
+
+    Raises
+    ------
+    ValueError
+        For another loss, bias or balance, or more than 20 unlabeled rows.
+    """
+    names = (problem.labeled_loss.name, getattr(problem.unlabeled_loss, "name", None))
+    if names != ("hinge", "symmetric_hinge"):
+        raise ValueError(f"losses must be hinge and symmetric_hinge, got {names}")
+    if problem.bias != "free" or problem.balance == "share":
+        raise ValueError(
+            "bias must be 'free' and balance 'none', 'mean' or 'counts', got "
+            f"{problem.bias!r} and {problem.balance!r}"
+        )
+    unlabeled = np.flatnonzero(t == 0)
+    if unlabeled.size > 20:
+        raise ValueError(f"t must leave at most 20 rows unlabeled, got {unlabeled.size}")
+    labeled = t != 0
+    best, solved = None, 0
+    for signs in itertools.product((-1.0, 1.0), repeat=unlabeled.size):
+        if problem.balance == "counts":
+            if signs.count(1.0) != round(problem.ratio * unlabeled.size):
+                continue
+        labels = t.astype(float)
+        labels[unlabeled] = signs
+        objective, beta, b = fixed_label_svm(problem, K, labels, labeled, sample_weight)
+        solved += 1
+        if best is None or objective < best[0]:
+            best = (objective, labels, beta, b)
+    return BruteForce(*best, solved)

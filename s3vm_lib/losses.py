@@ -1,0 +1,535 @@
+"""Losses of labeled and of unlabeled points: values, derivatives, facts and DC splits.
+
+Two views of the same formulas. The compiled scalar functions `labeled_value`,
+`labeled_derivative`, `unlabeled_value` and `unlabeled_derivative` take an integer code and are
+called from the inner loops of the solvers. The frozen dataclasses `LabeledLoss` and
+`UnlabeledLoss` apply them to arrays and carry what theory needs to know about a loss.
+
+With z = y·f for a label y = ±1 and an output f, the labeled losses are
+
+====================  ===========================================  ==========================
+name                  ℓ(y, f)                                      parameter p
+====================  ===========================================  ==========================
+hinge                 max(0, 1 − z)
+squared_hinge         ½ max(0, 1 − z)²
+smooth_hinge          0, (1 − z)²/(2p) or 1 − z − p/2              width of the curved part
+logistic              log(1 + exp(−z))
+modified_logistic     log(1 + exp(p(1 − z)))/p                     sharpness
+l1                    ``|y − f|``
+epsilon_insensitive   ``max(0, |y − f| − p)``                      half width of the flat part
+====================  ===========================================  ==========================
+
+and the unlabeled losses, all of them even functions of f,
+
+=======================  ========================================  ==========================
+name                     u(f)                                      parameter p
+=======================  ========================================  ==========================
+symmetric_hinge          ``max(0, 1 − |f|)``
+squared_symmetric_hinge  ``½ max(0, 1 − |f|)²``
+symmetric_ramp           R(f) + R(−f), where                       where the ramp ends: R is
+                         R(z) = min(1 − p, max(0, 1 − z))          constant for z ≤ p
+gaussian                 exp(−p f²)                                inverse squared width
+=======================  ========================================  ==========================
+
+Where a loss has a kink the derivative returned is one of its subgradients: that of the flat side
+at a margin, and 0 at the kink of symmetry f = 0.
+"""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from s3vm_lib._numba import njit
+
+LABELED_LOSSES = (
+    "hinge",
+    "squared_hinge",
+    "smooth_hinge",
+    "logistic",
+    "modified_logistic",
+    "l1",
+    "epsilon_insensitive",
+)
+(
+    HINGE,
+    SQUARED_HINGE,
+    SMOOTH_HINGE,
+    LOGISTIC,
+    MODIFIED_LOGISTIC,
+    L1,
+    EPSILON_INSENSITIVE,
+) = range(7)
+
+UNLABELED_LOSSES = ("symmetric_hinge", "squared_symmetric_hinge", "symmetric_ramp", "gaussian")
+SYMMETRIC_HINGE, SQUARED_SYMMETRIC_HINGE, SYMMETRIC_RAMP, GAUSSIAN = range(4)
+
+
+# --- Scalar formulas, for the inner loops --------------------------------------------------------
+
+
+@njit
+def softplus(t):
+    """log(1 + exp(t)) for any finite t, without overflow."""
+    return max(t, 0.0) + math.log1p(math.exp(-abs(t)))
+
+
+@njit
+def sigmoid(t):
+    """1 / (1 + exp(−t)), the derivative of `softplus`, for any finite t, without overflow."""
+    e = math.exp(-abs(t))
+    return 1.0 / (1.0 + e) if t >= 0 else e / (1.0 + e)
+
+
+@njit
+def labeled_value(code, y, f, p):
+    """Loss ℓ(y, f) of one labeled point.
+
+    Parameters
+    ----------
+    code : int
+        ``HINGE`` to ``EPSILON_INSENSITIVE``.
+    y : float
+        Label, −1 or +1 (any real target for the last two).
+    f : float
+        Output.
+    p : float
+        The parameter of the loss; ignored by those that have none.
+
+    Returns
+    -------
+    float
+    """
+    z = y * f
+    if code == HINGE:
+        return max(0.0, 1.0 - z)
+    if code == SQUARED_HINGE:
+        return 0.5 * max(0.0, 1.0 - z) ** 2
+    if code == SMOOTH_HINGE:
+        if z >= 1.0:
+            return 0.0
+        return 1.0 - z - 0.5 * p if z <= 1.0 - p else 0.5 * (1.0 - z) ** 2 / p
+    if code == LOGISTIC:
+        return softplus(-z)
+    if code == MODIFIED_LOGISTIC:
+        return softplus(p * (1.0 - z)) / p
+    if code == L1:
+        return abs(y - f)
+    return max(0.0, abs(y - f) - p)
+
+
+@njit
+def labeled_derivative(code, y, f, p):
+    """Derivative of `labeled_value` with respect to the output f; same parameters."""
+    z = y * f
+    if code == HINGE:
+        return -y if z < 1.0 else 0.0
+    if code == SQUARED_HINGE:
+        return -y * max(0.0, 1.0 - z)
+    if code == SMOOTH_HINGE:
+        if z >= 1.0:
+            return 0.0
+        return -y * min(1.0, (1.0 - z) / p)
+    if code == LOGISTIC:
+        return -y * sigmoid(-z)
+    if code == MODIFIED_LOGISTIC:
+        return -y * sigmoid(p * (1.0 - z))
+    width = 0.0 if code == L1 else p
+    if f - y > width:
+        return 1.0
+    return -1.0 if y - f > width else 0.0
+
+
+@njit
+def unlabeled_value(code, f, p):
+    """Loss u(f) of one unlabeled point.
+
+    Parameters
+    ----------
+    code : int
+        ``SYMMETRIC_HINGE`` to ``GAUSSIAN``.
+    f : float
+        Output.
+    p : float
+        The parameter of the loss; ignored by those that have none.
+
+    Returns
+    -------
+    float
+    """
+    if code == GAUSSIAN:
+        return math.exp(-p * f * f)
+    if code == SYMMETRIC_RAMP:
+        return min(1.0 - p, max(0.0, 1.0 - f)) + min(1.0 - p, max(0.0, 1.0 + f))
+    gap = max(0.0, 1.0 - abs(f))
+    return gap if code == SYMMETRIC_HINGE else 0.5 * gap * gap
+
+
+@njit
+def unlabeled_derivative(code, f, p):
+    """Derivative of `unlabeled_value` with respect to the output f; same parameters."""
+    if code == GAUSSIAN:
+        return -2.0 * p * f * math.exp(-p * f * f)
+    if code == SYMMETRIC_RAMP:
+        return (1.0 if p < -f < 1.0 else 0.0) - (1.0 if p < f < 1.0 else 0.0)
+    if abs(f) >= 1.0 or f == 0.0:
+        return 0.0
+    slope = 1.0 if code == SYMMETRIC_HINGE else 1.0 - abs(f)
+    return -slope if f > 0 else slope
+
+
+# --- The same formulas on arrays -----------------------------------------------------------------
+
+
+@njit
+def _labeled_values(code, y, f, p, out):
+    for i in range(out.size):
+        out[i] = labeled_value(code, y[i], f[i], p)
+
+
+@njit
+def _labeled_derivatives(code, y, f, p, out):
+    for i in range(out.size):
+        out[i] = labeled_derivative(code, y[i], f[i], p)
+
+
+@njit
+def _unlabeled_values(code, f, p, out):
+    for i in range(out.size):
+        out[i] = unlabeled_value(code, f[i], p)
+
+
+@njit
+def _unlabeled_derivatives(code, f, p, out):
+    for i in range(out.size):
+        out[i] = unlabeled_derivative(code, f[i], p)
+
+
+def _apply(loop, code, *arrays_and_parameter):
+    """Run a compiled loop over broadcast arrays; the result has the floating type of the last."""
+    *arrays, parameter = arrays_and_parameter
+    arrays = [np.asarray(a) for a in arrays]
+    dtype = arrays[-1].dtype if arrays[-1].dtype == np.float32 else np.float64
+    shape = np.broadcast_shapes(*(a.shape for a in arrays))
+    flat = [np.broadcast_to(a.astype(np.float64, copy=False), shape).ravel() for a in arrays]
+    out = np.empty(flat[0].size)
+    # Double precision inside: a loss of float32 outputs is then rounded once, and never overflows.
+    loop(code, *flat, parameter, out)
+    return out.astype(dtype, copy=False).reshape(shape)[()]
+
+
+# --- Losses as objects ---------------------------------------------------------------------------
+
+# name: (meaning of the parameter, default, smallest allowed, largest allowed, both exclusive)
+_LABELED_PARAMETERS = {
+    "smooth_hinge": ("width", 0.5, 0.0, math.inf),
+    "modified_logistic": ("sharpness", 20.0, 0.0, math.inf),
+    "epsilon_insensitive": ("epsilon", 0.1, 0.0, math.inf),
+}
+_UNLABELED_PARAMETERS = {
+    "symmetric_ramp": ("s", -0.3, -1.0, 1.0),
+    "gaussian": ("s", 3.0, 0.0, math.inf),
+}
+
+
+def _checked_parameter(kind, allowed, parameters, name, parameter):
+    """Value of the parameter of a loss, or a ValueError that names it."""
+    if name not in allowed:
+        raise ValueError(f"{kind} must be one of {list(allowed)}, got {name!r}")
+    if name not in parameters:
+        if parameter is not None:
+            raise ValueError(f"{kind} {name!r} has no parameter, got parameter={parameter!r}")
+        return None
+    meaning, default, low, high = parameters[name]
+    if parameter is None:
+        return default
+    if not low < float(parameter) < high:
+        raise ValueError(
+            f"the parameter of {kind} {name!r} ({meaning}) must lie in ({low:g}, {high:g}), "
+            f"got {parameter!r}"
+        )
+    return float(parameter)
+
+
+@dataclass(frozen=True)
+class LabeledLoss:
+    """A loss ℓ(y, f) of labeled points.
+
+    Parameters
+    ----------
+    name : str
+        One of ``LABELED_LOSSES``; the table at the top of the module gives the formulas.
+    parameter : float, default=None
+        Width of ``smooth_hinge`` (0.5), sharpness of ``modified_logistic`` (20) or half width of
+        ``epsilon_insensitive`` (0.1); None takes the value in brackets. The other losses have
+        none.
+
+    Raises
+    ------
+    ValueError
+        For an unknown name, a parameter out of its range, or one where the loss has none.
+
+    Notes
+    -----
+    ``squared_hinge`` carries a factor ½, so that the least loss over both labels is the unlabeled
+    ``squared_symmetric_hinge``: C here is 2C of a squared hinge without it. For p → 0 the smooth
+    hinge, and for p → ∞ the modified logistic loss, tend to the hinge; the latter is larger than
+    the hinge by at most log(2)/p, which it is at z = 1.
+
+    References
+    ----------
+    T. Zhang and F. J. Oles, "Text categorization based on regularized linear classification
+    methods", Information Retrieval 4 (2001), for the modified logistic loss; S. Shalev-Shwartz
+    and T. Zhang, "Stochastic dual coordinate ascent methods for regularized loss minimization",
+    JMLR 14 (2013), for the smooth hinge.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from s3vm_lib.losses import LabeledLoss
+    >>> loss = LabeledLoss("squared_hinge")
+    >>> loss.value(1, np.array([-1.0, 0.0, 2.0]))
+    array([2. , 0.5, 0. ])
+    >>> loss.derivative(1, np.array([-1.0, 0.0, 2.0]))
+    array([-2., -1., -0.])
+    """
+
+    name: str
+    parameter: float | None = None
+
+    def __post_init__(self):
+        value = _checked_parameter(
+            "labeled_loss", LABELED_LOSSES, _LABELED_PARAMETERS, self.name, self.parameter
+        )
+        object.__setattr__(self, "parameter", value)
+
+    @property
+    def code(self):
+        """Integer code for the compiled functions."""
+        return LABELED_LOSSES.index(self.name)
+
+    @property
+    def p(self):
+        """The parameter as the compiled functions take it: 0.0 where there is none."""
+        return 0.0 if self.parameter is None else self.parameter
+
+    def value(self, y, f):
+        """Loss of labels ``y`` and outputs ``f``, arrays of one shape; float32 stays float32."""
+        return _apply(_labeled_values, self.code, y, f, self.p)
+
+    def derivative(self, y, f):
+        """Derivative of the loss with respect to ``f`` (see the module for kinks)."""
+        return _apply(_labeled_derivatives, self.code, y, f, self.p)
+
+    @property
+    def convex(self):
+        """Whether f ↦ ℓ(y, f) is convex: true of every labeled loss here."""
+        return True
+
+    @property
+    def differentiable(self):
+        """Whether the derivative exists and is continuous everywhere."""
+        return math.isfinite(self.derivative_lipschitz)
+
+    @property
+    def lipschitz(self):
+        """Largest ``|∂ℓ/∂f|``; infinite for the squared hinge."""
+        return math.inf if self.name == "squared_hinge" else 1.0
+
+    @property
+    def derivative_lipschitz(self):
+        """Lipschitz constant of the derivative; infinite for losses with a kink."""
+        constants = {
+            "squared_hinge": 1.0,
+            "smooth_hinge": 1.0 / self.p if self.p else math.inf,
+            "logistic": 0.25,
+            "modified_logistic": self.p / 4.0,
+        }
+        return constants.get(self.name, math.inf)
+
+
+@dataclass(frozen=True)
+class UnlabeledLoss:
+    """A loss u(f) of unlabeled points: even, non-convex, small away from the decision boundary.
+
+    Parameters
+    ----------
+    name : str
+        One of ``UNLABELED_LOSSES``; the table at the top of the module gives the formulas.
+    parameter : float, default=None
+        ``s`` of ``symmetric_ramp`` (−0.3) or of ``gaussian`` (3); None takes the value in
+        brackets. The other losses have none.
+
+    Raises
+    ------
+    ValueError
+        For an unknown name, a parameter out of its range, or one where the loss has none.
+
+    Notes
+    -----
+    Every loss is split as u = convex + concave (`convex_part`, `concave_part`), which is what the
+    concave-convex procedure needs. With H_a(z) = max(0, a − z) the ramp is R = H_1 − H_s exactly,
+    so that the symmetric ramp tends to the constant 1 − s, not to 0, for large ``|f|``; with
+    s = 0 it is the symmetric hinge plus 1.
+
+    References
+    ----------
+    O. Chapelle and A. Zien, "Semi-supervised classification by low density separation", AISTATS
+    2005, for the Gaussian; R. Collobert, F. Sinz, J. Weston and L. Bottou, "Large scale
+    transductive SVMs", JMLR 7 (2006), for the symmetric ramp.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from s3vm_lib.losses import UnlabeledLoss
+    >>> UnlabeledLoss("symmetric_hinge").value(np.array([-2.0, 0.0, 0.25]))
+    array([0.  , 1.  , 0.75])
+    """
+
+    name: str
+    parameter: float | None = None
+
+    def __post_init__(self):
+        value = _checked_parameter(
+            "unlabeled_loss", UNLABELED_LOSSES, _UNLABELED_PARAMETERS, self.name, self.parameter
+        )
+        object.__setattr__(self, "parameter", value)
+
+    @property
+    def code(self):
+        """Integer code for the compiled functions."""
+        return UNLABELED_LOSSES.index(self.name)
+
+    @property
+    def p(self):
+        """The parameter as the compiled functions take it: 0.0 where there is none."""
+        return 0.0 if self.parameter is None else self.parameter
+
+    def value(self, f):
+        """Loss of the outputs ``f``, an array; float32 stays float32."""
+        return _apply(_unlabeled_values, self.code, f, self.p)
+
+    def derivative(self, f):
+        """Derivative of the loss (see the module for kinks)."""
+        return _apply(_unlabeled_derivatives, self.code, f, self.p)
+
+    @property
+    def convex(self):
+        """Whether u is convex: true of no unlabeled loss here."""
+        return False
+
+    @property
+    def differentiable(self):
+        """Whether the derivative exists and is continuous everywhere: the Gaussian's does."""
+        return math.isfinite(self.derivative_lipschitz)
+
+    @property
+    def lipschitz(self):
+        """Largest ``|u'|``: 1, and √(2s/e) for the Gaussian, taken at f = 1/√(2s)."""
+        return math.sqrt(2.0 * self.p / math.e) if self.name == "gaussian" else 1.0
+
+    @property
+    def derivative_lipschitz(self):
+        """Lipschitz constant of u': 2s for the Gaussian (at f = 0), infinite otherwise."""
+        return 2.0 * self.p if self.name == "gaussian" else math.inf
+
+    @property
+    def effective_of(self):
+        """Name of the labeled loss with u(f) = min over y = ±1 of ℓ(y, f), or None.
+
+        The Gaussian is a smooth stand-in for the symmetric hinge; the symmetric ramp is the sum
+        of a truncated hinge over both labels.
+        """
+        names = {"symmetric_hinge": "hinge", "squared_symmetric_hinge": "squared_hinge"}
+        return names.get(self.name)
+
+    def convex_part(self, f):
+        """Value and derivative of the convex part of u.
+
+        ``max(0, |f| − 1)`` for the symmetric hinge; ½(1 + f²) up to ``|f| = 1`` and ``|f|``
+        beyond for its square; H_1(f) + H_1(−f) for the ramp; exp(−sf²) + sf² for the Gaussian.
+
+        Parameters
+        ----------
+        f : ndarray
+            Outputs.
+
+        Returns
+        -------
+        value, derivative : ndarrays of the shape of f
+        """
+        f = np.asarray(f, dtype=None if np.asarray(f).dtype.kind == "f" else float)
+        a, sign = np.abs(f), np.sign(f)
+        if self.name == "symmetric_hinge":
+            return np.maximum(0, a - 1), np.where(a > 1, sign, 0)
+        if self.name == "squared_symmetric_hinge":
+            return np.where(a < 1, (1 + f * f) / 2, a), np.clip(f, -1, 1)
+        if self.name == "symmetric_ramp":
+            return _hinge_pair(1.0, f)
+        return self.value(f) + self.p * f * f, self.derivative(f) + 2 * self.p * f
+
+    def concave_part(self, f):
+        """Value and (super)derivative of the concave part of u, which is u minus the convex part.
+
+        ``1 − |f|`` for the symmetric hinge; ``−|f|`` for its square; −H_s(f) − H_s(−f) for the
+        ramp; −sf² for the Gaussian.
+
+        Parameters
+        ----------
+        f : ndarray
+            Outputs.
+
+        Returns
+        -------
+        value, derivative : ndarrays of the shape of f
+        """
+        f = np.asarray(f, dtype=None if np.asarray(f).dtype.kind == "f" else float)
+        if self.name == "symmetric_hinge":
+            return 1 - np.abs(f), -np.sign(f)
+        if self.name == "squared_symmetric_hinge":
+            return -np.abs(f), -np.sign(f)
+        if self.name == "symmetric_ramp":
+            value, derivative = _hinge_pair(self.p, f)
+            return -value, -derivative
+        return -self.p * f * f, -2 * self.p * f
+
+
+def _hinge_pair(a, f):
+    """H_a(f) + H_a(−f) and its derivative, 0 being taken at the kinks' flat side."""
+    one, zero = f.dtype.type(1), f.dtype.type(0)
+    value = np.maximum(zero, f.dtype.type(a) - f) + np.maximum(zero, f.dtype.type(a) + f)
+    return value, np.where(f > -a, one, zero) - np.where(f < a, one, zero)
+
+
+def labeled_loss(name, parameter=None):
+    """The labeled loss called ``name``; a `LabeledLoss` is returned unchanged.
+
+    Parameters
+    ----------
+    name : str or LabeledLoss
+        One of ``LABELED_LOSSES``.
+    parameter : float, default=None
+        See `LabeledLoss`.
+
+    Returns
+    -------
+    LabeledLoss
+    """
+    return name if isinstance(name, LabeledLoss) else LabeledLoss(name, parameter)
+
+
+def unlabeled_loss(name, parameter=None):
+    """The unlabeled loss called ``name``; an `UnlabeledLoss` is returned unchanged.
+
+    Parameters
+    ----------
+    name : str or UnlabeledLoss
+        One of ``UNLABELED_LOSSES``.
+    parameter : float, default=None
+        See `UnlabeledLoss`.
+
+    Returns
+    -------
+    UnlabeledLoss
+    """
+    return name if isinstance(name, UnlabeledLoss) else UnlabeledLoss(name, parameter)

@@ -1,0 +1,281 @@
+"""The family of problems that every solver of the book minimizes, and how to judge a solution.
+
+    J(f, b) = ½‖f‖² + C Σ_{i∈L} s_i ℓ(t_i, f(x_i) + b) + C* Σ_{j∈U} s_j u(f(x_j) + b)
+
+over labeled rows L and unlabeled rows U with weights s, subject to a balance constraint on the
+outputs over U where one is used. Labels are ``t`` ∈ {−1, +1}, and 0 for unlabeled rows. Methods
+differ in losses, in how they treat b and in the balance they ask for; `evaluate` compares any of
+their solutions on one and the same problem.
+"""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from s3vm_lib.kernels import Kernel
+from s3vm_lib.losses import LabeledLoss, UnlabeledLoss
+
+BIASES = ("free", "regularized", "none")
+BALANCES = ("none", "mean", "share", "counts")
+
+
+@dataclass(frozen=True)
+class Problem:
+    """What is minimized.
+
+    Parameters
+    ----------
+    labeled_loss : LabeledLoss, default=LabeledLoss("hinge")
+        ℓ(t, f), convex in f.
+    unlabeled_loss : UnlabeledLoss or None, default=None
+        u(f); None leaves the unlabeled rows out.
+    C : float, default=1.0
+        Weight of the labeled losses.
+    C_star : float, default=0.0
+        Weight of the unlabeled losses.
+    kernel : Kernel, default=Kernel("linear")
+        Kernel of the space in which ‖f‖ is measured.
+    bias : {"free", "regularized", "none"}, default="free"
+        Whether b is unpenalized, enters as ½b², or is 0.
+    balance : {"none", "mean", "share", "counts"}, default="none"
+        Constraint on the unlabeled rows: none; the mean output equals 2r − 1; the share of
+        positive outputs differs from r by less than ``balance_tol``; the number of positive
+        outputs is round(r u).
+    ratio : float or None, default=None
+        Share r of positives; needed with every balance but ``"none"``.
+    balance_tol : float, default=0.0
+        Tolerance ε of ``balance="share"``.
+
+    Raises
+    ------
+    ValueError
+        For a value out of range, naming the parameter.
+    """
+
+    labeled_loss: LabeledLoss = LabeledLoss("hinge")
+    unlabeled_loss: UnlabeledLoss | None = None
+    C: float = 1.0
+    C_star: float = 0.0
+    kernel: Kernel = Kernel("linear")
+    bias: str = "free"
+    balance: str = "none"
+    ratio: float | None = None
+    balance_tol: float = 0.0
+
+    def __post_init__(self):
+        if not self.C > 0:
+            raise ValueError(f"C must be positive, got {self.C}")
+        if not self.C_star >= 0:
+            raise ValueError(f"C_star must be non-negative, got {self.C_star}")
+        if self.bias not in BIASES:
+            raise ValueError(f"bias must be one of {BIASES}, got {self.bias!r}")
+        if self.balance not in BALANCES:
+            raise ValueError(f"balance must be one of {BALANCES}, got {self.balance!r}")
+        if self.balance != "none" and (self.ratio is None or not 0 <= self.ratio <= 1):
+            raise ValueError(
+                f"ratio must lie in [0, 1] with balance={self.balance!r}, got {self.ratio}"
+            )
+
+    @staticmethod
+    def penalties(lam, lam_star, n_labeled, n_unlabeled):
+        """C and C* for an objective written with means, (1/l)Σℓ + (λ′/u)Σu + λ‖f‖².
+
+        Parameters
+        ----------
+        lam, lam_star : float
+            λ > 0 and λ′ ≥ 0 (Gieseke et al., eq. (2)).
+        n_labeled, n_unlabeled : int
+            l and u, or the total weights of the two parts.
+
+        Returns
+        -------
+        C, C_star : float
+            1/(2λl) and λ′/(2λu): J is the objective with means divided by 2λ.
+        """
+        return 1 / (2 * lam * n_labeled), lam_star / (2 * lam * n_unlabeled)
+
+    def data_terms(self, f, t, sample_weight=None):
+        """C Σ_L s ℓ and C* Σ_U s u at the outputs f.
+
+        Parameters
+        ----------
+        f : ndarray of shape (n,)
+            Outputs f(x_i) + b.
+        t : ndarray of shape (n,)
+            Labels −1, +1, or 0 for unlabeled.
+        sample_weight : ndarray of shape (n,), default=None
+
+        Returns
+        -------
+        labeled, unlabeled : float
+        """
+        s = np.ones(len(t)) if sample_weight is None else sample_weight
+        L, U = t != 0, t == 0
+        labeled = self.C * float(s[L] @ self.labeled_loss.value(t[L], f[L]))
+        if self.unlabeled_loss is None or not U.any():
+            return labeled, 0.0
+        return labeled, self.C_star * float(s[U] @ self.unlabeled_loss.value(f[U]))
+
+    def value(self, f, t, norm2, b=0.0, sample_weight=None):
+        """J at the outputs f (offset included) of a function with squared norm ``norm2``."""
+        penalty = 0.5 * norm2 + (0.5 * b**2 if self.bias == "regularized" else 0.0)
+        return penalty + sum(self.data_terms(f, t, sample_weight))
+
+    def output_gradient(self, f, t, sample_weight=None):
+        """Derivatives of the data terms with respect to the outputs, shape (n,).
+
+        At a kink one subgradient is returned, see `s3vm_lib.losses`.
+        """
+        s = np.ones(len(t)) if sample_weight is None else sample_weight
+        a = np.zeros(len(t))
+        L, U = t != 0, t == 0
+        a[L] = self.C * s[L] * self.labeled_loss.derivative(t[L], f[L])
+        if self.unlabeled_loss is not None and U.any():
+            a[U] = self.C_star * s[U] * self.unlabeled_loss.derivative(f[U])
+        return a
+
+    def value_and_gradient(self, K, c, b, t, sample_weight=None):
+        """J and its gradient in the coefficients c of f = Σ_i c_i k(x_i, ·) and in b.
+
+        Parameters
+        ----------
+        K : ndarray of shape (n, n)
+            Gram matrix.
+        c : ndarray of shape (n,)
+        b : float
+        t : ndarray of shape (n,)
+        sample_weight : ndarray of shape (n,), default=None
+
+        Returns
+        -------
+        value : float
+        gradient_c : ndarray of shape (n,)
+            K(a + c) with a the derivatives of the data terms in the outputs.
+        gradient_b : float
+            Σ_i a_i, plus b where b is regularized; 0 where there is none.
+        """
+        Kc = K @ c
+        f = Kc + b
+        a = self.output_gradient(f, t, sample_weight)
+        gradient_b = {"free": a.sum(), "regularized": a.sum() + b, "none": 0.0}[self.bias]
+        return self.value(f, t, c @ Kc, b, sample_weight), K @ (a + c), float(gradient_b)
+
+    def balance_residual(self, f, t, sample_weight=None):
+        """By how much the outputs miss the balance constraint; 0 when they meet it.
+
+        In units of the mean output, of the share, or of the number of positives.
+        """
+        U = t == 0
+        if self.balance == "none" or not U.any():
+            return 0.0
+        s = np.ones(U.sum()) if sample_weight is None else sample_weight[U]
+        if self.balance == "mean":
+            return abs(float(s @ f[U] / s.sum()) - (2 * self.ratio - 1))
+        if self.balance == "counts":
+            return float(abs(np.sum(f[U] > 0) - round(self.ratio * U.sum())))
+        share = float(s @ (f[U] > 0) / s.sum())
+        return max(0.0, abs(share - self.ratio) - self.balance_tol)
+
+
+def svm_dual(K, beta, t):
+    """Dual value Σ t_i β_i − ½ βᵀKβ of the SVM with signed variables β_i = t_i α_i."""
+    return float(t @ beta - 0.5 * beta @ (K @ beta))
+
+
+def svm_duality_gap(K, beta, b, t, upper):
+    """Primal minus dual value of an SVM at feasible β: an upper bound on what is left to gain.
+
+    Parameters
+    ----------
+    K : ndarray of shape (n, n)
+        Gram matrix of the labeled rows.
+    beta : ndarray of shape (n,)
+        Signed dual variables with 0 ≤ t_i β_i ≤ upper_i and Σβ = 0.
+    b : float
+        Offset.
+    t : ndarray of shape (n,)
+        Labels −1 and +1.
+    upper : ndarray of shape (n,)
+        Weights C s_i of the hinge losses.
+
+    Returns
+    -------
+    float
+        Non-negative; 0 exactly at a solution.
+    """
+    f = K @ beta
+    return float(beta @ f + upper @ np.maximum(0, 1 - t * (f + b)) - t @ beta)
+
+
+def svm_kkt_residual(K, beta, b, t, upper):
+    """Largest violation of the KKT conditions of an SVM, in units of the margin.
+
+    With ``alpha = t * beta`` and outputs ``f = K @ beta + b``: t f ≥ 1 is needed where α < upper,
+    and t f ≤ 1 where α > 0. Parameters as in `svm_duality_gap`.
+    """
+    alpha, margin = t * beta, t * (K @ beta + b)
+    short = np.where(alpha < upper, 1 - margin, 0.0)
+    beyond = np.where(alpha > 0, margin - 1, 0.0)
+    return float(max(short.max(initial=0), beyond.max(initial=0)))
+
+
+class Evaluation(NamedTuple):
+    """A solution judged on a problem (see `evaluate`)."""
+
+    objective: float  # J
+    penalty: float  # ½‖f‖², with ½b² where the problem regularizes b
+    labeled: float  # C Σ s ℓ
+    unlabeled: float  # C* Σ s u
+    balance_residual: float
+
+
+def evaluate(estimator, X, y, problem, sample_weight=None):
+    """Objective of a fitted two-class estimator on any `Problem`.
+
+    Parameters
+    ----------
+    estimator : fitted estimator with ``dual_coef_`` and ``support_``, or ``coef_``
+        Its function f, offset and classes are used, its own losses and weights are not.
+    X : {ndarray, CSR matrix} of shape (n, d)
+        Rows that the estimator was fitted to; the n × n Gram matrix with a precomputed kernel.
+    y : array-like of shape (n,)
+        Labels, −1 where unlabeled.
+    problem : Problem
+        Its kernel must be the one that the estimator was fitted with, or ‖f‖ has no meaning.
+    sample_weight : array-like of shape (n,), default=None
+
+    Returns
+    -------
+    Evaluation
+
+    Raises
+    ------
+    ValueError
+        For an estimator of more than two classes, or with another kernel than the problem's.
+    """
+    check_is_fitted(estimator)
+    if len(estimator.classes_) != 2:
+        raise ValueError(f"estimator must have two classes, got {len(estimator.classes_)}")
+    name = getattr(estimator, "kernel", "linear")
+    if problem.kernel.name != name:
+        raise ValueError(f"problem.kernel must be {name!r}, got {problem.kernel.name!r}")
+    y = np.asarray(y)
+    t = np.where(np.asarray(y == estimator.classes_[1], dtype=bool), 1.0, -1.0)
+    t[np.asarray(y == -1, dtype=bool)] = 0.0
+    if hasattr(estimator, "coef_"):
+        norm2 = float(np.sum(estimator.coef_**2)) / problem.kernel.sigma_f**2
+    else:
+        dual = estimator.dual_coef_[0]
+        if name == "precomputed":
+            K = np.asarray(X)[np.ix_(estimator.support_, estimator.support_)]
+        else:
+            K = problem.kernel.gram(estimator.support_vectors_)
+        norm2 = float(dual @ K @ dual)
+    f, b = estimator.decision_function(X), float(estimator.intercept_[0])
+    s = None if sample_weight is None else np.asarray(sample_weight, dtype=float)
+    labeled, unlabeled = problem.data_terms(f, t, s)
+    penalty = 0.5 * norm2 + (0.5 * b**2 if problem.bias == "regularized" else 0.0)
+    residual = problem.balance_residual(f, t, s)
+    return Evaluation(penalty + labeled + unlabeled, penalty, labeled, unlabeled, residual)
