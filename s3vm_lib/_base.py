@@ -5,6 +5,7 @@ The labels −1 and +1 of the formulas exist only inside: a solver sees ``t`` wi
 and 0, where 0 means unlabeled.
 """
 
+import inspect
 import warnings
 from numbers import Integral, Real
 from typing import NamedTuple
@@ -20,6 +21,7 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 from s3vm_lib.kernels import KERNELS, Kernel, resolve_gamma
 
 _CHUNK = 2**24  # kernel values computed at once in prediction
+_LARGEST = 1e150  # squares of larger entries overflow
 
 
 class Training(NamedTuple):
@@ -61,8 +63,8 @@ def encode_labels(y, unlabeled=None):
     y : array-like of shape (n,)
         Labels of any sortable type.
     unlabeled : object, default=None
-        The value that marks unlabeled rows, for example 0, ``"?"`` or ``float("nan")``. None means
-        that the entries None mark them, if there are any.
+        The value that marks unlabeled rows, for example 0 or ``"?"``. None means that the entries
+        None and NaN mark them, if there are any.
 
     Returns
     -------
@@ -78,21 +80,29 @@ def encode_labels(y, unlabeled=None):
     >>> codes.tolist(), classes.tolist()
     ([0, 1, -1, 1], [-1, 1])
     """
+    if not isinstance(y, np.ndarray) and any(isinstance(v, str) for v in y):
+        y = np.array(list(y), dtype=object)  # a plain array would turn the marker into a string
     y = np.asarray(y)
     if y.ndim != 1:
         raise ValueError(f"y must be one-dimensional, got an array of shape {y.shape}")
-    if unlabeled is None:
-        mask = np.array([v is None for v in y]) if y.dtype == object else np.zeros(len(y), bool)
-    elif isinstance(unlabeled, float) and np.isnan(unlabeled):
-        mask = np.array([isinstance(v, float) and np.isnan(v) for v in y.tolist()])
+    if unlabeled is None or unlabeled != unlabeled:
+        mask = np.array([v is None or v != v for v in y.tolist()], dtype=bool)
     else:
         mask = np.asarray(y == unlabeled, dtype=bool)
     codes = np.full(len(y), -1)
-    labeled = y[~mask]
-    if labeled.dtype == object:
-        labeled = np.array(labeled.tolist())
+    labeled = _plain(y[~mask])
     classes, codes[~mask] = np.unique(labeled, return_inverse=True)
     return codes, classes
+
+
+def _plain(labels):
+    """Labels of an object array as an array of their own type."""
+    if labels.dtype != object or not labels.size:
+        return labels
+    strings = sum(isinstance(v, str) for v in labels)
+    if 0 < strings < labels.size:
+        raise ValueError("y must not mix strings with numbers among its labels")
+    return np.array(labels.tolist())
 
 
 def mark_unlabeled(y, mask):
@@ -133,9 +143,9 @@ def mark_unlabeled(y, mask):
 def _split_labels(y, unlabeled_mask):
     """(codes, classes): class index of each row, −1 where unlabeled."""
     if unlabeled_mask is None:
-        if y.dtype.kind in "US" and np.any(y == "-1"):
+        if y.dtype.kind in "USO" and np.any(np.asarray(y == "-1", dtype=bool)):
             raise ValueError(
-                "y is an array of strings with an entry '-1'. To mark unlabeled rows among string "
+                "y holds the string '-1'. To mark unlabeled rows among string "
                 "labels use an object array, np.array(labels, dtype=object), with the integer -1, "
                 "or pass unlabeled_mask to fit"
             )
@@ -147,9 +157,7 @@ def _split_labels(y, unlabeled_mask):
                 f"unlabeled_mask must be a boolean array of shape {y.shape}, got dtype "
                 f"{mask.dtype} and shape {mask.shape}"
             )
-    labeled = y[~mask]
-    if labeled.dtype == object and labeled.size:
-        labeled = np.array(labeled.tolist())
+    labeled = _plain(y[~mask])
     if labeled.size:
         check_classification_targets(labeled)
     classes, inverse = np.unique(labeled, return_inverse=True)
@@ -234,6 +242,8 @@ class BaseS3VM(ClassifierMixin, BaseEstimator):
             self, X, y, accept_sparse="csr", dtype=self._dtype, order="C", ensure_min_samples=2
         )
         self._check_precomputed(X)
+        if np.abs(X).max() > _LARGEST:
+            raise ValueError(f"X must not exceed {_LARGEST:g} in absolute value; scale the data")
         codes, classes = _split_labels(y, unlabeled_mask)
         weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
         data = self._training(X, codes, weight, classes)
@@ -446,3 +456,34 @@ class BaseS3VM(ClassifierMixin, BaseEstimator):
         tags.input_tags.sparse = not self._precomputed
         tags.input_tags.pairwise = self._precomputed
         return tags
+
+
+def capabilities(estimators):
+    """What each estimator class can do, read off its tags, parameters and methods.
+
+    Parameters
+    ----------
+    estimators : iterable of classes
+        Subclasses of `BaseS3VM`.
+
+    Returns
+    -------
+    list of dict
+        Per class: ``estimator`` (name), ``kernels``, ``sparse``, ``weights``, ``online`` (bool),
+        ``largest_n`` (rows that were fitted within about a minute) and ``memory``.
+    """
+    rows = []
+    for cls in estimators:
+        fit_parameters = inspect.signature(cls.fit).parameters
+        rows.append(
+            {
+                "estimator": cls.__name__,
+                "kernels": "kernel" in cls().get_params(),
+                "sparse": cls().__sklearn_tags__().input_tags.sparse,
+                "weights": "sample_weight" in fit_parameters,
+                "online": hasattr(cls, "partial_fit"),
+                "largest_n": cls._largest_n,
+                "memory": cls._memory,
+            }
+        )
+    return rows

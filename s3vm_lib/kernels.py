@@ -76,6 +76,10 @@ class Kernel:
             K *= -self.gamma
             np.exp(K, out=K)
         else:
+            if self.name == "rbf" and not sp.issparse(X) and not sp.issparse(Y):
+                # Distances of points near each other and far from 0 would lose their digits.
+                center = (X if Y is None else Y).mean(axis=0)
+                X, Y = X - center, None if Y is None else Y - center
             K = _dense(X @ (X if Y is None else Y).T)
             if self.name == "rbf":
                 K *= -2
@@ -343,6 +347,8 @@ def kernel_rows(X, kernel, dtype=np.float64):
             kernel.code, parameters, np.empty((X.shape[1], 0), dtype), squares, *parts
         )
     parts = (np.empty(0, dtype), np.empty(0, np.int32), np.zeros(1, np.int64))
+    if kernel.name in ("rbf", "laplacian"):
+        X = X - X.mean(axis=0)  # distances stay the same, and single precision keeps their digits
     XT = np.ascontiguousarray(X.T, dtype=dtype)
     return KernelRows(kernel.code, parameters, XT, np.empty(0, dtype), *parts)
 
@@ -396,13 +402,15 @@ class LowRank(NamedTuple):
     residual: float  # largest diagonal entry of K − GGᵀ, relative to that of K
 
 
-def pivoted_cholesky(X, kernel, max_rank=None, tol=1e-6, block=32):
+def pivoted_cholesky(
+    X, kernel, max_rank=None, tol=1e-6, *, first=None, pivoting="greedy", block=32
+):
     """Low-rank Cholesky factor of a Gram matrix whose columns are computed on demand.
 
-    Greedy pivoting takes the row with the largest residual diagonal k(x, x) − ‖g(x)‖². Here the
-    ``block`` rows with the largest residuals are proposed at once, factorized among themselves
-    with pivoting, and kept as long as their own residual stays above half of the largest: all
-    heavy work becomes matrix products, and near-duplicates within a block are still turned down.
+    The classical algorithm takes as its next pivot the row with the largest residual diagonal
+    k(x, x) − ‖g(x)‖². Here ``block`` rows are proposed at once, factorized among themselves with
+    pivoting, and kept as long as their own residual stays large enough: all heavy work becomes
+    matrix products, and near-duplicates within a block are still turned down.
 
     Parameters
     ----------
@@ -414,6 +422,14 @@ def pivoted_cholesky(X, kernel, max_rank=None, tol=1e-6, block=32):
         Largest number of columns; None means n.
     tol : float, default=1e-6
         Stop when the largest diagonal entry of K − GGᵀ is at most tol times that of K.
+    first : ndarray of shape (m,), default=None
+        Rows that precede all others; linearly dependent ones are left out.
+    pivoting : {"greedy", "residual"}, default="greedy"
+        ``"greedy"`` proposes the rows with the largest residuals and keeps those that stay above
+        half of the largest: the fastest way to a small residual. It visits outliers, however, and
+        where the rank is far too small for the kernel the bulk of the data is seen last.
+        ``"residual"`` proposes a systematic sample in proportion to the residual, together with
+        the row of the largest. No random numbers are needed.
     block : int, default=32
         Number of rows proposed at once; 1 gives the classical algorithm.
 
@@ -428,23 +444,35 @@ def pivoted_cholesky(X, kernel, max_rank=None, tol=1e-6, block=32):
     ----------
     S. Fine and K. Scheinberg, "Efficient SVM training using low-rank kernel representations",
     JMLR 2 (2001); H. Harbrecht, M. Peters and R. Schneider, "On the low-rank approximation by the
-    pivoted Cholesky decomposition", Applied Numerical Mathematics 62 (2012).
+    pivoted Cholesky decomposition", Applied Numerical Mathematics 62 (2012); Y. Chen, E. N.
+    Epperly, J. A. Tropp and R. J. Webber, "Randomly pivoted Cholesky", Communications on Pure and
+    Applied Mathematics 78 (2025), for pivots in proportion to the residual.
     """
+    if pivoting not in ("greedy", "residual"):
+        raise ValueError(f"pivoting must be 'greedy' or 'residual', got {pivoting!r}")
     n = X.shape[0]
     max_rank = n if max_rank is None else min(max_rank, n)
     residual = np.asarray(kernel.diagonal(X), dtype=float)
     largest = max(residual.max(), np.finfo(float).tiny)
     # Below the floor a pivot is rounding noise of the columns before it.
     floor = max(tol, 4 * np.finfo(float).eps * n) * largest
+    queue = [] if first is None else [first[k : k + block] for k in range(0, len(first), block)]
     G = np.empty((n, max_rank), order="F")
     pivots = np.empty(max_rank, dtype=np.intp)
     r = 0
     while r < max_rank and residual.max() > floor:
-        count = min(block, max_rank - r)
-        candidates = np.argpartition(-residual, count - 1)[:count]
-        candidates = candidates[np.argsort(-residual[candidates], kind="stable")]
+        threshold = floor
+        if queue:
+            candidates = queue.pop(0)[: max_rank - r]
+        elif pivoting == "residual":
+            candidates = _systematic_sample(residual, min(block, max_rank - r))
+        else:
+            count = min(block, max_rank - r)
+            candidates = np.argpartition(-residual, count - 1)[:count]
+            candidates = candidates[np.argsort(-residual[candidates], kind="stable")]
+            threshold = max(0.5 * residual[candidates[0]], floor)
         S = _square(X, kernel, candidates) - G[candidates, :r] @ G[candidates, :r].T
-        chosen = _select(S, max(0.5 * residual[candidates[0]], floor))
+        chosen = _select(S, threshold)
         if chosen.size == 0:
             residual[candidates] = 0.0  # rounding had kept them above the floor
             continue
@@ -467,6 +495,16 @@ def pivoted_cholesky(X, kernel, max_rank=None, tol=1e-6, block=32):
 def _square(X, kernel, index):
     """Gram matrix of the rows ``index``."""
     return X[np.ix_(index, index)] if kernel.name == "precomputed" else kernel.gram(X[index])
+
+
+def _systematic_sample(residual, size):
+    """Up to ``size`` different rows, in proportion to the residual, the largest among them."""
+    order = np.argsort(residual, kind="stable")
+    mass = np.cumsum(residual[order])
+    ticks = (np.arange(size) + 0.5) / size * mass[-1]
+    sample = order[np.minimum(np.searchsorted(mass, ticks), order.size - 1)]
+    sample[-1] = order[-1]
+    return np.unique(sample)
 
 
 def _select(S, threshold):

@@ -15,6 +15,7 @@ from numbers import Real
 from typing import NamedTuple
 
 import numpy as np
+import scipy.sparse as sp
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from s3vm_lib._base import BaseS3VM, BinaryFit
@@ -22,8 +23,9 @@ from s3vm_lib._numba import njit
 from s3vm_lib.kernels import KernelRows, kernel_row, kernel_rows
 
 BIG = 1e30  # stands for infinity: arithmetic on inf would make NaN
-TAU = 1e-12  # smallest curvature along a pair, as in LIBSVM
+TAU = 1e-12  # smallest curvature along a pair, relative to the largest kernel value
 _BLOCK = 256
+_RANGE_SINGLE = (1e-15, 1e30)  # kernel values outside are kept in double precision
 _SHRINK_BELOW = 0.5  # compact when the active share falls below this
 
 
@@ -252,16 +254,28 @@ class Gram:
 
     def __init__(self, X, kernel, megabytes=1000, storage="auto", dtype=np.float32, n_solves=1):
         n = X.shape[0]
-        self.diagonal = kernel.diagonal(X).astype(dtype)
+        precomputed = kernel.name == "precomputed"
+        diagonal = kernel.diagonal(X)
+        if not np.all(np.isfinite(diagonal)):
+            raise ValueError(
+                f"X is too large for kernel={kernel.name!r}: kernel values overflow; scale the data"
+            )
+        if precomputed:
+            dtype = X.dtype
+        elif max(diagonal.max(), np.abs(X).max() ** 2) > _RANGE_SINGLE[1]:
+            dtype = np.float64
+        elif diagonal.max() < _RANGE_SINGLE[0]:
+            dtype = np.float64
+        self.diagonal = diagonal.astype(dtype)
         slots = int(megabytes * 2**20 / (n * np.dtype(dtype).itemsize))
-        if kernel.name == "precomputed":
+        if precomputed:
             storage = "full"
         elif storage == "auto":
             storage = "full" if slots >= n and (n <= self._SMALL or n_solves > 1) else "rows"
         self.storage = storage
-        if kernel.name == "precomputed":
+        if precomputed:
             values = np.ascontiguousarray(X)
-            self.rows = _no_rows(values.dtype)
+            self.rows = _no_rows(values.dtype, n)
         else:
             slots = n if storage == "full" else min(max(slots, 2), n)
             values = np.empty((slots, n), dtype)
@@ -270,7 +284,7 @@ class Gram:
         if storage == "full":
             self.cache.slot[:] = self.cache.owner[:] = np.arange(n)
             self.cache.state[1] = n
-            if kernel.name != "precomputed":
+            if not precomputed:
                 _fill(values, self.rows)
 
     def restrict(self, keep):
@@ -300,11 +314,11 @@ def _cache(values, n, whole, whole_slot, columns):
     )  # fmt: skip
 
 
-def _no_rows(dtype):
+def _no_rows(dtype, n):
     """Rows of a kernel that is never evaluated, because all its values are in memory."""
     nothing = np.empty(0, dtype)
     return KernelRows(
-        0, np.zeros(4, dtype), np.empty((0, 0), dtype), nothing, nothing,
+        0, np.zeros(4, dtype), np.empty((0, n), dtype), nothing, nothing,
         np.empty(0, np.int32), np.zeros(1, np.int64),
     )  # fmt: skip
 
@@ -376,7 +390,7 @@ def _pass(gram, costs, beta, F, tol, max_iter, shrinking, done, history, callbac
     width = gram.cache.values.dtype
     score = np.zeros(_BLOCK, width)
     bits = score.view(np.int32 if width.itemsize == 4 else np.int64)
-    tau = width.type(TAU)
+    tau = width.type(TAU * max(gram.diagonal.max(), np.finfo(np.float32).tiny / TAU))
     active = np.arange(n)
     cache, rows, c = gram.cache, gram.rows, costs
     x, g, diagonal, final = beta.copy(), F.copy(), gram.diagonal, beta.copy()
@@ -463,13 +477,16 @@ def feasible(beta, costs):
     -------
     ndarray of shape (n,)
     """
-    low, high = float(np.min(costs.lo - beta)), float(np.max(costs.hi - beta))
-    for _ in range(200):
-        shift = 0.5 * (low + high)
-        total = np.clip(beta + shift, costs.lo, costs.hi).sum()
-        low, high = (shift, high) if total < 0 else (low, shift)
-    result = np.clip(beta + 0.5 * (low + high), costs.lo, costs.hi)
-    # What bisection leaves over goes to points with room for it.
+    result = np.clip(beta, costs.lo, costs.hi)
+    # A sum that is zero up to rounding must not lift every point off its bound.
+    if abs(result.sum()) > 1e-12 * max(1.0, np.abs(result).sum()):
+        low, high = float(np.min(costs.lo - beta)), float(np.max(costs.hi - beta))
+        for _ in range(200):
+            shift = 0.5 * (low + high)
+            total = np.clip(beta + shift, costs.lo, costs.hi).sum()
+            low, high = (shift, high) if total < 0 else (low, shift)
+        result = np.clip(beta + 0.5 * (low + high), costs.lo, costs.hi)
+    # What rounding leaves over goes to points with room for it.
     for i in np.argsort(-np.minimum(result - costs.lo, costs.hi - result)):
         rest = result.sum()
         if rest == 0:
@@ -572,6 +589,8 @@ class SVM(BaseS3VM):
         "cache_size": [Interval(Real, 0, None, closed="neither")],
         "warm_start": ["boolean"],
     }
+    _largest_n = 100_000
+    _memory = "kernel rows that are visited, up to cache_size"
 
     def __init__(
         self,
@@ -611,8 +630,13 @@ class SVM(BaseS3VM):
     def _prepare(self, data):
         labeled = np.flatnonzero(data.codes >= 0)
         X = data.X[labeled]
+        center = None
         if self._precomputed:
             X = np.ascontiguousarray(X[:, labeled])
+        elif self.kernel == "linear" and not sp.issparse(X):
+            # With Σβ = 0 a shift of the data moves only b, and centered data keep their digits.
+            center = X.mean(axis=0)
+            X = X - center
         gram = Gram(
             X,
             data.kernel,
@@ -622,10 +646,10 @@ class SVM(BaseS3VM):
             1 if data.n_classes == 2 else data.n_classes,
         )
         self.gram_ = gram.storage
-        return labeled, gram
+        return labeled, gram, center
 
     def _fit_binary(self, data, shared, t, ratio, index):
-        labeled, gram = shared
+        labeled, gram, center = shared
         upper = self.C * data.loss_weight[labeled]
         costs = svc_costs(t[labeled], upper)
         start = None
@@ -647,6 +671,8 @@ class SVM(BaseS3VM):
         dual, outputs = np.zeros(t.size), np.full(t.size, np.nan)
         dual[labeled], outputs[labeled] = solution.beta, f + b
         coef = data.kernel.sigma_f**2 * (dual @ data.X) if self.kernel == "linear" else None
+        if center is not None:
+            b -= coef @ center
         n_iter = max(solution.n_iter, 1)
         return BinaryFit(
             dual, coef, b, outputs, float(objective), n_iter, solution.status, solution.history

@@ -1,0 +1,14 @@
+# Everything is done by tasks.py, so that `python tasks.py book` does the same on Windows.
+# Extra arguments: make test ARGS=--slow, make notebooks ARGS=svm
+PYTHON ?= python3
+ARGS ?=
+
+TASKS = book test serve notebooks edit sync bench clean
+
+.PHONY: help $(TASKS)
+
+help:
+	@$(PYTHON) tasks.py --help
+
+$(TASKS):
+	@$(PYTHON) tasks.py $@ $(ARGS)

@@ -1,0 +1,1 @@
+"""One module per table; its docstring is the protocol."""

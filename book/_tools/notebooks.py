@@ -1,0 +1,290 @@
+"""Execute, normalize and check the notebooks of the book.
+
+    python book/_tools/notebooks.py execute book/svm.ipynb ...
+    python book/_tools/notebooks.py normalize book/svm.ipynb ...
+    python book/_tools/notebooks.py check book/svm.ipynb ...
+
+The committed notebooks are the only source of the chapters, with their outputs. ``normalize``
+removes from them whatever differs between two runs of the same code, so that a difference in
+version control is a difference a reader would see; ``find_problems`` lists what must not be in one.
+"""
+
+import base64
+import copy
+import hashlib
+import io
+import re
+import sys
+import time
+from pathlib import Path
+
+import nbformat
+import numpy as np
+
+KERNELSPEC = {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"}
+LANGUAGE = {"name": "python"}
+KEPT_METADATA = ("mystnb", "tags")
+TAGS = {
+    "full-width",
+    "hide-cell",
+    "hide-input",
+    "hide-output",
+    "nbval-ignore-output",
+    "remove-cell",
+    "remove-input",
+    "remove-output",
+}
+WIDGET = "application/vnd.jupyter.widget"
+MAX_BYTES = 1_500_000
+MAX_CODE_CELLS = 25
+CELL_TIMEOUT = 600
+PIXEL_TOLERANCE = 4  # of 255: less than a reader can see
+
+ABSOLUTE_PATH = re.compile(
+    r"(?<![\w.:/-])/(?:home|root|tmp|usr|Users|opt|var|private|mnt|srv|work|content)/\w"
+    r"|(?<!\w)[A-Za-z]:\\{1,2}\w"
+)
+ADDRESS = re.compile(r"\b0x[0-9a-fA-F]{6,}\b")
+OUTSIDE = re.compile(
+    r"""<(?:script|link|img|iframe|source)\b[^>]*\b(?:src|href)=["']?(?:https?:)?//"""
+)
+HTML_IMAGE = re.compile(r"<img\b[^>]*>")
+ALT = re.compile(r"""\balt=(["'])\s*\S.*?\1""", re.DOTALL)
+EMPTY_MARKDOWN_ALT = re.compile(r"!\[\s*\]\(")
+
+
+def code_cells(notebook):
+    """Code cells that hold code."""
+    return [c for c in notebook.cells if c.cell_type == "code" and c.source.strip()]
+
+
+def _text(value):
+    return "".join(value) if isinstance(value, list) else value
+
+
+def _pixels(png):
+    from matplotlib import image
+
+    return image.imread(io.BytesIO(base64.b64decode(png)), format="png")
+
+
+def _same_figure(new, old):
+    """True when two base64 PNG images cannot be told apart by eye."""
+    if new.strip() == old.strip():
+        return True
+    a, b = _pixels(new), _pixels(old)
+    return a.shape == b.shape and float(np.abs(a - b).max()) <= PIXEL_TOLERANCE / 255
+
+
+def keep_unchanged_figures(notebook, before):
+    """Put the stored bytes of figures back where the new figure looks the same.
+
+    Parameters
+    ----------
+    notebook : NotebookNode
+        The executed notebook, changed in place.
+    before : NotebookNode
+        The notebook as it was stored; cells are matched by their ids.
+    """
+    stored = {cell.id: cell for cell in before.cells if cell.cell_type == "code"}
+    for cell in code_cells(notebook):
+        if cell.id not in stored:
+            continue
+        for new, old in zip(cell.outputs, stored[cell.id].outputs, strict=False):
+            fresh = new.get("data", {}).get("image/png")
+            kept = old.get("data", {}).get("image/png")
+            if fresh and kept and _same_figure(fresh, kept):
+                new["data"]["image/png"] = kept
+
+
+def _normalize_outputs(cell):
+    outputs = []
+    for output in cell.outputs:
+        if any(mime.startswith(WIDGET) for mime in output.get("data", ())):
+            continue  # without its state a widget shows nothing; a live kernel makes it again
+        if "execution_count" in output:
+            output.execution_count = cell.execution_count
+        last = outputs[-1] if outputs else {}
+        if output.output_type == "stream" and last.get("name") == output.name:
+            last["text"] = _text(last["text"]) + _text(output["text"])
+            continue
+        outputs.append(output)
+    cell.outputs = outputs
+
+
+def normalize(notebook):
+    """Remove in place what differs between runs, and number the code cells from 1.
+
+    Parameters
+    ----------
+    notebook : NotebookNode
+        Of format 4.5.
+
+    Returns
+    -------
+    NotebookNode
+        The same object.
+    """
+    notebook.metadata = nbformat.from_dict({"kernelspec": KERNELSPEC, "language_info": LANGUAGE})
+    notebook.nbformat, notebook.nbformat_minor = 4, 5
+    count = 0
+    for position, cell in enumerate(notebook.cells):
+        if not cell.get("id"):
+            cell.id = hashlib.md5(f"{position}{cell.source}".encode()).hexdigest()[:8]
+        cell.metadata = nbformat.from_dict(
+            {key: cell.metadata[key] for key in KEPT_METADATA if cell.metadata.get(key)}
+        )
+        if "tags" in cell.metadata:
+            cell.metadata.tags = sorted(cell.metadata.tags)
+        if cell.cell_type != "code":
+            continue
+        if cell.source.strip():
+            count += 1
+            cell.execution_count = count
+        else:
+            cell.execution_count = None
+        _normalize_outputs(cell)
+    return notebook
+
+
+def dumps(notebook):
+    """The text of a notebook as it is stored."""
+    return nbformat.writes(notebook).rstrip("\n") + "\n"
+
+
+def _printed(output):
+    """What an output says, as text; images and other binary data are left out."""
+    if output.output_type == "stream":
+        return _text(output.text)
+    if output.output_type == "error":
+        return "\n".join(output.traceback)
+    data = output.get("data", {})
+    html = re.sub(r"data:image/\w+;base64,[^\"']*", "", _text(data.get("text/html", "")))
+    plain = (_text(text) for mime, text in data.items() if mime in ("text/plain", "text/markdown"))
+    return "\n".join((*plain, html))
+
+
+def _output_problems(cell):
+    has_alt = bool(str(cell.metadata.get("mystnb", {}).get("image", {}).get("alt", "")).strip())
+    for output in cell.outputs:
+        data = output.get("data", {})
+        text = _printed(output)
+        if output.output_type == "error":
+            yield "raises; show an expected error with try/except"
+        if output.get("name") == "stderr":
+            yield "writes to stderr"
+        if match := ABSOLUTE_PATH.search(text):
+            yield f"prints an absolute path: {text[match.start() : match.end() + 30]!r}"
+        if match := ADDRESS.search(text):
+            yield f"prints an object's address: {match.group()}"
+        if any(mime.startswith(WIDGET) for mime in data):
+            yield "stores a widget"
+        if any(mime.startswith("image/") for mime in data) and not has_alt:
+            yield "has a figure without alt text (cell metadata mystnb.image.alt)"
+        html = _text(data.get("text/html", ""))
+        if OUTSIDE.search(html):
+            yield "asks another host for a file"
+        if not all(ALT.search(tag) for tag in HTML_IMAGE.findall(html)):
+            yield "has an <img> without alt text"
+
+
+def _exercises_at(notebook):
+    """Position of the heading of the exercises, or None."""
+    for position, cell in enumerate(notebook.cells):
+        if cell.cell_type == "markdown" and re.search(r"^##? Exercises\b", cell.source, re.M):
+            return position
+    return None
+
+
+def find_problems(text):
+    """What is wrong with a notebook of the book.
+
+    Parameters
+    ----------
+    text : str
+        The content of the ``.ipynb`` file.
+
+    Returns
+    -------
+    list of str
+        One sentence per problem; empty for a notebook that keeps all rules.
+    """
+    notebook = nbformat.reads(text, as_version=4)
+    problems = []
+    for position, cell in enumerate(notebook.cells):
+        where = f"cell {position} ({cell.cell_type})"
+        unknown = set(cell.metadata.get("tags", ())) - TAGS
+        if unknown:
+            problems.append(f"{where} has tags that are not allowed: {sorted(unknown)}")
+        if cell.cell_type == "markdown" and EMPTY_MARKDOWN_ALT.search(cell.source):
+            problems.append(f"{where} has an image without alt text")
+        if cell.cell_type == "code":
+            if cell.source.rstrip().endswith(";"):
+                problems.append(f"{where} ends with a semicolon; end it with plt.show()")
+            problems += [f"{where} {problem}" for problem in _output_problems(cell)]
+    counts = [cell.execution_count for cell in code_cells(notebook)]
+    if counts != list(range(1, len(counts) + 1)):
+        problems.append(f"the code cells were not executed once and in order: {counts}")
+    if "widgets" in notebook.metadata:
+        problems.append("the metadata hold the state of widgets")
+    exercises = _exercises_at(notebook)
+    if exercises is not None:
+        before = sum(cell.cell_type == "code" for cell in notebook.cells[:exercises])
+        if before > MAX_CODE_CELLS:
+            problems.append(
+                f"{before} code cells before the exercises; {MAX_CODE_CELLS} are allowed"
+            )
+    if len(text.encode()) > MAX_BYTES:
+        problems.append(f"{len(text.encode()):,} bytes; {MAX_BYTES:,} are allowed")
+    if not problems and dumps(normalize(copy.deepcopy(notebook))) != text:
+        problems.append("not normalized: run `python tasks.py notebooks` with the chapter's name")
+    return problems
+
+
+def execute(path):
+    """Execute a notebook in its folder, normalize it and store it; stops at the first error."""
+    from nbclient import NotebookClient
+
+    before = nbformat.read(path, as_version=4)
+    notebook = copy.deepcopy(before)
+    for cell in notebook.cells:
+        if cell.cell_type == "code":
+            cell.outputs, cell.execution_count = [], None
+    start = time.perf_counter()
+    NotebookClient(
+        notebook,
+        timeout=CELL_TIMEOUT,
+        kernel_name=KERNELSPEC["name"],
+        resources={"metadata": {"path": str(path.parent)}},
+    ).execute()
+    normalize(notebook)
+    keep_unchanged_figures(notebook, before)
+    store(path, notebook)
+    print(f"{path.name}: {time.perf_counter() - start:.1f} s", flush=True)
+
+
+def store(path, notebook):
+    """Write a notebook unless its text is there already."""
+    text = dumps(notebook)
+    if not path.exists() or path.read_text(encoding="utf-8") != text:
+        path.write_text(text, encoding="utf-8", newline="\n")
+
+
+def main(argv):
+    if len(argv) < 2 or argv[0] not in ("execute", "normalize", "check"):
+        sys.exit(__doc__)
+    failed = False
+    for path in map(Path, argv[1:]):
+        if argv[0] == "execute":
+            execute(path.resolve())
+        elif argv[0] == "normalize":
+            store(path, normalize(nbformat.read(path, as_version=4)))
+        if argv[0] != "normalize":
+            for problem in find_problems(path.read_text(encoding="utf-8")):
+                failed = True
+                print(f"{path.name}: {problem}")
+    sys.exit(failed)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

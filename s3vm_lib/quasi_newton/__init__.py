@@ -1,0 +1,63 @@
+"""QN-S3VM: quasi-Newton annealing (Gieseke, Airola, Pahikkala and Kramer, 2014).
+
+Read in this order: `_engines` (BFGS and L-BFGS), `_coordinates` (where the search takes place),
+`_solver` (the objective and the annealing), `_estimator` (`QNS3VM`).
+"""
+
+from s3vm_lib.quasi_newton._coordinates import (
+    Features,
+    RawCoefficients,
+    centered,
+    cholesky_coordinates,
+    eigen_coordinates,
+    kpca_coordinates,
+    linear_coordinates,
+    regressor_coordinates,
+)
+from s3vm_lib.quasi_newton._engines import (
+    Minimum,
+    bfgs_update,
+    minimize_bfgs,
+    minimize_lbfgs,
+    minimize_scipy,
+    two_loop,
+    wolfe_step,
+)
+from s3vm_lib.quasi_newton._estimator import QNS3VM
+from s3vm_lib.quasi_newton._solver import (
+    PAPER_ANNEALING,
+    ScaledObjective,
+    SharePenalty,
+    Solution,
+    Stage,
+    losses_and_slopes,
+    offset_for_share,
+    solve_quasi_newton,
+)
+
+__all__ = [
+    "PAPER_ANNEALING",
+    "Features",
+    "Minimum",
+    "QNS3VM",
+    "RawCoefficients",
+    "ScaledObjective",
+    "SharePenalty",
+    "Solution",
+    "Stage",
+    "bfgs_update",
+    "centered",
+    "cholesky_coordinates",
+    "eigen_coordinates",
+    "kpca_coordinates",
+    "linear_coordinates",
+    "losses_and_slopes",
+    "minimize_bfgs",
+    "minimize_lbfgs",
+    "minimize_scipy",
+    "offset_for_share",
+    "regressor_coordinates",
+    "solve_quasi_newton",
+    "two_loop",
+    "wolfe_step",
+]

@@ -1,0 +1,298 @@
+"""The coordinates in which the objective is minimized.
+
+Every choice offers the same three operations on a coefficient vector w: the outputs f on the
+training rows (offset apart), the squared norm of f in the RKHS, and the gradient of the whole
+objective from the derivatives of the losses. Outputs have weighted mean zero over the unlabeled
+rows where a ``mean`` is given: that is the centering of the balance constraint (13).
+"""
+
+import numpy as np
+import scipy.sparse as sp
+from scipy.linalg import eigh, solve_triangular
+from scipy.sparse.linalg import eigsh
+
+from s3vm_lib.kernels import pivoted_cholesky
+
+
+class Features:
+    """f = Zw − (μᵀw)·1 and ‖f‖² = wᵀw: rows of Z are features, μ their mean, never subtracted.
+
+    Centering Z would fill a sparse matrix. Subtracting the number μᵀw from every output, and
+    μ·Σa from the gradient, costs O(n + d) and leaves Z as it is (footnote 5 of the paper).
+
+    Parameters
+    ----------
+    Z : ndarray or CSR matrix of shape (n, d)
+        Features of the training rows.
+    mean_weight : ndarray of shape (n,) or None
+        Weights that sum to one and define μ = Zᵀ·mean_weight; None means μ = 0.
+    expand : callable, default=None
+        Maps w to the pair (indices of training rows, their coefficients α) with Zw = K·α; None
+        where w itself is the model (linear kernel).
+    shift : callable, default=None
+        Maps w to a constant of the model that is not in μ; None means 0.
+    """
+
+    def __init__(self, Z, mean_weight=None, expand=None, shift=None):
+        self.Z = Z
+        self.dimension = Z.shape[1]
+        self.mean = None if mean_weight is None else np.asarray(Z.T @ mean_weight)
+        self.expand = expand
+        self.shift = shift
+
+    def outputs(self, w):
+        """Outputs f, shape (n,), without the offset."""
+        f = self.Z @ w
+        if self.mean is not None:
+            f -= self.mean @ w
+        return f
+
+    def squared_norm(self, w, f):
+        """‖f‖² in the RKHS."""
+        return w @ w
+
+    def gradient(self, a, w, lam):
+        """Gradient Zᵀa − μ·Σa + 2λw, with the derivatives ``a`` of the losses, shape (n,)."""
+        g = self.Z.T @ a
+        if self.mean is not None:
+            g -= a.sum() * self.mean
+        g += 2.0 * lam * w
+        return g
+
+    def rows(self, index):
+        """The same features on some rows only, with the same μ."""
+        part = Features(self.Z[index])
+        part.mean = self.mean
+        return part
+
+    def model(self, w):
+        """Coefficients and constant of f on new points.
+
+        Returns
+        -------
+        support : ndarray of shape (m,) or None
+            Training rows; None for the linear kernel.
+        coefficients : ndarray of shape (m,) or (d,)
+            α of f(x) = Σ α_i k(x_i, x) + constant, or the weight vector.
+        constant : float
+        """
+        constant = 0.0 if self.mean is None else -float(self.mean @ w)
+        if self.shift is not None:
+            constant += self.shift(w)
+        if self.expand is None:
+            return None, w, constant
+        return *self.expand(w), constant
+
+
+class RawCoefficients:
+    """f = K̃c and ‖f‖² = cᵀK̃c: the paper's own coordinates, equations (4) and (5).
+
+    K̃ is the Gram matrix of the centered features, K̃ = (I − 1mᵀ) K (I − m1ᵀ) with the weights m
+    of the mean, or K itself.
+
+    Parameters
+    ----------
+    K : ndarray of shape (n, n)
+        Gram matrix.
+    mean_weight : ndarray of shape (n,) or None
+        Weights m that sum to one.
+    """
+
+    def __init__(self, K, mean_weight=None):
+        self.column_mean = None if mean_weight is None else K @ mean_weight
+        self.K = centered(K, mean_weight)
+        self.mean_weight = mean_weight
+        self.dimension = K.shape[0]
+
+    def outputs(self, c):
+        """Outputs f = K̃c, shape (n,), without the offset."""
+        return self.K @ c
+
+    def squared_norm(self, c, f):
+        """‖f‖² = cᵀf in the RKHS."""
+        return c @ f
+
+    def gradient(self, a, c, lam):
+        """Gradient K̃a + 2λK̃c of equation (5), by one product with K̃."""
+        return self.K @ (a + 2.0 * lam * c)
+
+    def model(self, c):
+        """Coefficients and constant of f on new points (see `Features.model`)."""
+        support = np.arange(self.dimension)
+        if self.mean_weight is None:
+            return support, c, 0.0
+        alpha = c - c.sum() * self.mean_weight
+        return support, alpha, -float(self.column_mean @ alpha)
+
+
+def centered(K, mean_weight):
+    """Gram matrix of features minus their mean: (I − 1mᵀ) K (I − m1ᵀ); K where m is None.
+
+    Parameters
+    ----------
+    K : ndarray of shape (n, n)
+    mean_weight : ndarray of shape (n,) or None
+        Weights m that sum to one.
+
+    Returns
+    -------
+    ndarray of shape (n, n)
+    """
+    if mean_weight is None:
+        return K
+    column = K @ mean_weight
+    return K - column[:, None] - column[None, :] + mean_weight @ column
+
+
+def _inverse_root(K, tol):
+    """W of shape (n, r) with WᵀKW = I on the eigenvectors above tol times the largest."""
+    values, vectors = eigh(K)
+    keep = values > tol * max(values[-1], np.finfo(float).tiny)
+    return vectors[:, keep] / np.sqrt(values[keep])
+
+
+def linear_coordinates(X, scale=1.0, mean_weight=None):
+    """Linear kernel: w in input space, dense or CSR (Theorems 2 and 3).
+
+    Parameters
+    ----------
+    X : ndarray or CSR matrix of shape (n, d)
+    scale : float, default=1.0
+        Output standard deviation σ_f of the kernel.
+    mean_weight : ndarray of shape (n,) or None
+        See `Features`.
+
+    Returns
+    -------
+    Features
+    """
+    Z = X if scale == 1.0 else scale * X
+    return Features(sp.csr_matrix(Z) if sp.issparse(Z) else Z, mean_weight)
+
+
+def cholesky_coordinates(X, kernel, max_rank=500, tol=1e-6, mean_weight=None, first=None):
+    """w = Gᵀc with K ≈ GGᵀ by pivoted Cholesky, columns of K on demand.
+
+    The model lives on the r pivots alone. The penalty becomes wᵀw: in c its curvature 2λK spreads
+    over as many orders of magnitude as the spectrum of K, in w it is 2λI.
+
+    With the labeled rows among the pivots the supervised solution, from which the annealing
+    starts, is represented exactly (with a fixed offset: up to the part of the mean of the features
+    outside their span). Without them a low rank spoils the start, and with it the local minimum
+    that is found.
+
+    Parameters
+    ----------
+    X : ndarray or CSR matrix of shape (n, d)
+    kernel : Kernel
+    max_rank : int, default=500
+        Largest number of pivots.
+    tol : float, default=1e-6
+        See `s3vm_lib.kernels.pivoted_cholesky`.
+    mean_weight : ndarray of shape (n,) or None
+        See `Features`.
+    first : ndarray of shape (m,), default=None
+        Rows that are taken as pivots before all others, usually the labeled ones; at most half of
+        the pivots, or all if they are all rows. The others are then spread in proportion to the
+        residual. None chooses every pivot greedily.
+
+    Returns
+    -------
+    Features
+    """
+    if first is None:
+        factor, pivots, _ = pivoted_cholesky(X, kernel, max_rank, tol)
+    else:
+        room = max_rank if first.size == X.shape[0] else (max_rank + 1) // 2
+        if first.size > room:
+            part = X[np.ix_(first, first)] if kernel.name == "precomputed" else X[first]
+            first = first[pivoted_cholesky(part, kernel, room, tol).pivots]
+        factor, pivots, _ = pivoted_cholesky(
+            X, kernel, max_rank, tol, first=first, pivoting="residual", block=64
+        )
+    corner = factor[pivots]
+
+    def expand(w):
+        return pivots, solve_triangular(corner, w, lower=True, trans="T")
+
+    return Features(np.asfortranarray(factor), mean_weight, expand)
+
+
+def eigen_coordinates(K, tol=1e-12, mean_weight=None):
+    """w = Λ^½Vᵀc with K = VΛVᵀ: the full kernel, whitened.
+
+    Parameters
+    ----------
+    K : ndarray of shape (n, n)
+    tol : float, default=1e-12
+        Eigenvalues below tol times the largest are dropped.
+    mean_weight : ndarray of shape (n,) or None
+        See `Features`.
+
+    Returns
+    -------
+    Features
+    """
+    W = _inverse_root(K, tol)
+    return Features(K @ W, mean_weight, lambda w: (np.arange(K.shape[0]), W @ w))
+
+
+def regressor_coordinates(columns, corner, index, tol=1e-12, mean_weight=None):
+    """Subset of regressors (9), whitened: ĉ = K_RR^{-½} w, so that ĉᵀK_RRĉ = wᵀw.
+
+    Parameters
+    ----------
+    columns : ndarray of shape (n, r)
+        Kernel values between all rows and the regressors.
+    corner : ndarray of shape (r, r)
+        Kernel values among the regressors.
+    index : ndarray of shape (r,)
+        Training rows that are the regressors.
+    tol : float, default=1e-12
+        Eigenvalues of the corner below tol times the largest are dropped.
+    mean_weight : ndarray of shape (n,) or None
+        See `Features`.
+
+    Returns
+    -------
+    Features
+    """
+    W = _inverse_root(corner, tol)
+    return Features(columns @ W, mean_weight, lambda w: (index, W @ w))
+
+
+def kpca_coordinates(K, rank, mean_weight=None):
+    """Kernel PCA map: eigenvectors of K̃ with the ``rank`` largest eigenvalues, times their root.
+
+    Parameters
+    ----------
+    K : ndarray of shape (n, n)
+    rank : int
+        Number of components.
+    mean_weight : ndarray of shape (n,) or None
+        Weights of the mean that is subtracted in feature space (see `centered`).
+
+    Returns
+    -------
+    Features
+    """
+    n = K.shape[0]
+    K_centered = centered(K, mean_weight)
+    if rank < n // 4:
+        values, vectors = eigsh(K_centered, k=rank, v0=np.linspace(1.0, 2.0, n))
+    else:
+        values, vectors = eigh(K_centered, subset_by_index=[max(0, n - rank), n - 1])
+    keep = values > 1e-12 * max(values.max(), np.finfo(float).tiny)
+    W = vectors[:, keep] / np.sqrt(values[keep])
+    column_mean = None if mean_weight is None else K @ mean_weight
+
+    def expand(w):
+        alpha = W @ w
+        if mean_weight is not None:
+            alpha = alpha - alpha.sum() * mean_weight
+        return np.arange(n), alpha
+
+    def shift(w):
+        return 0.0 if mean_weight is None else -float(column_mean @ expand(w)[1])
+
+    return Features(K_centered @ W, None, expand, shift)

@@ -1,0 +1,369 @@
+"""The estimator `QNS3VM`."""
+
+from numbers import Integral, Real
+
+import numpy as np
+from sklearn.utils import check_random_state
+from sklearn.utils._param_validation import Interval, StrOptions
+
+from s3vm_lib._base import BaseS3VM, BinaryFit
+from s3vm_lib.losses import labeled_loss, unlabeled_loss
+from s3vm_lib.objective import Problem
+from s3vm_lib.quasi_newton._coordinates import (
+    RawCoefficients,
+    cholesky_coordinates,
+    eigen_coordinates,
+    kpca_coordinates,
+    linear_coordinates,
+    regressor_coordinates,
+)
+from s3vm_lib.quasi_newton._engines import ENGINES
+from s3vm_lib.quasi_newton._solver import PAPER_ANNEALING, solve_quasi_newton
+
+
+class QNS3VM(BaseS3VM):
+    """Semi-supervised support vector machine by quasi-Newton annealing (QN-S3VM).
+
+    Minimizes the differentiable, non-convex objective
+
+        J(f, b) = ½‖f‖² + C Σ_L s_i ℓ(y_i, f(x_i) + b) + C* Σ_U s_j u(f(x_j) + b)
+
+    from the supervised solution on: the unlabeled term is multiplied by α and α is raised from 0
+    to 1 in a few stages, each of them a quasi-Newton descent. The balance constraint
+    Σ_U s_j (f(x_j) + b) / Σ_U s_j = 2r − 1 keeps all unlabeled rows from falling into one class.
+
+    Parameters
+    ----------
+    C : float, default=1.0
+        Weight of the labeled losses; 1/(2λl) in the notation of the paper.
+    C_star : float, default=None
+        Weight of the unlabeled losses; λ′/(2λu) in the notation of the paper. None gives the
+        labeled and the unlabeled part equal total weight, which is λ′ = 1.
+    kernel : {"linear", "poly", "rbf", "laplacian", "precomputed"}, default="rbf"
+        Kernel function, see `Kernel`. With ``"linear"`` the weights of the features are the
+        variables, and sparse data stay sparse.
+    gamma : {"scale", "auto"} or float, default="scale"
+        Kernel coefficient of rbf, poly and laplacian, see `resolve_gamma`.
+    degree : int, default=3
+        Degree of the polynomial kernel.
+    coef0 : float, default=0.0
+        Constant of the polynomial kernel.
+    sigma_f : float, default=1.0
+        Output standard deviation: kernels are multiplied by its square.
+    labeled_loss : {"modified_logistic", "squared_hinge", "smooth_hinge", "logistic"}, \
+default="modified_logistic"
+        Loss ℓ of labeled rows.
+    sharpness : float, default=20.0
+        Sharpness γ of the modified logistic loss; with it ℓ differs from the hinge by at most
+        log(2)/γ. Not used by the other losses.
+    unlabeled_loss : {"gaussian", "squared_symmetric_hinge"}, default="gaussian"
+        Loss u of unlabeled rows. Only the Gaussian is differentiable at 0.
+    s : float, default=3.0
+        The Gaussian loss is exp(−s f²). Not used by the other loss.
+    balance : "labels", float or None, default="labels"
+        Share r of the class ``classes_[1]`` among the unlabeled rows: estimated by the share
+        among the labeled rows, given, or not used.
+    balance_tol : float, default=None
+        None fixes the mean output at 2r − 1. A number ε lets the offset free and holds instead
+        the share of unlabeled rows with a positive output within ε of r.
+    fit_intercept : bool, default=True
+        Whether the model has an offset b. False needs ``balance=None``.
+    coordinates : {"cholesky", "eigen", "raw", "regressors", "kpca"}, default="cholesky"
+        Variables of the search where the kernel is not linear. ``"cholesky"``: w = Gᵀc with
+        K ≈ GGᵀ of rank at most ``rank``; ``"eigen"``: w = K^½c, the full kernel; ``"raw"``: c
+        itself, as in the paper; ``"regressors"``: a random subset of ``rank`` rows carries the
+        model, whitened by the inverse root of their kernel matrix; ``"kpca"``: the ``rank``
+        leading kernel principal components.
+    rank : int, default=500
+        Largest number of variables with ``"cholesky"``, ``"regressors"`` and ``"kpca"``.
+    rank_tol : float, default=1e-6
+        ``"cholesky"`` stops when no diagonal entry of K − GGᵀ exceeds this share of the largest
+        of K.
+    labeled_pivots : bool, default=True
+        Whether the labeled rows come first among the pivots or regressors (as far as they fill
+        at most half of ``rank``), so that the supervised start can be represented.
+    annealing : "paper" or sequence of float, default="paper"
+        The factors α; the last one must be 1. ``"paper"`` is (1e-6, 1e-4, .01, .1, .5, 1).
+    engine : {"scipy", "lbfgs", "bfgs"}, default="scipy"
+        SciPy's L-BFGS-B, or the L-BFGS and BFGS of this library.
+    memory : int, default=50
+        Number of steps that L-BFGS remembers.
+    tol : float, default=1e-5
+        A stage ends when no entry of the gradient of J/(C Σ_L s) exceeds this.
+    ftol : float, default=1e-9
+        A stage also ends when an iteration lowers J/(C Σ_L s) by less than this, relative to the
+        larger of its value and 1.
+    max_iter : int, default=500
+        Largest number of iterations of a stage.
+    class_weight : dict or "balanced", default=None
+        Factors on C per class; ``"balanced"`` counts labeled rows only.
+    random_state : int, RandomState instance or None, default=None
+        Choice of the rows with ``coordinates="regressors"``; nothing else is random.
+    verbose : int, default=0
+        Print one line per stage.
+    callback : callable, default=None
+        Called after each stage with a dict (alpha, value, gradient_norm, n_iter, n_evaluations);
+        a true value stops.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        Class labels.
+    support_ : ndarray of shape (n_support,)
+        Training rows that carry the model; absent with ``kernel="linear"``.
+    support_vectors_ : {ndarray, CSR matrix} of shape (n_support, d)
+        These rows; absent with ``kernel="linear"`` and ``"precomputed"``.
+    dual_coef_ : ndarray of shape (n_problems, n_support)
+        Their coefficients; one row for two classes, otherwise one per class.
+    coef_ : ndarray of shape (n_problems, d)
+        Weights of the features, with ``kernel="linear"`` only.
+    intercept_ : ndarray of shape (n_problems,)
+        Constants of the decision functions.
+    gamma_ : float
+        The kernel coefficient that was used.
+    transduction_ : ndarray of shape (n,)
+        A label for every training row: its own, or the one found where it was unlabeled.
+    objective_ : float or ndarray of shape (n_classes,)
+        J at the solution.
+    problem_ : Problem or list of Problem
+        What was minimized, with the values that ``C_star``, ``gamma`` and ``balance`` stood for.
+    n_iter_ : int
+        Iterations of all stages, the largest number over the two-class problems.
+    history_ : list
+        One `Stage` (alpha, value, gradient_norm, n_iter, n_evaluations, status) per stage; the
+        value is that of J/(C Σ_L s) with the unlabeled term multiplied by alpha.
+    termination_condition_ : str
+        Status of the last stage: ``"converged"``, ``"max_iter"``, ``"no_step"`` (the line search
+        met the limits of double precision) or ``"stopped"`` (by the callback); a list of these
+        with more than two classes.
+    n_features_in_ : int
+        Number of features.
+
+    See Also
+    --------
+    SVM : The supervised baseline.
+
+    Notes
+    -----
+    The objective has many local minima. Which one is found is decided most of all by the share r
+    (give ``balance`` as a number if you know it better than a few labels do), then by whether the
+    labeled rows are among the pivots of a low-rank kernel, then by the annealing: a single stage
+    ends in higher minima. Neither the engine nor the tolerance changes much. A lower objective is
+    not always a lower error: compare with `SVM` on labeled rows held out.
+
+    References
+    ----------
+    F. Gieseke, A. Airola, T. Pahikkala and O. Kramer, "Fast and simple gradient-based
+    optimization for semi-supervised support vector machines", Neurocomputing 123 (2014),
+    Algorithm 1 and equations (4)-(13); O. Chapelle and A. Zien, "Semi-supervised classification
+    by low density separation", AISTATS 2005, for the unlabeled loss and the balance constraint.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from s3vm_lib import QNS3VM
+    >>> X = np.array([[-2.0], [-1.9], [-1.5], [1.4], [1.8], [2.0]])
+    >>> y = np.array([0, -1, -1, -1, -1, 1])
+    >>> QNS3VM(kernel="linear").fit(X, y).transduction_.tolist()
+    [0, 0, 0, 1, 1, 1]
+    """
+
+    _parameter_constraints = {
+        **BaseS3VM._kernel_constraints,
+        "C_star": [Interval(Real, 0, None, closed="left"), None],
+        "labeled_loss": [
+            StrOptions({"modified_logistic", "squared_hinge", "smooth_hinge", "logistic"})
+        ],
+        "sharpness": [Interval(Real, 0, None, closed="neither")],
+        "unlabeled_loss": [StrOptions({"gaussian", "squared_symmetric_hinge"})],
+        "s": [Interval(Real, 0, None, closed="neither")],
+        "balance": [StrOptions({"labels"}), Interval(Real, 0, 1, closed="neither"), None],
+        "balance_tol": [Interval(Real, 0, 1, closed="neither"), None],
+        "fit_intercept": ["boolean"],
+        "coordinates": [StrOptions({"cholesky", "eigen", "raw", "regressors", "kpca"})],
+        "rank": [Interval(Integral, 1, None, closed="left")],
+        "rank_tol": [Interval(Real, 0, 1, closed="left")],
+        "labeled_pivots": ["boolean"],
+        "annealing": [StrOptions({"paper"}), "array-like"],
+        "engine": [StrOptions(set(ENGINES))],
+        "memory": [Interval(Integral, 1, None, closed="left")],
+        "ftol": [Interval(Real, 0, None, closed="left")],
+        "random_state": ["random_state"],
+    }
+    _largest_n = 100_000
+    _memory = "n × rank; the data themselves if linear"
+
+    def __init__(
+        self,
+        *,
+        C=1.0,
+        C_star=None,
+        kernel="rbf",
+        gamma="scale",
+        degree=3,
+        coef0=0.0,
+        sigma_f=1.0,
+        labeled_loss="modified_logistic",
+        sharpness=20.0,
+        unlabeled_loss="gaussian",
+        s=3.0,
+        balance="labels",
+        balance_tol=None,
+        fit_intercept=True,
+        coordinates="cholesky",
+        rank=500,
+        rank_tol=1e-6,
+        labeled_pivots=True,
+        annealing="paper",
+        engine="scipy",
+        memory=50,
+        tol=1e-5,
+        ftol=1e-9,
+        max_iter=500,
+        class_weight=None,
+        random_state=None,
+        verbose=0,
+        callback=None,
+    ):
+        self.C = C
+        self.C_star = C_star
+        self.kernel = kernel
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.sigma_f = sigma_f
+        self.labeled_loss = labeled_loss
+        self.sharpness = sharpness
+        self.unlabeled_loss = unlabeled_loss
+        self.s = s
+        self.balance = balance
+        self.balance_tol = balance_tol
+        self.fit_intercept = fit_intercept
+        self.coordinates = coordinates
+        self.rank = rank
+        self.rank_tol = rank_tol
+        self.labeled_pivots = labeled_pivots
+        self.annealing = annealing
+        self.engine = engine
+        self.memory = memory
+        self.tol = tol
+        self.ftol = ftol
+        self.max_iter = max_iter
+        self.class_weight = class_weight
+        self.random_state = random_state
+        self.verbose = verbose
+        self.callback = callback
+
+    def _prepare(self, data):
+        """The coordinates, which all two-class problems share."""
+        if not self.fit_intercept and self.balance is not None:
+            raise ValueError(
+                "fit_intercept=False needs balance=None, because the balance constraint sets the "
+                f"offset; got balance={self.balance!r}"
+            )
+        mean_weight = self._mean_weight(data)
+        X, kernel = data.X, data.kernel
+        if kernel.name == "linear":
+            return linear_coordinates(X, kernel.sigma_f, mean_weight)
+        labeled = np.flatnonzero(data.codes >= 0)
+        if self.coordinates == "cholesky":
+            first = labeled if self.labeled_pivots else None
+            return cholesky_coordinates(X, kernel, self.rank, self.rank_tol, mean_weight, first)
+        if self.coordinates == "regressors":
+            index = self._regressors(labeled, X.shape[0])
+            columns = kernel.columns(X, index)
+            return regressor_coordinates(columns, columns[index], index, mean_weight=mean_weight)
+        K = kernel.gram(X)
+        if self.coordinates == "raw":
+            return RawCoefficients(K, mean_weight)
+        if self.coordinates == "eigen":
+            return eigen_coordinates(K, mean_weight=mean_weight)
+        return kpca_coordinates(K, min(self.rank, K.shape[0]), mean_weight)
+
+    def _mean_weight(self, data):
+        """Weights of the mean that centers the features: unlabeled rows, or all without any."""
+        if not self.fit_intercept:
+            return None
+        unlabeled = data.codes < 0
+        weight = np.where(unlabeled, data.sample_weight, 0.0)
+        if not unlabeled.any():
+            weight = data.sample_weight
+        return weight / weight.sum()
+
+    def _regressors(self, labeled, n):
+        """Sorted random subset of ``rank`` rows, with the labeled rows first in line."""
+        generator = check_random_state(self.random_state)
+        order = generator.permutation(n)
+        rank = min(self.rank, n)
+        if self.labeled_pivots and rank < n:
+            kept = generator.permutation(labeled)[: (rank + 1) // 2]
+            order = np.concatenate([kept, order[~np.isin(order, kept)]])
+        return np.sort(order[:rank])
+
+    def _stages(self):
+        if isinstance(self.annealing, str):
+            return PAPER_ANNEALING
+        stages = np.asarray(self.annealing, dtype=float)
+        rising = stages.ndim == 1 and stages.size > 0 and np.all(np.diff(stages) > 0)
+        if not (rising and stages[0] > 0 and stages[-1] == 1):
+            raise ValueError(
+                "annealing must be 'paper' or an increasing sequence of positive numbers that "
+                f"ends with 1, got {self.annealing!r}"
+            )
+        return tuple(stages.tolist())
+
+    def _problem(self, data, ratio):
+        """What is minimized; ``ratio`` None leaves the balance constraint out."""
+        sharpness = self.sharpness if self.labeled_loss == "modified_logistic" else None
+        s = self.s if self.unlabeled_loss == "gaussian" else None
+        C, C_star = self._penalties(data)
+        balance = "mean" if self.balance_tol is None else "share"
+        return Problem(
+            labeled_loss(self.labeled_loss, sharpness),
+            unlabeled_loss(self.unlabeled_loss, s),
+            C,
+            C_star,
+            data.kernel,
+            "free" if self.fit_intercept else "none",
+            "none" if ratio is None else balance,
+            ratio,
+            self.balance_tol or 0.0,
+        )
+
+    def _fit_binary(self, data, coordinates, t, ratio, index):
+        solution = solve_quasi_newton(
+            coordinates,
+            t,
+            data.loss_weight,
+            self._problem(data, ratio),
+            annealing=self._stages(),
+            engine=self.engine,
+            memory=self.memory,
+            tol=self.tol,
+            ftol=self.ftol,
+            max_iter=self.max_iter,
+            callback=lambda stage, w, b: self._report(
+                {k: v for k, v in stage._asdict().items() if k != "status"}
+            ),
+        )
+        support, coefficients, constant = coordinates.model(solution.weights)
+        dual = None
+        if support is not None:
+            dual = np.zeros(t.size)
+            dual[support] = coefficients
+        return BinaryFit(
+            dual,
+            coefficients * data.kernel.sigma_f if support is None else None,
+            solution.offset + constant,
+            solution.outputs,
+            solution.objective,
+            solution.n_iter,
+            solution.status,
+            list(solution.history),
+        )
+
+    def _store(self, data, fits):
+        super()._store(data, fits)
+        positives = [1] if len(fits) == 1 else range(len(fits))
+        problems = [self._problem(data, self._ratio(data, k)) for k in positives]
+        self.problem_ = problems[0] if len(fits) == 1 else problems

@@ -1,0 +1,344 @@
+"""The objective (4) with offset and balance, and the annealing loop of Algorithm 1."""
+
+from typing import NamedTuple
+
+import numpy as np
+from scipy.special import expit
+
+from s3vm_lib._numba import njit
+from s3vm_lib.losses import (
+    UnlabeledLoss,
+    labeled_derivative,
+    labeled_value,
+    unlabeled_derivative,
+    unlabeled_value,
+)
+from s3vm_lib.quasi_newton._engines import ENGINES
+
+PAPER_ANNEALING = (1e-6, 1e-4, 1e-2, 0.1, 0.5, 1.0)
+# The smooth share of the tolerance form (12) is brought into its interval up to this excess, in
+# at most this many rounds after the last stage; the count itself is then met exactly.
+SHARE_TOL, SHARE_ROUNDS = 1e-4, 20
+
+
+class Stage(NamedTuple):
+    """One stage of the annealing."""
+
+    alpha: float  # share of the unlabeled term
+    value: float  # scaled objective F at the end
+    gradient_norm: float  # largest gradient entry at the end
+    n_iter: int
+    n_evaluations: int
+    status: str
+
+
+class Solution(NamedTuple):
+    """What `solve_quasi_newton` returns."""
+
+    weights: np.ndarray  # coefficients in the coordinates of the solver
+    offset: float  # b, the mean output over the unlabeled rows under the constraint (13)
+    outputs: np.ndarray  # f on the training rows, offset included
+    objective: float  # J, in sum form
+    n_iter: int  # iterations of all stages together
+    status: str  # status of the last stage, or "stopped" (by the callback)
+    history: tuple  # Stage by Stage; the first has alpha = 0
+
+
+@njit
+def losses_and_slopes(
+    labeled_code, labeled_p, unlabeled_code, unlabeled_p, t, weight, strength, f, slope
+):
+    """Weighted sums of both losses; the derivatives with respect to f go to ``slope``.
+
+    Parameters
+    ----------
+    labeled_code, unlabeled_code : int
+        Losses (see `s3vm_lib.losses`).
+    labeled_p, unlabeled_p : float
+        Their parameters.
+    t : ndarray of shape (n,)
+        −1 or +1 for labeled rows, 0 for unlabeled ones.
+    weight : ndarray of shape (n,)
+        Weights, which sum to one over the labeled and to one over the unlabeled rows.
+    strength : float
+        Factor αλ′ of the unlabeled term.
+    f : ndarray of shape (n,)
+        Outputs.
+    slope : ndarray of shape (n,)
+        Written: the vector a of equation (5).
+
+    Returns
+    -------
+    float
+        Labeled term plus ``strength`` times the unlabeled term.
+    """
+    labeled, unlabeled = 0.0, 0.0
+    for i in range(f.size):
+        if t[i] != 0.0:
+            labeled += weight[i] * labeled_value(labeled_code, t[i], f[i], labeled_p)
+            slope[i] = weight[i] * labeled_derivative(labeled_code, t[i], f[i], labeled_p)
+        else:
+            unlabeled += weight[i] * unlabeled_value(unlabeled_code, f[i], unlabeled_p)
+            slope[i] = (
+                strength * weight[i] * unlabeled_derivative(unlabeled_code, f[i], unlabeled_p)
+            )
+    return labeled + strength * unlabeled
+
+
+class ScaledObjective:
+    """F_α = J_α / (C Σ_L s) as a function of the coefficients, and of the offset if it is free.
+
+    F_α(w, b) = Σ_L s̄_i ℓ(t_i, f_i) + αλ′ Σ_U s̄_j u(f_j) + λ‖f‖², the paper's (4), where s̄ are
+    the weights divided by their sum over the labeled or the unlabeled rows.
+
+    Parameters
+    ----------
+    coordinates : Features or RawCoefficients
+    t : ndarray of shape (n,)
+        −1, +1, and 0 for unlabeled rows.
+    weight : ndarray of shape (n,)
+        s̄ (see above).
+    labeled_loss : LabeledLoss
+    unlabeled_loss : UnlabeledLoss
+    strength : float
+        αλ′.
+    lam : float
+        λ.
+    offset : float or None
+        The fixed offset b; None appends b to the coefficients.
+    share : SharePenalty or None
+        Extra term of the tolerance form (12).
+    """
+
+    def __init__(
+        self,
+        coordinates,
+        t,
+        weight,
+        labeled_loss,
+        unlabeled_loss,
+        strength,
+        lam,
+        offset,
+        share=None,
+    ):
+        self.coordinates, self.t, self.weight = coordinates, t, weight
+        self.codes = (labeled_loss.code, labeled_loss.p, unlabeled_loss.code, unlabeled_loss.p)
+        self.strength, self.lam, self.offset, self.share = strength, lam, offset, share
+        self.slope = np.empty(t.size)
+
+    def __call__(self, x):
+        """Value and gradient at x, shape (d,) or (d + 1,) with a free offset."""
+        w, b = (x, self.offset) if self.offset is not None else (x[:-1], x[-1])
+        f = self.coordinates.outputs(w)
+        norm = self.coordinates.squared_norm(w, f)
+        if b != 0.0:
+            f += b
+        value = losses_and_slopes(*self.codes, self.t, self.weight, self.strength, f, self.slope)
+        if self.share is not None:
+            value += self.share.add(f, self.slope)
+        gradient = self.coordinates.gradient(self.slope, w, self.lam)
+        if self.offset is None:
+            gradient = np.append(gradient, self.slope.sum())
+        return value + self.lam * norm, gradient
+
+
+class SharePenalty:
+    """Augmented Lagrangian of the tolerance form (12), with a smooth share of positives.
+
+    The share of positive outputs is replaced by h = Σ_U s̄_j σ(κ f_j), and h is held inside
+    [p − ε, p + ε] by ½ρ·dist(h + μ/ρ, [p − ε, p + ε])² (Nocedal and Wright, section 17.3).
+
+    Parameters
+    ----------
+    t, weight : ndarrays of shape (n,)
+        See `ScaledObjective`.
+    ratio, tol : float
+        p and ε.
+    sharpness : float
+        κ.
+    rho : float
+        ρ.
+    """
+
+    def __init__(self, t, weight, ratio, tol, sharpness=5.0, rho=10.0):
+        self.rows = np.flatnonzero(t == 0)
+        self.weight = weight[self.rows]
+        self.low, self.high = ratio - tol, ratio + tol
+        self.sharpness, self.rho, self.multiplier = sharpness, rho, 0.0
+
+    def add(self, f, slope):
+        """Value of the term at the outputs f; its derivatives are added to ``slope``."""
+        positive = expit(self.sharpness * f[self.rows])
+        force = self._force(self.weight @ positive)
+        slope[self.rows] += force * self.sharpness * self.weight * positive * (1.0 - positive)
+        return 0.5 * force**2 / self.rho
+
+    def _force(self, share):
+        moved = share + self.multiplier / self.rho
+        return self.rho * (moved - min(max(moved, self.low), self.high))
+
+    def update(self, f):
+        """Set the multiplier from the outputs f; return by how much (12) is violated."""
+        share = self.weight @ expit(self.sharpness * f[self.rows])
+        self.multiplier = self._force(share)
+        return max(self.low - share, share - self.high, 0.0)
+
+
+def offset_for_share(f, weight, ratio, tol):
+    """Smallest change of the offset that brings the share of positives to within ``tol``.
+
+    Parameters
+    ----------
+    f : ndarray of shape (u,)
+        Outputs of the unlabeled rows.
+    weight : ndarray of shape (u,)
+        Their weights, summing to one.
+    ratio, tol : float
+        p and ε of (12).
+
+    Returns
+    -------
+    float
+        The change of b. Where no share lies within the tolerance (few or tied outputs), the one
+        that comes closest.
+    """
+    order = np.argsort(-f, kind="stable")
+    descending = f[order]
+    # After a shift by −t the positives are the outputs above t: thresholds lie between outputs.
+    shares = np.concatenate([[0.0], np.cumsum(weight[order])])
+    upper = np.concatenate([[np.inf], descending])
+    lower = np.concatenate([descending, [-np.inf]])
+    possible = upper > lower
+    distance = np.where(possible, np.abs(shares - ratio), np.inf)
+    allowed = possible & (distance <= max(tol, distance.min() + 1e-12))
+    # The threshold t in [lower, upper) nearest to 0, a little inside so that no output is 0.
+    inside = 1e-3 * np.minimum(1.0, upper - lower)
+    nearest = np.where(
+        lower >= 0, lower + inside * (lower > 0), np.where(upper <= 0, upper - inside, 0.0)
+    )
+    thresholds = np.where(allowed, nearest, np.inf)
+    return -float(thresholds[np.argmin(np.abs(thresholds))])
+
+
+def solve_quasi_newton(
+    coordinates,
+    t,
+    sample_weight,
+    problem,
+    *,
+    annealing=PAPER_ANNEALING,
+    engine="scipy",
+    memory=50,
+    tol=1e-5,
+    ftol=1e-9,
+    max_iter=500,
+    callback=None,
+):
+    """Algorithm 1 (QN-S3VM): anneal the unlabeled term in from the supervised solution.
+
+    Parameters
+    ----------
+    coordinates : Features or RawCoefficients
+        Where the search takes place, for the kernel of the problem. With ``balance="mean"`` they
+        must be centered on the weighted mean of the unlabeled rows.
+    t : ndarray of shape (n,)
+        −1 and +1, and 0 for unlabeled rows; at least one labeled row.
+    sample_weight : ndarray of shape (n,)
+        Weights s; their sum over the labeled rows is positive.
+    problem : Problem
+        Losses, C, C*, and one of: ``bias="none"`` with ``balance="none"``; a free bias with
+        ``balance="none"``, ``"mean"`` (the offset is then fixed at 2r − 1, equation (13)) or
+        ``"share"`` (the tolerance form (12)).
+    annealing : sequence of float
+        Factors α of the unlabeled term, one stage each; the stage α = 0 comes before them.
+    engine : {"scipy", "lbfgs", "bfgs"}, default="scipy"
+    memory : int, default=50
+        Number of pairs of L-BFGS.
+    tol : float, default=1e-5
+        Largest gradient entry of F at the end of a stage.
+    ftol : float, default=1e-9
+        Relative decrease of F below which a stage ends.
+    max_iter : int, default=500
+        Iterations of a stage.
+    callback : callable, default=None
+        Called after each stage with the `Stage`, the coefficients and the offset; a true value
+        stops.
+
+    Returns
+    -------
+    Solution
+    """
+    labeled = t != 0
+    labeled_sum = sample_weight[labeled].sum()
+    unlabeled_sum = sample_weight[~labeled].sum()
+    unlabeled_loss = problem.unlabeled_loss or UnlabeledLoss("gaussian")
+    C_star = 0.0 if problem.unlabeled_loss is None else problem.C_star
+    lam = 0.5 / (problem.C * labeled_sum)
+    strength = C_star * unlabeled_sum / (problem.C * labeled_sum)
+    weight = sample_weight / np.where(labeled, labeled_sum, max(unlabeled_sum, 1e-300))
+    stages = tuple(annealing) if strength > 0 else ()
+    offset, penalty = None, None
+    if problem.bias == "none":
+        offset = 0.0
+    elif problem.balance == "mean" and unlabeled_sum > 0:
+        offset = 2.0 * problem.ratio - 1.0
+    elif problem.balance == "share" and unlabeled_sum > 0:
+        penalty = SharePenalty(t, weight, problem.ratio, problem.balance_tol)
+
+    def objective(alpha, coordinates=coordinates, rows=slice(None), penalty=None):
+        losses = problem.labeled_loss, unlabeled_loss
+        return ScaledObjective(
+            coordinates, t[rows], weight[rows], *losses, alpha * strength, lam, offset, penalty
+        )
+
+    def split(x):
+        return (x[:-1], float(x[-1])) if offset is None else (x, offset)
+
+    history = []
+    x = np.zeros(coordinates.dimension + (offset is None))
+    plan = [(0.0, None)] + [(alpha, penalty) for alpha in stages]
+    if penalty is not None:
+        plan += [(stages[-1] if stages else 0.0, penalty)] * SHARE_ROUNDS
+    status = "stopped"
+    for number, (alpha, term) in enumerate(plan):
+        if alpha == 0.0 and term is None and hasattr(coordinates, "rows"):
+            # Without the unlabeled term only the labeled rows matter.
+            rows = np.flatnonzero(labeled)
+            function = objective(alpha, coordinates.rows(rows), rows)
+        else:
+            function = objective(alpha, penalty=term)
+        minimum = ENGINES[engine](function, x, tol, ftol, max_iter, memory)
+        x = minimum.x
+        norm = float(np.abs(minimum.gradient).max(initial=0.0))
+        counts = (minimum.n_iter, minimum.n_evaluations, minimum.status)
+        history.append(Stage(alpha, minimum.value, norm, *counts))
+        if callback is not None and callback(history[-1], *split(x)):
+            break
+        if term is not None:
+            violation = term.update(_outputs(coordinates, *split(x)))
+            if number > len(stages) and violation <= SHARE_TOL:
+                status = minimum.status
+                break
+    else:
+        status = minimum.status
+    w, b = split(x)
+    f = _outputs(coordinates, w, b)
+    if penalty is not None:
+        change = offset_for_share(f[~labeled], weight[~labeled], problem.ratio, problem.balance_tol)
+        b, f = b + change, f + change
+    value = sum(problem.data_terms(f, t, sample_weight))
+    value += 0.5 * coordinates.squared_norm(w, f - b)
+    return Solution(
+        w,
+        b,
+        f,
+        float(value),
+        sum(stage.n_iter for stage in history),
+        status,
+        tuple(history),
+    )
+
+
+def _outputs(coordinates, w, b):
+    return coordinates.outputs(w) + b

@@ -1,0 +1,1 @@
+"""Plain NumPy twins of the solvers: at most 40 lines each, for chapters, tests and benchmarks."""

@@ -1,0 +1,239 @@
+"""Build, test and serve this repository, on any system, with nothing but Python.
+
+The first task that needs packages makes a virtual environment in ``.venv`` and installs the project
+into it; later ones find it there. ``make book`` and ``python tasks.py book`` do the same.
+"""
+
+import argparse
+import functools
+import hashlib
+import http.server
+import json
+import os
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent
+VENV = ROOT / ".venv"
+PYTHON = VENV / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
+STAMP = VENV / "s3vm-lib-installed.json"
+CONSTRAINTS = ROOT / "constraints.txt"
+SITE = ROOT / "_build" / "html"
+NOTEBOOK_TOOL = ROOT / "book" / "_tools" / "notebooks.py"
+MYST = ROOT / "book" / "_myst"
+
+
+def run(*command, check=True):
+    """Run a command from the root of the repository; leave with its exit code when it fails."""
+    code = subprocess.run([str(part) for part in command], cwd=ROOT).returncode
+    if check and code:
+        sys.exit(code)
+    return code
+
+
+def install(*extras):
+    """Make ``.venv`` and install the project with ``extras``, unless that has been done."""
+    wanted = hashlib.sha256((ROOT / "pyproject.toml").read_bytes()).hexdigest()
+    done = json.loads(STAMP.read_text()) if STAMP.exists() else {}
+    have = set(done.get("extras", ())) if done.get("pyproject") == wanted else set()
+    if PYTHON.exists() and set(extras) <= have:
+        return
+    if not PYTHON.exists():
+        if sys.version_info < (3, 11):
+            version = sys.version.split()[0]
+            sys.exit(f"Python 3.11 or later is needed; this is {version} ({sys.executable}).")
+        print(f"Creating {VENV.relative_to(ROOT)} ...", flush=True)
+        run(sys.executable, "-m", "venv", VENV)
+        have = set()
+    extras = sorted(have | set(extras))
+    print(f"Installing s3vm-lib[{','.join(extras)}]: a minute or two, once ...", flush=True)
+    pip = [PYTHON, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+    target = ["--editable", f".[{','.join(extras)}]"]
+    if run(*pip, "--constraint", CONSTRAINTS, *target, check=False):
+        print("The versions of constraints.txt do not fit this Python; installing others.")
+        run(*pip, *target)
+    STAMP.write_text(json.dumps({"pyproject": wanted, "extras": extras}))
+
+
+def build_book(*options):
+    """Build the HTML book; returns the exit code of jupyter-book."""
+    return run(PYTHON.parent / "jupyter-book", "build", ".", *options, check=False)
+
+
+def notebook_paths():
+    """The chapters that are notebooks, in alphabetical order."""
+    return sorted((ROOT / "book").glob("*.ipynb"))
+
+
+def chosen_notebooks(names):
+    """Notebooks named on the command line (``svm`` or ``book/svm.ipynb``), or all of them."""
+    known = {path.stem: path for path in notebook_paths()}
+    stems = [Path(name).stem for name in names]
+    unknown = [stem for stem in stems if stem not in known]
+    if unknown:
+        sys.exit(f"No such chapter: {', '.join(unknown)}. There are: {', '.join(known)}.")
+    return [known[stem] for stem in stems] if names else list(known.values())
+
+
+def book(args):
+    install("book")
+    code = build_book(*(["--all"] if args.all else []))
+    if code:
+        sys.exit(code)
+    print(f"\nThe book is built. Open {SITE / 'index.html'}\nor run `make serve`.")
+
+
+def test(args):
+    install("book", "test", "bench")
+    if SITE.exists():
+        shutil.rmtree(SITE)  # pages that the book no longer has would be tested too
+    # Serially and first: two processes filling one numba cache get in each other's way.
+    run(PYTHON, "book/_tools/warm_cache.py")
+    pytest = [PYTHON, "-m", "pytest"]
+    everything = ["-m", ""] if args.slow else []
+    stages = {
+        "book": lambda: build_book("--all", "-W", "-n", "--keep-going"),
+        "tests": lambda: run(*pytest, *everything, "--durations=10", check=False),
+    }
+    if notebook_paths():
+        stages["notebooks"] = lambda: run(
+            *pytest,
+            *("--nbval", "--nbval-current-env", "--nbval-cell-timeout=300", "-m", ""),
+            "--durations=5",
+            *notebook_paths(),
+            check=False,
+        )
+    rows = []
+    for name, stage in stages.items():
+        print(f"\n== {name} ".ljust(80, "="), flush=True)
+        start = time.perf_counter()
+        code = stage()
+        rows.append((name, code, time.perf_counter() - start))
+    print()
+    for name, code, seconds in rows:
+        print(f"{name:10s} {'FAILED' if code else 'passed'} {seconds:7.1f} s")
+    sys.exit(any(code for _, code, _ in rows))
+
+
+def serve(args):
+    if not (SITE / "index.html").exists():
+        sys.exit("There is no built book yet: run `make book` first.")
+    handler = functools.partial(http.server.SimpleHTTPRequestHandler, directory=SITE)
+    with http.server.ThreadingHTTPServer(("127.0.0.1", args.port), handler) as server:
+        print(f"The book is at http://127.0.0.1:{args.port}/ (Ctrl-C stops).", flush=True)
+        try:
+            server.serve_forever()
+        except KeyboardInterrupt:
+            print()
+
+
+def notebooks(args):
+    install("book")
+    run(PYTHON, "book/_tools/warm_cache.py")
+    run(PYTHON, NOTEBOOK_TOOL, "execute", *chosen_notebooks(args.names))
+
+
+def edit(args):
+    install("book")
+    MYST.mkdir(exist_ok=True)
+    for path in chosen_notebooks(args.names):
+        copy = MYST / f"{path.stem}.md"
+        if copy.exists() and copy.stat().st_mtime > path.stat().st_mtime and not args.force:
+            sys.exit(
+                f"{copy.relative_to(ROOT)} is newer than its notebook: sync it or use --force."
+            )
+        run(PYTHON, "-m", "jupytext", "--quiet", "--to", "md:myst", "--output", copy, path)
+        print(f"Edit {copy.relative_to(ROOT)}, then run `python tasks.py sync {path.stem}`.")
+
+
+def sync(args):
+    install("book")
+    for copy in sorted(MYST.glob("*.md")):
+        path = ROOT / "book" / f"{copy.stem}.ipynb"
+        if args.names and copy.stem not in {Path(name).stem for name in args.names}:
+            continue
+        if path.exists() and path.stat().st_mtime >= copy.stat().st_mtime:
+            continue
+        update = ["--update"] if path.exists() else []
+        run(
+            *(PYTHON, "-m", "jupytext", "--quiet", "--from", "md:myst", "--to", "ipynb"),
+            *(*update, "--output", path, copy),
+        )
+        run(PYTHON, NOTEBOOK_TOOL, "normalize", path)
+        os.utime(copy, (path.stat().st_mtime,) * 2)
+        print(
+            f"{path.relative_to(ROOT)} has the new text; `python tasks.py notebooks {path.stem}` "
+            "computes its outputs."
+        )
+
+
+def bench(args):
+    scripts = {
+        path.stem: path
+        for path in sorted((ROOT / "benchmarks").glob("*.py"))
+        if not path.stem.startswith("_")
+    }
+    if args.name not in scripts:
+        print("usage: python tasks.py bench NAME [options of the benchmark]\n\nBenchmarks:")
+        print("\n".join(f"  {name}" for name in scripts) or "  (none)")
+        sys.exit(args.name is not None)
+    install("bench")
+    run(PYTHON, scripts[args.name], *args.options)
+
+
+def clean(args):
+    doomed = [ROOT / "_build", ROOT / ".pytest_cache", ROOT / ".ruff_cache"]
+    for folder in ("s3vm_lib", "tests", "book", "benchmarks"):
+        doomed += sorted((ROOT / folder).rglob("__pycache__"))
+    if args.all:
+        doomed.append(VENV)
+    for path in doomed:
+        if path.exists():
+            shutil.rmtree(path)
+            print(f"removed {path.relative_to(ROOT)}")
+
+
+def parse_arguments(argv):
+    parser = argparse.ArgumentParser(
+        prog="tasks.py", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    commands = parser.add_subparsers(dest="task", required=True, metavar="task")
+
+    def add(function, text):
+        command = commands.add_parser(function.__name__, help=text, description=text)
+        command.set_defaults(function=function)
+        return command
+
+    add(book, "build the book and say which file to open").add_argument(
+        "--all", action="store_true", help="rebuild every page"
+    )
+    add(test, "unit tests, strict notebook tests, book with warnings as errors").add_argument(
+        "--slow", action="store_true", help="also the tests marked slow"
+    )
+    add(serve, "serve the built book on this machine").add_argument(
+        "--port", type=int, default=8000
+    )
+    for function, text in (
+        (notebooks, "execute chapters again, normalize them and store their outputs"),
+        (edit, "write MyST text copies of chapters into book/_myst"),
+        (sync, "put edited MyST copies back into their notebooks"),
+    ):
+        command = add(function, text)
+        command.add_argument("names", nargs="*", help="chapters, such as svm; all when absent")
+        if function is edit:
+            command.add_argument("--force", action="store_true", help="overwrite edited copies")
+    command = add(bench, "run one benchmark, or list them")
+    command.add_argument("name", nargs="?")
+    command.add_argument("options", nargs=argparse.REMAINDER)
+    add(clean, "remove what was built").add_argument(
+        "--all", action="store_true", help="also the virtual environment"
+    )
+    return parser.parse_args(argv)
+
+
+if __name__ == "__main__":
+    arguments = parse_arguments(sys.argv[1:])
+    arguments.function(arguments)

@@ -1,0 +1,252 @@
+"""What all estimators share: labels, weights, ratios, penalties and prediction."""
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+from numpy.testing import assert_allclose, assert_array_equal
+
+from s3vm_lib import encode_labels, mark_unlabeled
+from s3vm_lib._base import BaseS3VM, BinaryFit
+
+# --- Labels ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("y", "unlabeled", "codes", "classes"),
+    [
+        ([-1, 1, 1, -1], None, [0, 1, 1, 0], [-1, 1]),
+        ([-1, 1, 0, -1], 0, [0, 1, -1, 0], [-1, 1]),
+        (["b", "a", "?", "b"], "?", [1, 0, -1, 1], ["a", "b"]),
+        (["b", "a", None, "b"], None, [1, 0, -1, 1], ["a", "b"]),
+        ([2.0, np.nan, 0.5], float("nan"), [1, -1, 0], [0.5, 2.0]),
+        ([True, False, True], None, [1, 0, 1], [False, True]),
+        (np.array(["b", "a", -1], dtype=object), -1, [1, 0, -1], ["a", "b"]),
+        (["b", "a", -1], -1, [1, 0, -1], ["a", "b"]),
+        (pd.Series(["b", "a", None], index=[5, 3, 1]), None, [1, 0, -1], ["a", "b"]),
+        ([5, 7, 9, 5], None, [0, 1, 2, 0], [5, 7, 9]),
+        ([1, 1], 1, [-1, -1], []),
+    ],
+)
+def test_encode_labels(y, unlabeled, codes, classes):
+    found, names = encode_labels(y, unlabeled)
+    assert_array_equal(found, codes)
+    assert names.tolist() == classes
+    labeled = found >= 0
+    assert names[found[labeled]].tolist() == [v for v, k in zip(y, labeled, strict=True) if k]
+
+
+def test_encode_labels_refuses_a_matrix():
+    with pytest.raises(ValueError, match=r"one-dimensional.*\(2, 2\)"):
+        encode_labels([[1, 2], [3, 4]])
+
+
+@pytest.mark.parametrize(
+    ("y", "mask", "expected"),
+    [
+        ([0, 1, 2], [True, False, False], [-1, 1, 2]),
+        (["a", "b", "c"], [False, True, False], ["a", -1, "c"]),
+        ([True, False], [False, True], [1, -1]),
+        (np.array([3, 4], dtype=np.uint8), [True, False], [-1, 4]),
+        ([0.5, 2.0], [False, True], [0.5, -1.0]),
+        ([-1, 1], [True, False], [-1, 1]),
+    ],
+)
+def test_mark_unlabeled(y, mask, expected):
+    before = np.array(y)
+    assert mark_unlabeled(y, mask).tolist() == expected
+    assert_array_equal(np.array(y), before)
+
+
+def test_mark_unlabeled_refuses_minus_one_as_a_label_and_other_masks():
+    with pytest.raises(ValueError, match="encode_labels"):
+        mark_unlabeled([-1, 1, 1], [False, False, True])
+    with pytest.raises(ValueError, match=r"mask must be a boolean array of shape \(3,\)"):
+        mark_unlabeled([0, 1, 1], [True, False])
+    with pytest.raises(ValueError, match="boolean"):
+        mark_unlabeled([0, 1, 1], [0, 0, 1])
+
+
+def test_encode_then_mark_is_the_way_out_of_the_trap():
+    codes, classes = encode_labels([-1, 1, 1, -1])
+    y = mark_unlabeled(codes, [False, False, True, True])
+    assert y.tolist() == [0, 1, -1, -1]
+    assert classes.tolist() == [-1, 1]
+
+
+# --- What a solver is given -----------------------------------------------------------------------
+
+
+class Recorder(BaseS3VM):
+    """Keeps what it is asked to solve; its model is the mean of the labels it sees."""
+
+    _parameter_constraints = dict(BaseS3VM._kernel_constraints)
+
+    def __init__(self, *, C=1.0, C_star=None, kernel="rbf", gamma="scale", balance="labels",
+                 class_weight=None, fail_at=None):  # fmt: skip
+        self.C = C
+        self.C_star = C_star
+        self.kernel = kernel
+        self.gamma = gamma
+        self.balance = balance
+        self.class_weight = class_weight
+        self.fail_at = fail_at
+        self.degree, self.coef0, self.sigma_f = 3, 0.0, 1.0
+        self.tol, self.max_iter, self.verbose, self.callback = 1e-3, 10, 0, None
+
+    def _prepare(self, data):
+        self.data_ = data
+        self.problems_ = []
+        return self._penalties(data)
+
+    def _fit_binary(self, data, shared, t, ratio, index):
+        if index == self.fail_at:
+            raise RuntimeError("the solver gave up")
+        self.problems_.append((t, ratio, shared))
+        outputs = np.full(t.size, np.nan)
+        labeled = t != 0
+        outputs[labeled] = t[labeled]
+        dual = data.loss_weight * t
+        return BinaryFit(dual, None, 0.25, outputs, 1.0 + index, 3 + index, "converged", [index])
+
+
+X6 = np.array([[0.0, 1], [1, 0], [2, 2], [3, 1], [0, 3], [1, 1]])
+Y6 = np.array([4, 7, -1, 7, -1, 7])
+
+
+def test_targets_are_signs_with_zero_for_unlabeled_rows():
+    model = Recorder().fit(X6, Y6)
+    (t, ratio, penalties), = model.problems_
+    assert_array_equal(t, [-1, 1, 0, 1, 0, 1])
+    assert ratio == 0.75
+    assert penalties == (1.0, 2.0)
+    assert_array_equal(model.classes_, [4, 7])
+    assert_array_equal(model.support_, [0, 1, 3, 5])
+    assert_array_equal(model.dual_coef_, [[-1, 1, 1, 1]])
+    assert_array_equal(model.support_vectors_, X6[[0, 1, 3, 5]])
+    assert (model.objective_, model.n_iter_, model.history_) == (1.0, 3, [0])
+    assert model.gamma_ == pytest.approx(1 / (2 * X6.var()))
+
+
+def test_weights_reach_the_share_and_the_default_of_C_star():
+    weight = np.array([3.0, 0.5, 2, 0.25, 2, 0.25])
+    model = Recorder(C=2.0).fit(X6, Y6, sample_weight=weight)
+    (_, ratio, penalties), = model.problems_
+    assert ratio == pytest.approx(1 / 4)
+    assert penalties == (2.0, pytest.approx(2.0 * 4 / 4))
+    assert_array_equal(model.data_.sample_weight, weight)
+    assert_array_equal(model.data_.loss_weight, weight)
+
+
+def test_a_given_ratio_and_C_star_are_passed_on():
+    (_, ratio, penalties), = Recorder(balance=0.4, C_star=0.125).fit(X6, Y6).problems_
+    assert (ratio, penalties) == (0.4, (1.0, 0.125))
+    (_, ratio, _), = Recorder(balance=None).fit(X6, Y6).problems_
+    assert ratio is None
+
+
+def test_without_unlabeled_rows_there_is_no_balance_and_no_C_star():
+    (t, ratio, penalties), = Recorder(balance=0.4, C_star=5.0).fit(X6, [0, 0, 0, 1, 1, 1]).problems_
+    assert ratio is None
+    assert penalties == (1.0, 0.0)
+    assert np.all(t != 0)
+
+
+def test_rows_of_weight_zero_are_dropped_and_still_transduced():
+    weight = np.array([1.0, 0, 0, 1, 1, 1])
+    model = Recorder().fit(X6, Y6, sample_weight=weight)
+    assert_array_equal(model.data_.rows, [0, 3, 4, 5])
+    assert_array_equal(model.data_.X, X6[[0, 3, 4, 5]])
+    assert_array_equal(model.support_, [0, 3, 5])
+    assert model.transduction_.shape == (6,)
+    assert_array_equal(model.transduction_[[0, 1, 3, 5]], [4, 7, 7, 7])
+    assert_array_equal(model.transduction_[[2, 4]], model.predict(X6[[2, 4]]))
+    assert model.gamma_ == pytest.approx(1 / (2 * X6[[0, 3, 4, 5]].var()))
+
+
+def test_rows_of_weight_zero_are_dropped_from_both_sides_of_a_gram_matrix():
+    K = X6 @ X6.T
+    weight = np.array([1.0, 0, 1, 1, 1, 1])
+    model = Recorder(kernel="precomputed").fit(K, Y6, sample_weight=weight)
+    kept = [0, 2, 3, 4, 5]
+    assert_array_equal(model.data_.X, K[np.ix_(kept, kept)])
+    assert_array_equal(model.support_, [0, 3, 5])
+    expected = K[:, [0, 3, 5]] @ [-1, 1, 1] + 0.25
+    assert_allclose(model.decision_function(K), expected)
+
+
+def test_class_weights_multiply_labeled_rows_only():
+    model = Recorder(class_weight={4: 2.0}).fit(X6, Y6, sample_weight=np.full(6, 0.5))
+    assert_array_equal(model.data_.loss_weight, [1, 0.5, 0.5, 0.5, 0.5, 0.5])
+    balanced = Recorder(class_weight="balanced").fit(X6, Y6)
+    assert_allclose(balanced.data_.loss_weight, [2, 2 / 3, 1, 2 / 3, 1, 2 / 3])
+    weight = np.array([3.0, 1, 5, 0.5, 5, 0.5])
+    heavy = Recorder(class_weight="balanced").fit(X6, Y6, sample_weight=weight).data_
+    assert heavy.loss_weight[0] == pytest.approx(heavy.loss_weight[[1, 3, 5]].sum())
+    assert heavy.loss_weight[Y6 >= 0].sum() == pytest.approx(weight[Y6 >= 0].sum())
+
+
+def test_one_problem_per_class_beyond_two():
+    y = np.array([0, 1, 2, -1, 2, -1])
+    model = Recorder().fit(X6, y)
+    assert len(model.problems_) == 3
+    for k, (t, ratio, _) in enumerate(model.problems_):
+        assert_array_equal(t, np.where(y == k, 1, np.where(y < 0, 0, -1)))
+        assert ratio == np.mean(y[y >= 0] == k)
+    assert model.dual_coef_.shape == (3, 4)
+    assert model.intercept_.shape == (3,)
+    assert_array_equal(model.objective_, [1, 2, 3])
+    assert model.history_ == [[0], [1], [2]]
+    assert model.termination_condition_ == ["converged"] * 3
+    assert model.n_iter_ == 5
+    scores = model.decision_function(X6)
+    assert scores.shape == (6, 3)
+    assert_array_equal(model.predict(X6), np.argmax(scores, axis=1))
+
+
+def test_one_number_cannot_balance_three_classes():
+    with pytest.raises(ValueError, match="balance must be 'labels' or None with 3 classes, got 0.3"):
+        Recorder(balance=0.3).fit(X6, [0, 1, 2, -1, 2, -1])
+
+
+def test_csr_data_arrive_sorted_and_as_csr():
+    data = sp.csr_matrix(X6)
+    for start, end in zip(data.indptr[:-1], data.indptr[1:], strict=True):
+        data.indices[start:end] = data.indices[start:end][::-1]
+        data.data[start:end] = data.data[start:end][::-1]
+    data.has_sorted_indices = False
+    for X in (data, data.tocoo(), sp.csc_array(X6)):
+        model = Recorder().fit(X, Y6)
+        assert model.data_.X.format == "csr"
+        assert model.data_.X.has_sorted_indices
+        assert_array_equal(model.data_.X.toarray(), X6)
+
+
+def test_a_solver_that_raises_leaves_the_estimator_as_it_was():
+    model = Recorder().fit(X6, Y6)
+    before = dict(model.__dict__)
+    model.fail_at = 2
+    before["fail_at"] = 2
+    with pytest.raises(RuntimeError, match="gave up"):
+        model.fit(X6, [0, 1, 2, -1, 2, -1])
+    assert model.__dict__ == before
+    fresh = Recorder(fail_at=0)
+    with pytest.raises(RuntimeError, match="gave up"):
+        fresh.fit(X6, Y6)
+    assert not hasattr(fresh, "classes_")
+    assert not hasattr(fresh, "n_features_in_")
+
+
+def test_attributes_of_an_earlier_fit_with_another_kernel_are_gone():
+    model = Recorder().fit(X6, Y6)
+    assert hasattr(model, "support_vectors_")
+    model.set_params(kernel="precomputed").fit(X6 @ X6.T, Y6)
+    assert not hasattr(model, "support_vectors_")
+
+
+def test_prediction_in_chunks_equals_prediction_at_once(monkeypatch):
+    model = Recorder().fit(X6, Y6)
+    new = np.random.default_rng(0).standard_normal((37, 2))
+    expected = model.decision_function(new)
+    monkeypatch.setattr("s3vm_lib._base._CHUNK", 20)
+    assert_allclose(model.decision_function(new), expected, rtol=1e-14)

@@ -1,0 +1,181 @@
+import hashlib
+import json
+import os
+import subprocess
+import sys
+import types
+from pathlib import Path
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+ROOT = Path(__file__).resolve().parents[1]
+if not (ROOT / "benchmarks").is_dir():
+    pytest.skip("the benchmarks are not part of an installed package", allow_module_level=True)
+sys.path.insert(0, str(ROOT))
+
+from benchmarks import harness, instances, run  # noqa: E402
+
+
+def _digest(arrays):
+    """Checksum of arrays rounded to 1e-6: libraries of elementary functions differ in last bits."""
+    digest = hashlib.sha256()
+    for a in arrays:
+        if sp.issparse(a):
+            a = sp.csr_matrix(a, copy=True)
+            a.sort_indices()
+            for index in (a.indices, a.indptr):
+                digest.update(np.ascontiguousarray(index, dtype="<i8").tobytes())
+            a = a.data
+        scaled = np.rint(np.asarray(a, dtype=float) * 1e6) + 0.0
+        digest.update(np.ascontiguousarray(scaled, dtype="<i8").tobytes())
+    return digest.hexdigest()[:16]
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "options", "parts", "digest"),
+    [
+        ("mixture20", (50, 200, 100), {}, 6, "56d9acc89f7c4fee"),
+        ("mixture20", (2000, 0, 2000), {}, 6, "d1ffe73715215ef8"),
+        ("mixture20", (50, 2000, 0), {"seed": 9}, 6, "18dbc8f3058485fc"),
+        ("bag_of_words", (2000,), {}, 6, "69fe46a093ae3ee8"),
+        ("bag_of_words", (2000,), {"seed": 2, "n_test": 100}, 6, "fae85aa754cad21d"),
+        ("gaussians", ("G2C",), {}, 6, "8a295a9eb1190b83"),
+        ("gaussians", ("G2C", 29), {"stratified": True}, 6, "91e8e6e7b5337bf3"),
+        ("gaussians", ("G4C", 3), {"n_labeled": 50}, 6, "4ae3e0709801b696"),
+        ("gaussians", ("G4C", 3), {"stratified": True}, 6, "290a0a94d9ffb982"),
+        ("moons", (2000,), {}, 4, "a8379e177dee8927"),
+        ("moons", (400,), {"seed": 4, "noise": 0.15, "per_class": 1}, 4, "b20169dcbb358d68"),
+    ],
+)
+def test_instances_are_the_agreed_numbers(name, arguments, options, parts, digest):
+    instance = getattr(instances, name)(*arguments, **options)
+    assert _digest(instance[:parts]) == digest
+    assert all(len(part) == 0 for part in instance[parts:])
+
+
+def test_training_part_of_an_instance():
+    instance = instances.mixture20(10, 20, 5)
+    X, y = instance.training()
+    np.testing.assert_array_equal(X[:10], instance.X_labeled)
+    np.testing.assert_array_equal(y, np.r_[instance.y_labeled, np.full(20, -1)])
+    X, _ = instances.bag_of_words(300, n_features=400, n_test=10).training()
+    assert isinstance(X, sp.csr_matrix) and X.shape == (300, 400)
+
+
+@pytest.fixture
+def toy_table(monkeypatch):
+    data = []
+
+    def measure(n):
+        if n == 3:
+            raise RuntimeError("no memory")
+        if n == 4 and not data:
+            raise FileNotFoundError("the set is not at hand")
+        return {"square": n * n}
+
+    module = types.ModuleType("benchmarks.tables.toy", "A toy.\n\nProtocol of the toy.")
+    module.ROWS, module.measure, module.data = [{"n": n} for n in range(5)], measure, data
+    real = harness.table
+    monkeypatch.setattr(harness, "table", lambda name: module if name == "toy" else real(name))
+    monkeypatch.setattr(harness, "tables", lambda: ["toy"])
+    for name in run.THREADS:
+        monkeypatch.setenv(name, "1")
+    return module
+
+
+def test_rows_are_stored_in_order_resumed_and_replaced(toy_table, tmp_path, capsys):
+    folder = ["--results", str(tmp_path)]
+    assert run.main(["toy", "--rows", "2", "0", *folder]) == 0
+    assert [e["row"]["n"] for e in harness.read("toy", tmp_path)] == [0, 2]
+    assert run.main(["toy", *folder]) == 1  # row 3 fails, the others are measured
+    printed = capsys.readouterr()
+    assert "RuntimeError: no memory" in printed.err
+    assert 'row 4 {"n": 4} not run: the set is not at hand\n' in printed.err
+    assert 'row 0 {"n": 0}' in printed.out
+    toy_table.data.append("now it is")
+    assert run.main(["toy", *folder]) == 1
+    entries = harness.read("toy", tmp_path)
+    assert [e["result"]["square"] for e in entries] == [0, 1, 4, 16]
+    assert {"date", "processor", "threads", "versions", "sources"} <= set(entries[0]["provenance"])
+    toy_table.measure = lambda n: {"square": -1}
+    run.main(["toy", "--rows", "0-1", "--again", *folder])
+    assert [e["result"]["square"] for e in harness.read("toy", tmp_path)] == [-1, -1, 4, 16]
+    stored = json.loads((tmp_path / "toy.json").read_text(encoding="utf-8"))
+    assert stored["protocol"] == "A toy. Protocol of the toy."
+    assert [file.name for file in tmp_path.iterdir()] == ["toy.json"]
+    capsys.readouterr()
+    run.main(["toy", "--show", *folder])
+    assert '3 {"n": 3} (not measured)' in capsys.readouterr().out
+    run.main(["--list", *folder])
+    assert capsys.readouterr().out.split() == "toy 4 of 5 rows A toy.".split()
+
+
+def test_time_limit_and_bad_arguments(toy_table, tmp_path, capsys):
+    assert run.main(["toy", "--seconds", "1e-9", "--results", str(tmp_path)]) == 0
+    assert harness.read("toy", tmp_path) == [] and "time is up" in capsys.readouterr().out
+    with pytest.raises(SystemExit, match="0 to 4"):
+        run.main(["toy", "--rows", "3-7", "--results", str(tmp_path)])
+    with pytest.raises(SystemExit):
+        run.main([])
+
+
+def test_a_held_lock_is_reported(toy_table, tmp_path, monkeypatch):
+    monkeypatch.setattr(harness, "_LOCK_SECONDS", 0.1)
+    (tmp_path / "toy.lock").touch()
+    with pytest.raises(TimeoutError, match=r"toy\.lock"):
+        harness.write("toy", {"n": 0}, {}, tmp_path)
+
+
+def test_race_takes_turns_and_reports_medians():
+    calls = []
+    timings, values = harness.race(
+        {"a": lambda: calls.append("a") or 1, "b": lambda: calls.append("b") or 2}, repeats=3
+    )
+    assert calls == ["a", "b"] * 4 and values == {"a": 1, "b": 2}
+    assert len(timings["a"]["cpu_all"]) == 3
+    assert timings["a"]["cpu_seconds"] == np.median(timings["a"]["cpu_all"])
+
+
+def test_statistics_and_digits():
+    summary = harness.mean_and_error([1, 2, 3, 6])
+    assert summary["mean"] == 3 and summary["median"] == 2.5
+    assert summary["standard_error"] == pytest.approx(np.std([1, 2, 3, 6], ddof=1) / 2, rel=1e-3)
+    assert harness.digits(0.00123456) == 0.001235
+
+
+@pytest.mark.parametrize("name", harness.tables())
+def test_tables_follow_the_convention(name):
+    module = harness.table(name)
+    assert len(module.__doc__.strip().splitlines()[0]) <= 90
+    keys = [json.dumps(row) for row in module.ROWS]
+    assert len(set(keys)) == len(keys) > 0 and callable(module.measure)
+    assert [json.loads(key) for key in keys] == module.ROWS
+    for entry in harness.read(name):
+        assert entry["row"] in module.ROWS
+        assert json.loads(json.dumps(entry["result"])) == entry["result"]
+
+
+def test_unknown_table():
+    with pytest.raises(ValueError, match=r"unknown table 'x'; there are .*svm_vs_svc"):
+        harness.table("x")
+
+
+def test_the_command_uses_one_thread():
+    code = (
+        "import sys; from benchmarks import run; run.main(['--list']); "
+        "from threadpoolctl import threadpool_info; import numba; "
+        "assert numba.config.NUMBA_NUM_THREADS == 1; "
+        "assert {p['num_threads'] for p in threadpool_info()} <= {1}"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=ROOT,
+        env={name: value for name, value in os.environ.items() if name not in run.THREADS},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "svm_vs_svc" in done.stdout

@@ -1,0 +1,203 @@
+"""The checks themselves: differences, stationarity, and brute force against another enumeration."""
+
+import itertools
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+from s3vm_lib.checks import (
+    brute_force,
+    fixed_label_svm,
+    gradient_error,
+    numerical_gradient,
+    stationarity,
+)
+from s3vm_lib.kernels import Kernel
+from s3vm_lib.losses import LabeledLoss, UnlabeledLoss
+from s3vm_lib.objective import Problem
+
+
+def test_differences_are_exact_for_polynomials_of_degree_four():
+    x = np.array([[0.5, -1.0], [2.0, 0.1]])
+    found = numerical_gradient(lambda z: np.sum(z**4) + z[0, 0] * z[1, 1], x, step=0.1)
+    expected = 4 * x**3
+    expected[0, 0] += x[1, 1]
+    expected[1, 1] += x[0, 0]
+    assert_allclose(found, expected, atol=1e-12)
+
+
+def test_differences_are_of_fourth_order():
+    errors = [abs(numerical_gradient(lambda z: np.exp(z[0]), np.zeros(1), h)[0] - 1) for h in (0.2, 0.1)]
+    assert_allclose(errors[0] / errors[1], 16, rtol=0.02)
+
+
+def test_a_wrong_gradient_is_noticed():
+    x = np.array([1.0, 2.0])
+    assert gradient_error(lambda z: (z @ z, 2 * z), x) < 1e-10
+    wrong = gradient_error(lambda z: (z @ z, 2 * z + [0, 1e-3]), x)
+    assert_allclose(wrong, 1e-3 / 4, rtol=1e-6)
+
+
+def test_stationarity_vanishes_at_the_minimum_and_does_not_depend_on_the_coefficients(
+    two_gaussians,
+):
+    from scipy.optimize import minimize
+
+    X, t = two_gaussians(n=20)
+    t[12:] = 0
+    X = np.r_[X, X[:4]]  # K is singular
+    t = np.r_[t, t[:4]]
+    K = Kernel("rbf", 0.5).gram(X)
+    problem = Problem(LabeledLoss("logistic"), UnlabeledLoss("gaussian"), C=2.0, C_star=0.1)
+
+    def function(z):
+        value, c, b = problem.value_and_gradient(K, z[:-1], z[-1], t)
+        return value, np.r_[c, b]
+
+    found = minimize(function, np.zeros(25), jac=True, method="BFGS", options={"gtol": 1e-9}).x
+    c, b = found[:-1], found[-1]
+    assert stationarity(problem, K, c, b, t) < 1e-6
+    assert stationarity(problem, K, 0 * c, b, t) > 0.1
+    assert stationarity(problem, K, c, b + 0.1, t) > 1e-2
+    other = 0.3 * c
+    moved = other.copy()
+    moved[0] += 1.0
+    moved[20] -= 1.0  # row 20 is a copy of row 0
+    assert_allclose(
+        stationarity(problem, K, moved, b, t), stationarity(problem, K, other, b, t), rtol=1e-9
+    )
+
+
+# --- Brute force ----------------------------------------------------------------------------------
+
+
+def semi_problem(balance="none", ratio=None):
+    return Problem(
+        LabeledLoss("hinge"),
+        UnlabeledLoss("symmetric_hinge"),
+        C=2.0,
+        C_star=0.7,
+        balance=balance,
+        ratio=ratio,
+    )
+
+
+def enumerate_with_cvxpy(problem, K, t, s):
+    """The same optimum by an interior-point method in w-coordinates, labeling by labeling."""
+    cp = pytest.importorskip("cvxpy")
+    n = len(t)
+    L = np.linalg.cholesky(K + 1e-12 * np.eye(n))
+    w, b = cp.Variable(n), cp.Variable()
+    f = L @ w + b
+    U = np.flatnonzero(t == 0)
+    upper = np.where(t != 0, problem.C, problem.C_star) * s
+    labels = cp.Parameter(n)
+    constraints = []
+    if problem.balance == "mean":
+        constraints = [s[U] @ f[U] == (2 * problem.ratio - 1) * s[U].sum()]
+    objective = cp.sum_squares(w) / 2 + upper @ cp.pos(1 - cp.multiply(labels, f))
+    program = cp.Problem(cp.Minimize(objective), constraints)
+    values = {}
+    for signs in itertools.product((-1.0, 1.0), repeat=U.size):
+        if problem.balance == "counts" and sum(v > 0 for v in signs) != round(
+            problem.ratio * U.size
+        ):
+            continue
+        labels.value = t.copy()
+        labels.value[U] = signs
+        program.solve(solver=cp.CLARABEL, tol_gap_abs=1e-10, tol_gap_rel=1e-10, tol_feas=1e-10)
+        values[signs] = program.value
+    best = min(values, key=values.get)
+    return values[best], best, len(values)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize(
+    ("balance", "ratio"), [("none", None), ("mean", 0.4), ("mean", 0.8), ("counts", 0.6)]
+)
+def test_brute_force_equals_another_enumeration(two_gaussians, balance, ratio, weighted):
+    X, t = two_gaussians(n=9, d=2, seed=3)
+    t[[1, 2, 4, 6, 8]] = 0
+    s = np.random.default_rng(0).uniform(0.5, 2, 9) if weighted else np.ones(9)
+    problem, K = semi_problem(balance, ratio), Kernel("rbf", 0.5).gram(X)
+    found = brute_force(problem, K, t, s if weighted else None)
+    value, signs, solved = enumerate_with_cvxpy(problem, K, t, s)
+    assert_allclose(found.objective, value, rtol=1e-6)
+    assert_array_equal(found.labels[t == 0], signs)
+    assert_array_equal(found.labels[t != 0], t[t != 0])
+    assert found.n_solved == solved == {"none": 32, "mean": 32, "counts": 10}[balance]
+    # The reported function has the reported objective and meets the constraint.
+    f = K @ found.beta + found.b
+    norm2 = found.beta @ K @ found.beta
+    assert_allclose(problem.value(f, t, norm2, found.b, s), found.objective, rtol=1e-6)
+    if balance == "mean":
+        assert problem.balance_residual(f, t, s) < 1e-7
+
+
+def test_no_other_function_is_better(two_gaussians):
+    X, t = two_gaussians(n=10, d=2, seed=4)
+    t[4:] = 0
+    problem, K = semi_problem(), Kernel("rbf", 0.5).gram(X)
+    found = brute_force(problem, K, t)
+    rng = np.random.default_rng(0)
+    for _ in range(300):
+        c = found.beta + 10.0 ** rng.uniform(-3, 0) * rng.standard_normal(10)
+        b = found.b + 0.1 * rng.standard_normal()
+        assert problem.value(K @ c + b, t, c @ K @ c, b) >= found.objective - 1e-9
+
+
+def test_brute_force_without_unlabeled_rows_is_the_svm(two_gaussians):
+    X, t = two_gaussians(n=12)
+    K = Kernel("rbf", 0.5).gram(X)
+    for balance, ratio in (("none", None), ("mean", 0.5), ("counts", 0.5)):
+        problem = semi_problem(balance, ratio)
+        found = brute_force(problem, K, t)
+        objective, beta, b = fixed_label_svm(problem, K, t, np.ones(12, bool))
+        assert (found.n_solved, found.objective, found.b) == (1, objective, b)
+        assert_array_equal(found.beta, beta)
+
+
+def test_the_balance_point_of_one_sided_problems(two_gaussians):
+    """All rows of one label: without balance f = b is free; with it the mean is fixed."""
+    X, t = two_gaussians(n=8)
+    K = Kernel("rbf", 0.5).gram(X)
+    labeled = np.arange(8) < 3
+    objective, beta, b = fixed_label_svm(semi_problem("mean", 0.25), K, np.ones(8), labeled)
+    f = K @ beta + b
+    assert np.mean(f[3:]) == pytest.approx(-0.5, abs=1e-7)
+    assert objective > 0
+    objective, beta, b = fixed_label_svm(semi_problem(), K, np.ones(8), labeled)
+    assert objective == pytest.approx(0, abs=1e-9)
+    assert np.all(K @ beta + b >= 1 - 1e-7)
+
+
+def test_brute_force_refuses_other_problems():
+    K, t = np.eye(3), np.array([1.0, -1, 0])
+    with pytest.raises(ValueError, match="losses must be hinge and symmetric_hinge, got .*gaussian"):
+        brute_force(Problem(unlabeled_loss=UnlabeledLoss("gaussian")), K, t)
+    with pytest.raises(ValueError, match="losses must be"):
+        brute_force(Problem(), K, t)
+    symmetric = UnlabeledLoss("symmetric_hinge")
+    with pytest.raises(ValueError, match="bias must be 'free'.*'regularized'"):
+        brute_force(Problem(unlabeled_loss=symmetric, bias="regularized"), K, t)
+    with pytest.raises(ValueError, match="balance 'none', 'mean' or 'counts'.*'share'"):
+        brute_force(Problem(unlabeled_loss=symmetric, balance="share", ratio=0.5), K, t)
+    with pytest.raises(ValueError, match="at most 20 rows unlabeled, got 21"):
+        brute_force(semi_problem(), np.eye(22), np.r_[1.0, np.zeros(21)])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("balance", ["none", "mean", "counts"])
+@pytest.mark.parametrize("seed", range(3))
+def test_brute_force_on_random_instances(two_gaussians, seed, balance):
+    X, t = two_gaussians(n=13, d=2, seed=20 + seed)
+    t[np.random.default_rng(seed).permutation(13)[:8]] = 0
+    if abs(t.sum()) == np.abs(t).sum():
+        t[np.flatnonzero(t)[0]] *= -1
+    ratio = None if balance == "none" else 0.5
+    problem, K = semi_problem(balance, ratio), Kernel("rbf", 0.5).gram(X)
+    value, _, solved = enumerate_with_cvxpy(problem, K, t, np.ones(13))
+    found = brute_force(problem, K, t)
+    assert found.n_solved == solved
+    assert_allclose(found.objective, value, rtol=1e-6)

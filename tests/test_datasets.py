@@ -1,0 +1,445 @@
+import bz2
+import gzip
+import hashlib
+import io
+import os
+import urllib.error
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+import scipy.io
+import scipy.sparse as sp
+from sklearn.utils import Bunch
+
+from s3vm_lib import datasets
+from s3vm_lib.datasets import _load, _sources
+
+GENERATORS = {
+    "g2c": lambda seed: datasets.make_g2c(60, 12, random_state=seed),
+    "g4c": lambda seed: datasets.make_g4c(60, 12, random_state=seed),
+    "g50c": lambda seed: datasets.make_g50c(random_state=seed),
+    "moons": lambda seed: datasets.make_moons(60, random_state=seed),
+    "mixture": lambda seed: datasets.make_mixture(300, random_state=seed),
+    "words": lambda seed: datasets.make_bag_of_words(100, 500, random_state=seed),
+}
+DATA = os.environ.get("S3VM_LIB_DATA")
+needs_data = pytest.mark.skipif(
+    not DATA or not Path(DATA).is_dir(), reason="S3VM_LIB_DATA names no folder with data sets"
+)
+
+
+def _dense(X):
+    return X.toarray() if sp.issparse(X) else X
+
+
+@pytest.fixture
+def no_folders(monkeypatch, tmp_path):
+    monkeypatch.delenv("S3VM_LIB_DATA", raising=False)
+    monkeypatch.setenv("S3VM_LIB_CACHE", str(tmp_path / "cache"))
+    return tmp_path
+
+
+@pytest.fixture
+def tiny(no_folders, monkeypatch):
+    """A catalogue with one small svmlight set, served by a fake host."""
+    text = b"+1 1:0.5 3:2\n-1 2:-1.25\n+1 1:1 2:3 3:0\n"
+    arrays = {
+        "X": sp.csr_matrix([[0.5, 0, 2, 0], [0, -1.25, 0, 0], [1, 3, 0, 0]]),
+        "y": np.array([1, -1, 1]),
+    }
+    source = _sources._libsvm((3, 4), "", "a toy.", "toy.bz2")
+    checksum = _sources.array_checksum(_sources.canonical(arrays, source))
+    source = _sources._libsvm((3, 4), checksum, "a toy.", "toy.bz2")
+    monkeypatch.setitem(_sources.SOURCES, "toy", source)
+    served = Bunch(content=bz2.compress(text), length=None, requests=[])
+
+    def urlopen(request, timeout):
+        served.requests.append(request.full_url)
+        response = io.BytesIO(served.content)
+        response.headers = {"Content-Length": served.length or len(served.content)}
+        return response
+
+    monkeypatch.setattr(_load.urllib.request, "urlopen", urlopen)
+    return served
+
+
+# ---------------------------------------------------------------- generators
+
+
+@pytest.mark.parametrize("name", GENERATORS)
+def test_generators_return_two_known_classes_and_repeat(name):
+    X, y = GENERATORS[name](3)
+    again, y_again = GENERATORS[name](3)
+    other, _ = GENERATORS[name](4)
+    assert X.shape[0] == len(y) and set(np.unique(y)) == {0, 1} and y.dtype == np.int64
+    np.testing.assert_array_equal(_dense(X), _dense(again))
+    np.testing.assert_array_equal(y, y_again)
+    assert not np.array_equal(_dense(X), _dense(other))
+
+
+@pytest.mark.parametrize("source", [np.random.RandomState, np.random.default_rng])
+def test_generators_accept_random_states_and_generators(source):
+    X, _ = datasets.make_moons(20, random_state=source(5))
+    again, _ = datasets.make_moons(20, random_state=source(5))
+    np.testing.assert_array_equal(X, again)
+
+
+def test_gaussians_have_the_stated_means():
+    X, y = datasets.make_g2c(4000, 3, random_state=0)
+    np.testing.assert_allclose(X[y == 1].mean(axis=0), [2.5, 0, 0], atol=0.1)
+    np.testing.assert_allclose(X[y == 0].mean(axis=0), [-2.5, 0, 0], atol=0.1)
+    np.testing.assert_allclose(X[y == 0].std(axis=0), 1, atol=0.05)
+    X, y = datasets.make_g4c(4000, 3, random_state=0)
+    for label in (0, 1):
+        for side in (-1, 1):
+            cluster = (y == label) & (np.sign(X[:, 1]) == side)
+            mean = [2.5 * (2 * label - 1), 5 * side, 0]
+            np.testing.assert_allclose(X[cluster].mean(axis=0), mean, atol=0.15)
+            assert abs(cluster.sum() - 1000) < 100
+
+
+def test_g50c_has_five_percent_bayes_error():
+    X, y = datasets.make_g50c(20_000, random_state=1)
+    wrong = (X.sum(axis=1) > 0) != (y == 1)
+    assert wrong.mean() == pytest.approx(0.05, abs=0.006)  # four standard errors
+
+
+def test_moons_alternate_and_lie_on_the_circles():
+    X, y = datasets.make_moons(41, noise=0.0, random_state=0)
+    np.testing.assert_array_equal(y, (np.arange(41) + 1) % 2)
+    np.testing.assert_allclose(np.linalg.norm(X[y == 1], axis=1), 1)
+    np.testing.assert_allclose(np.linalg.norm(X[y == 0] - [1, 0.5], axis=1), 1)
+    assert (X[y == 1, 1] >= 0).all() and (X[y == 0, 1] <= 0.5).all()
+
+
+def test_mixture_draws_share_their_centers():
+    a, ya = datasets.make_mixture(20_000, 4, n_centers=2, random_state=0)
+    b, yb = datasets.make_mixture(20_000, 4, n_centers=2, random_state=1)
+    for label in (0, 1):
+        means = a[ya == label].mean(axis=0), b[yb == label].mean(axis=0)
+        np.testing.assert_allclose(*means, atol=0.06)
+    c, yc = datasets.make_mixture(20_000, 4, n_centers=2, centers_random_state=8, random_state=0)
+    assert np.abs(c[yc == 0].mean(axis=0) - a[ya == 0].mean(axis=0)).max() > 0.3
+
+
+def test_bag_of_words_has_unit_rows_and_few_terms():
+    X, y = datasets.make_bag_of_words(400, 2000, n_terms=30, random_state=0)
+    assert isinstance(X, sp.csr_matrix) and X.has_sorted_indices and (X.data >= 0).all()
+    np.testing.assert_allclose(X.multiply(X).sum(axis=1), 1)
+    assert np.diff(X.indptr).max() <= 30
+    # the two topics differ: the direction between their means separates them
+    direction = np.asarray(X[y == 1].mean(axis=0) - X[y == 0].mean(axis=0)).ravel()
+    scores = X @ direction
+    assert ((scores > np.median(scores)) == (y == 1)).mean() > 0.9
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: datasets.make_g2c(1), "n_samples"),
+        (lambda: datasets.make_g4c(10, 1), "n_features"),
+        (lambda: datasets.make_moons(10, noise=-1), "noise"),
+        (lambda: datasets.make_moons(10, noise=np.nan), "noise"),
+        (lambda: datasets.make_mixture(10, n_centers=1), "n_centers"),
+        (lambda: datasets.make_bag_of_words(10, n_terms=0), "n_terms"),
+        (lambda: datasets.load_digits_pair(3, 3), "two different digits"),
+        (lambda: datasets.load_digits_pair(3, 10), "two different digits"),
+    ],
+)
+def test_bad_arguments_are_named(call, message):
+    with pytest.raises(ValueError, match=message):
+        call()
+
+
+def test_bundled_sets():
+    X, y = datasets.load_digits_pair(8, 0)
+    assert X.shape == (174 + 178, 64) and X.min() == 0 and X.max() == 1
+    assert (y == 0).sum() == 174  # the eights come first
+    X, y = datasets.load_breast_cancer_scaled()
+    np.testing.assert_allclose(X.mean(axis=0), 0, atol=1e-12)
+    np.testing.assert_allclose(X.std(axis=0), 1)
+    assert (y == 0).sum() == 212
+
+
+# ---------------------------------------------------------------- hiding labels
+
+
+def test_stratified_labels_keep_the_shares():
+    y = np.repeat([5, 6, 7], [100, 60, 40])
+    hidden = datasets.hide_labels(y, 20, random_state=0)
+    kept = hidden != -1
+    np.testing.assert_array_equal(hidden[kept], y[kept])
+    assert np.bincount(hidden[kept])[5:].tolist() == [10, 6, 4]
+    rare = datasets.hide_labels(np.repeat([0, 1], [99, 1]), 5, random_state=0)
+    assert (rare == 1).sum() == 1 and (rare == 0).sum() == 4
+
+
+def test_random_labels_vary_in_their_share():
+    y = np.repeat([0, 1], 50)
+    shares = [
+        (datasets.hide_labels(y, 10, stratified=False, random_state=s) == 1).sum()
+        for s in range(40)
+    ]
+    assert len(set(shares)) >= 4 and abs(np.mean(shares) - 5) < 1
+
+
+def test_hidden_labels_of_other_kinds():
+    words = datasets.hide_labels(["spam", "ham"] * 5, 4, random_state=0)
+    assert words.dtype == object and (words == -1).sum() == 6
+    flags = datasets.hide_labels(np.array([True, False] * 5), 0.4, random_state=0)
+    assert flags.dtype == np.int64 and (flags != -1).sum() == 4
+    y = np.array([-1, 0, 1, 0, 1, -1])
+    assert (datasets.hide_labels(y, 4, random_state=0) == y).all()
+
+
+@pytest.mark.parametrize(
+    ("y", "n_labeled", "message"),
+    [
+        ([-1, 1, -1, 1], 2, r"\{-1, \+1\}"),
+        ([0, 1, 0, 1], 5, "exceeds"),
+        ([0, 1, 0, 1], 1, "n_labeled"),
+        ([0, 1, 0, 1], 2.5, "n_labeled"),
+        ([[0, 1]], 2, "one-dimensional"),
+    ],
+)
+def test_impossible_labels_are_refused(y, n_labeled, message):
+    with pytest.raises(ValueError, match=message):
+        datasets.hide_labels(y, n_labeled)
+
+
+def test_random_labels_of_one_class_are_refused():
+    with pytest.raises(ValueError, match="one class only"):
+        datasets.hide_labels([0] * 50 + [1], 2, stratified=False, random_state=0)
+
+
+# ---------------------------------------------------------------- loading
+
+
+def test_unknown_names_list_the_known_ones(no_folders):
+    with pytest.raises(ValueError, match=r"a9a.*pcmac.*usps_a_b"):
+        datasets.load("a9")
+    with pytest.raises(ValueError, match="two different classes 1-20"):
+        datasets.load("coil_3_3")
+    with pytest.raises(ValueError, match="two different classes 0-9"):
+        datasets.load("mnist_1_12")
+
+
+def test_download_parses_checks_and_caches(tiny):
+    bunch = datasets.load("toy", progress=False)
+    assert tiny.requests == [_sources.LIBSVM + "binary/toy.bz2"]
+    assert bunch.data.dtype == np.float32 and bunch.data.shape == (3, 4)
+    np.testing.assert_array_equal(
+        bunch.data.toarray(), [[0.5, 0, 2, 0], [0, -1.25, 0, 0], [1, 3, 0, 0]]
+    )
+    np.testing.assert_array_equal(bunch.target, [1, 0, 1])
+    assert bunch.target_multi is None and bunch.splits == {} and "a toy." in bunch.DESCR
+    assert [file.name for file in datasets.data_home().iterdir()] == ["toy.npz"]
+    again = datasets.load("toy", download=False)
+    assert len(tiny.requests) == 1
+    np.testing.assert_array_equal(again.data.toarray(), bunch.data.toarray())
+
+
+def test_download_shows_progress(tiny, capsys):
+    datasets.load("toy")
+    assert "toy.bz2" in capsys.readouterr().err
+
+
+def test_other_content_from_the_host_is_refused(tiny):
+    tiny.content = b"+1 1:0.5 3:2\n-1 2:-1.25\n+1 1:1 2:3.5\n"
+    with pytest.raises(ValueError, match="checksum"):
+        datasets.load("toy", progress=False)
+    assert not datasets.data_home().exists()
+
+
+def test_an_error_page_is_refused(tiny):
+    tiny.content = b"<html>moved</html>"
+    with pytest.raises(ValueError, match="cannot be read as toy"):
+        datasets.load("toy", progress=False)
+
+
+def test_truncated_download_is_refused(tiny):
+    tiny.length = 10_000
+    with pytest.raises(ConnectionError, match="of 10000 bytes"):
+        datasets.load("toy", progress=False)
+
+
+def test_a_damaged_file_in_the_cache_is_refused(tiny):
+    datasets.load("toy", progress=False)
+    file = datasets.data_home() / "toy.npz"
+    with np.load(file) as stored:
+        arrays = dict(stored)
+    arrays["data"][0] += 1
+    np.savez_compressed(file, **arrays)
+    with pytest.raises(ValueError, match=r"toy\.npz.*checksum"):
+        datasets.load("toy")
+
+
+def test_offline_message_names_the_ways_out(tiny, monkeypatch):
+    def offline(request, timeout):
+        raise urllib.error.URLError("Name or service not known")
+
+    monkeypatch.setattr(_load.urllib.request, "urlopen", offline)
+    with pytest.raises(ConnectionError, match=r"toy.*csie.*S3VM_LIB_DATA.*make_"):
+        datasets.load("toy", progress=False)
+    with pytest.raises(FileNotFoundError, match="download=True"):
+        datasets.load("toy", download=False)
+
+
+def test_sets_without_a_host_say_so(no_folders):
+    with pytest.raises(FileNotFoundError, match=r"g50c.*no public host.*S3VM_LIB_DATA"):
+        datasets.load("g50c")
+
+
+def test_the_folder_comes_before_the_cache(tiny, monkeypatch, tmp_path):
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    X = np.array([[0.5, 0, 2, 0], [0, -1.25, 0, 0], [1, 3, 0, 0]], dtype=np.float32)
+    S = sp.csr_matrix(X)
+    np.savez(
+        folder / "toy.npz",
+        data=S.data,
+        indices=S.indices,
+        indptr=S.indptr.astype(np.int64),
+        shape=np.array(S.shape),
+        y=np.array([1, -1, 1], dtype=np.int8),
+    )
+    monkeypatch.setenv("S3VM_LIB_DATA", str(folder))
+    np.testing.assert_array_equal(datasets.load("toy").data.toarray(), X)
+    assert tiny.requests == []
+
+
+def test_unlabeled_rows_become_minus_one(no_folders, monkeypatch):
+    X = np.arange(8.0).reshape(4, 2)
+    arrays = {"X": X, "y": np.array([1, 0, -1, 0]), "lab2": np.array([[0, 2]])}
+    source = _sources.Source((4, 2), "", "half labeled.")
+    packed = _sources.canonical(arrays, source)
+    source = _sources.Source((4, 2), _sources.array_checksum(packed), "half labeled.")
+    monkeypatch.setitem(_sources.SOURCES, "half", source)
+    datasets.data_home().mkdir(parents=True)
+    np.savez(datasets.data_home() / "half.npz", **arrays)
+    bunch = datasets.load("half")
+    np.testing.assert_array_equal(bunch.target, [1, -1, 0, -1])
+    np.testing.assert_array_equal(bunch.splits["lab2"], [[0, 2]])
+
+
+# ---------------------------------------------------------------- parsers and checksums
+
+
+def test_checksums_depend_on_every_array_but_not_on_storage():
+    source = _sources.Source((2, 3), "", "")
+    X = np.array([[0.0, 1.5, 0], [2, 0, -0.0]])
+    y = np.array([1, -1])
+
+    def digest(**arrays):
+        return _sources.array_checksum(_sources.canonical(arrays, source))
+
+    reference = digest(X=X, y=y)
+    assert digest(X=np.asfortranarray(X), y=y.astype(float)) == reference
+    unsorted = sp.csr_matrix(([0.0, 1.5, 2.0], [2, 1, 0], [0, 2, 3]), shape=(2, 3))
+    assert digest(X=unsorted, y=y) == digest(X=sp.csr_matrix(X), y=y) != reference
+    assert digest(X=X + [[0, 0, 0], [0, 1e-6, 0]], y=y) != reference
+    assert digest(X=X, y=-y) != reference
+    assert digest(X=X, y=y, lab2=[[0, 1]]) != digest(X=X, y=y, lab2=[[1, 0]])
+
+
+def test_usps_parser_restores_digits_and_grey_levels():
+    arrays = _sources._parse_usps([b"7 1:-1 2:-0.999 256:1\n1 1:0.5\n"])
+    assert arrays["y_multi"].tolist() == [6, 0] and arrays["y"].tolist() == [1, -1]
+    X = _sources.canonical(arrays, _sources.SOURCES["usps"])["X"]
+    np.testing.assert_array_equal(X[0, [0, 1, 255]], np.float32([0, 0.0005, 1]))
+
+
+def test_idx_parser():
+    images = np.arange(2 * 3 * 3, dtype=np.uint8).reshape(2, 3, 3)
+    head = bytes([0, 0, 8, 3]) + np.array([2, 3, 3], dtype=">i4").tobytes()
+    labels = bytes([0, 0, 8, 1]) + np.array([2], dtype=">i4").tobytes() + bytes([4, 9])
+    files = [gzip.compress(head + images.tobytes()), gzip.compress(labels)]
+    arrays = _sources._parse_mnist(files)
+    np.testing.assert_array_equal(arrays["X"], images.reshape(2, 9))
+    assert arrays["y_multi"].tolist() == [4, 9] and arrays["y"].tolist() == [-1, 1]
+
+
+def test_ssl_book_parser():
+    def mat(**arrays):
+        file = io.BytesIO()
+        scipy.io.savemat(file, arrays)
+        return file.getvalue()
+
+    X = np.array([[1.0, 0], [0, 2], [3, 0]])
+    splits = mat(idxLabs=np.array([[1, 3]]))
+    two = _sources._parse_ssl_book([mat(X=sp.csc_matrix(X), y=[[1], [-1], [1]]), splits])
+    np.testing.assert_array_equal(two["X"].toarray(), X)
+    assert two["y"].tolist() == [1, -1, 1] and two["lab2"].tolist() == [[0, 2]]
+    many = _sources._parse_ssl_book([mat(X=X, y=[[0], [3], [5]])])
+    assert many["y"].tolist() == [-1, 1, 1] and many["y_multi"].tolist() == [0, 3, 5]
+
+
+def test_uci_parsers():
+    skin = _sources._parse_skin([b"74\t85\t123\t1\n10\t11\t12\t2\n"])
+    assert skin["X"].tolist() == [[74, 85, 123], [10, 11, 12]] and skin["y"].tolist() == [1, -1]
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w") as archive:
+        archive.writestr("dota2Test.csv", "-1,3,0,0\n1,0,0,2\n")
+        archive.writestr("dota2Train.csv", "1,7,0,-1\n-1,0,0,0\n")
+    dota = _sources._parse_dota2([file.getvalue()])
+    assert dota["y"].tolist() == [1, -1, -1, 1]
+    assert dota["X"].toarray().tolist() == [[7, 0, -1], [0, 0, 0], [3, 0, 0], [0, 0, 2]]
+
+
+def test_resizing_keeps_the_mean_and_whole_blocks():
+    images = np.random.default_rng(0).random((3, 32 * 32))
+    small = _load._resize(images, 32, 20)
+    assert small.shape == (3, 400)
+    np.testing.assert_allclose(small.mean(axis=1), images.mean(axis=1))
+    blocks = images.reshape(3, 16, 2, 16, 2).mean(axis=(2, 4)).reshape(3, 256)
+    np.testing.assert_allclose(_load._resize(images, 32, 16), blocks)
+
+
+def test_the_catalogue_is_complete():
+    checksums = [source.checksum for source in _sources.SOURCES.values()]
+    assert len(set(checksums)) == len(checksums)
+    for name, source in _sources.SOURCES.items():
+        assert len(source.checksum) == len(hashlib.sha256().hexdigest()), name
+        assert bool(source.urls) == (source.parse is not None), name
+        assert source.description.endswith((".", "labels.")), name
+
+
+# ---------------------------------------------------------------- real files, where present
+
+
+@needs_data
+@pytest.mark.parametrize("name", ["a1a", "g50c", "usps_t", "ssl_coil", "svmlin_example_train"])
+def test_real_sets(name):
+    if not (Path(DATA) / f"{name}.npz").is_file():
+        pytest.skip(f"{name}.npz is not in S3VM_LIB_DATA")
+    bunch = datasets.load(name, download=False)
+    source = _sources.SOURCES[name]
+    assert bunch.data.shape == source.shape and len(bunch.target) == source.shape[0]
+    assert set(np.unique(bunch.target)) <= {-1, 0, 1}
+    for key, rows in bunch.splits.items():
+        assert rows.shape[1] == int(key[3:])
+        assert rows.min() >= 0 and rows.max() < source.shape[0]
+
+
+@needs_data
+@pytest.mark.parametrize(
+    ("name", "shape", "files"),
+    [
+        ("usps_8_0", (2261, 256), ("usps", "usps_t")),
+        ("coil_3_6", (144, 400), ("coil20",)),
+        ("pcmac", (1946, 7511), ("text_lds",)),
+    ],
+)
+def test_real_pairs(name, shape, files):
+    for file in files:
+        if not (Path(DATA) / f"{file}.npz").is_file():
+            pytest.skip(f"{file}.npz is not in S3VM_LIB_DATA")
+    bunch = datasets.load(name, download=False)
+    assert bunch.data.shape == shape
+    assert bunch.data.min() >= 0 and bunch.data.max() <= 1
+    if bunch.target_multi is not None:
+        first, second = (int(v) for v in name.split("_")[1:])
+        assert set(bunch.target_multi[bunch.target == 0]) == {first}
+        assert set(bunch.target_multi[bunch.target == 1]) == {second}

@@ -1,0 +1,843 @@
+"""The contract of all estimators: scikit-learn's checks, labels, weights, bad input, tools around.
+
+A new estimator joins by one line in ``ESTIMATORS``.
+"""
+
+import pickle
+import re
+import warnings
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+import sklearn
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.base import BaseEstimator, clone
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
+from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils import get_tags
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+import s3vm_lib
+from s3vm_lib import SVM, encode_labels, mark_unlabeled
+from s3vm_lib.quasi_newton import QNS3VM
+
+
+class Case(NamedTuple):
+    """An estimator class and the parameters with which it solves its problem to many digits."""
+
+    cls: type
+    exact: dict
+    supervised: bool = False  # unlabeled rows have no influence
+    decimals: float = 1e-6  # agreement of two exact solutions
+
+    def __call__(self, **parameters):
+        return self.cls(**parameters)
+
+
+ESTIMATORS = [
+    Case(SVM, dict(tol=1e-10), supervised=True),
+    Case(QNS3VM, dict(tol=1e-10, ftol=0.0), decimals=1e-5),
+]
+
+every = pytest.mark.parametrize("case", ESTIMATORS, ids=lambda case: case.cls.__name__)
+semi = pytest.mark.parametrize(
+    "case",
+    [case for case in ESTIMATORS if not case.supervised],
+    ids=lambda case: case.cls.__name__,
+)
+
+
+def test_every_public_estimator_is_tested():
+    public = {getattr(s3vm_lib, name) for name in s3vm_lib.__all__}
+    classes = {c for c in public if isinstance(c, type) and issubclass(c, BaseEstimator)}
+    assert classes <= {case.cls for case in ESTIMATORS}
+
+
+# --- scikit-learn's own checks --------------------------------------------------------------------
+
+EXPECTED = {
+    "check_classifiers_classes": "the check fits the labels {-1, 1}, of which -1 means unlabeled; "
+    "scikit-learn exempts its own semi-supervised classifiers by name"
+}
+
+
+@parametrize_with_checks(
+    [case(**case.exact) for case in ESTIMATORS], expected_failed_checks=lambda estimator: EXPECTED
+)
+def test_scikit_learn_checks(estimator, check):
+    check(estimator)
+
+
+def fully_labeled(case):
+    """A subclass whose fit takes every label as a class, so that no check has to be left out."""
+
+    class FullyLabeled(case.cls):
+        def fit(self, X, y, sample_weight=None):
+            mask = None if y is None else np.zeros(len(np.asarray(y)), dtype=bool)
+            return super().fit(X, y, sample_weight, mask)
+
+    FullyLabeled.__name__ = FullyLabeled.__qualname__ = f"FullyLabeled{case.cls.__name__}"
+    return FullyLabeled(**case.exact)
+
+
+@parametrize_with_checks([fully_labeled(case) for case in ESTIMATORS])
+def test_scikit_learn_checks_with_every_row_labeled(estimator, check):
+    check(estimator)
+
+
+# --- Attributes -----------------------------------------------------------------------------------
+
+
+@every
+def test_attributes(case, semi_supervised):
+    X, y = semi_supervised()
+    model = case()
+    assert model.fit(X, y) is model
+    assert_array_equal(model.classes_, [0, 1])
+    assert model.n_features_in_ == 2
+    assert model.intercept_.shape == (1,)
+    assert model.dual_coef_.shape == (1, len(model.support_))
+    assert_array_equal(model.support_vectors_, X[model.support_])
+    assert model.transduction_.shape == (80,)
+    assert isinstance(model.objective_, float)
+    assert isinstance(model.n_iter_, int)
+    assert model.n_iter_ >= 1
+    assert len(model.history_) >= 1
+    assert model.termination_condition_ == "converged"
+
+
+@every
+def test_a_linear_model_has_weights(case, semi_supervised):
+    X, y = semi_supervised()
+    model = case(kernel="linear", sigma_f=1.7).fit(X, y)
+    assert model.coef_.shape == (1, 2)
+    assert_allclose(model.decision_function(X), X @ model.coef_[0] + model.intercept_[0])
+    assert not hasattr(case().fit(X, y), "coef_")
+    assert not hasattr(model.set_params(kernel="rbf").fit(X, y), "coef_")
+
+
+@every
+def test_transduction_labels_every_row_and_keeps_given_labels(case, semi_supervised):
+    X, y = semi_supervised()
+    model = case().fit(X, y)
+    labeled = y >= 0
+    assert_array_equal(model.transduction_[labeled], y[labeled])
+    assert_array_equal(model.transduction_[~labeled], model.predict(X[~labeled]))
+
+
+@every
+@pytest.mark.parametrize("kernel", ["linear", "poly", "rbf", "laplacian"])
+def test_the_sign_of_the_decision_function_is_the_second_class(case, semi_supervised, kernel):
+    X, y = semi_supervised()
+    model = case(kernel=kernel).fit(X, y)
+    assert_array_equal(model.predict(X) == model.classes_[1], model.decision_function(X) > 0)
+    truth = (X[:, 0] < 0).astype(int)
+    if kernel != "poly":
+        assert np.mean(model.predict(X) == truth) > 0.9
+
+
+@every
+def test_fit_leaves_its_arguments_alone(case, semi_supervised):
+    X, y = semi_supervised()
+    weight, mask = np.linspace(0, 1, 80), y < 0
+    arguments = (X, y, weight, mask)
+    copies = [a.copy() for a in arguments]
+    case().fit(*arguments)
+    for a, b in zip(arguments, copies, strict=True):
+        assert_array_equal(a, b)
+        a.setflags(write=False)
+    case().fit(*arguments)
+    sparse = sp.csr_matrix(X)
+    for part in (sparse.data, sparse.indices, sparse.indptr):
+        part.setflags(write=False)
+    model = case().fit(sparse, y, weight)
+    model.predict(sparse)
+
+
+# --- Labels ---------------------------------------------------------------------------------------
+
+
+@every
+@pytest.mark.parametrize("labels", [[-1, 1], [-1.0, 1.0]])
+def test_targets_minus_one_and_one_are_refused_with_the_way_out(case, semi_supervised, labels):
+    X, y = semi_supervised(n_labeled=80)
+    with pytest.raises(ValueError, match=r"two labeled classes, got 1 class.*-1 means unlabeled.*"
+                       r"encode_labels\(y\).*unlabeled_mask"):  # fmt: skip
+        case().fit(X, np.array(labels)[y])
+
+
+@every
+def test_both_ways_out_of_the_trap_lead_to_the_same_model(case, semi_supervised):
+    X, y = semi_supervised(n_labeled=80)
+    signs, hidden = 2 * y - 1, np.arange(80) % 4 != 0
+    codes, classes = encode_labels(signs)
+    first = case().fit(X, mark_unlabeled(codes, hidden))
+    second = case().fit(X, signs, unlabeled_mask=hidden)
+    assert_array_equal(second.classes_, [-1, 1])
+    assert_array_equal(second.decision_function(X), first.decision_function(X))
+    assert_array_equal(second.predict(X), classes[first.predict(X)])
+    assert_array_equal(second.transduction_, classes[first.transduction_])
+
+
+@every
+def test_labels_under_the_mask_are_ignored(case, semi_supervised):
+    X, y = semi_supervised()
+    expected = case().fit(X, y).decision_function(X)
+    for junk in (0, 1, 99):
+        found = case().fit(X, np.where(y < 0, junk, y), unlabeled_mask=(y < 0).tolist())
+        assert_array_equal(found.classes_, [0, 1])
+        assert_array_equal(found.decision_function(X), expected)
+    mask = pd.Series(y < 0, index=np.arange(80)[::-1])
+    assert_array_equal(case().fit(X, y, unlabeled_mask=mask).decision_function(X), expected)
+
+
+@every
+@pytest.mark.parametrize(
+    ("values", "classes"),
+    [
+        (np.array(["no", "yes", -1], dtype=object), ["no", "yes"]),
+        (np.array([2, 5, -1]), [2, 5]),
+        (np.array([2, 5, -1], dtype=np.int8), [2, 5]),
+        (np.array([0.0, 1.0, -1.0]), [0.0, 1.0]),
+        (np.array([0, 1, -1], dtype=object), [0, 1]),
+        (np.array([-2, 3, -1]), [-2, 3]),
+    ],
+    ids=["strings", "integers", "int8", "floats", "objects", "negative"],
+)
+def test_labels_of_any_type(case, semi_supervised, values, classes):
+    X, y = semi_supervised()
+    expected = case().fit(X, y)
+    model = case().fit(X, values[y])
+    assert model.classes_.tolist() == classes
+    assert model.classes_.dtype != object
+    assert_array_equal(model.decision_function(X), expected.decision_function(X))
+    assert_array_equal(model.predict(X), model.classes_[expected.predict(X)])
+    assert set(model.transduction_.tolist()) <= set(classes)
+
+
+@every
+@pytest.mark.parametrize(
+    ("values", "dtype"),
+    [(["no", "yes"], "U3"), (["no", "yes"], object), ([True, False], bool), ([0, 1], np.uint8)],
+)
+def test_no_row_unlabeled(case, semi_supervised, values, dtype):
+    X, y = semi_supervised(n_labeled=80)
+    model = case().fit(X, np.array(values, dtype=dtype)[y])
+    assert_array_equal(model.transduction_, np.array(values)[y])
+    assert set(model.predict(X).tolist()) == set(values)
+    assert model.score(X, np.array(values)[y]) > 0.9
+
+
+@every
+@pytest.mark.parametrize(
+    "y",
+    [
+        np.array(["a", "b", "-1"]),
+        ["a", "b", -1],
+        np.array(["a", "b", "-1"], dtype=object),
+        pd.Series(["a", "b", "-1"]),
+    ],
+    ids=["string array", "list", "object array", "pandas"],
+)
+def test_minus_one_as_a_string_is_refused(case, y):
+    X = np.random.default_rng(0).standard_normal((9, 2))
+    y = pd.concat([y] * 3, ignore_index=True) if isinstance(y, pd.Series) else [*y] * 3
+    if not isinstance(y, pd.Series):
+        y = y if all(isinstance(v, str | int) for v in y) and -1 in y else np.array(y)
+    with pytest.raises(ValueError, match=r"'-1'.*object array.*unlabeled_mask"):
+        case().fit(X, y)
+
+
+@every
+def test_minus_one_as_a_string_in_an_object_array_is_refused(case):
+    X = np.random.default_rng(0).standard_normal((9, 2))
+    with pytest.raises(ValueError, match="'-1'"):
+        case().fit(X, np.array(["a", "b", "-1"] * 3, dtype=object))
+
+
+@every
+def test_strings_and_numbers_as_classes_are_refused(case):
+    X = np.random.default_rng(0).standard_normal((9, 2))
+    with pytest.raises((ValueError, TypeError)):
+        case().fit(X, np.array([1, "a", -1] * 3, dtype=object))
+
+
+@every
+def test_three_classes(case, semi_supervised):
+    X, y = semi_supervised(n=90, n_labeled=18, n_classes=3)
+    names = np.array(["x", "y", "z", -1], dtype=object)
+    model = case().fit(X, names[y])
+    assert model.decision_function(X).shape == (90, 3)
+    assert_array_equal(
+        model.predict(X), model.classes_[np.argmax(model.decision_function(X), axis=1)]
+    )
+    angle = np.arctan2(X[:, 1], X[:, 0])
+    truth = np.array(["x", "y", "z"])[np.round(angle / (2 * np.pi / 3)).astype(int) % 3]
+    assert np.mean(model.transduction_ == truth) > 0.9
+    assert_array_equal(model.transduction_[y >= 0], names[y[y >= 0]].astype(str))
+    assert model.objective_.shape == (3,)
+    assert len(model.history_) == len(model.termination_condition_) == 3
+    assert model.dual_coef_.shape == (3, len(model.support_))
+    linear = case(kernel="linear").fit(X, y)
+    assert linear.coef_.shape == (3, 2)
+
+
+# --- Weights --------------------------------------------------------------------------------------
+
+
+@every
+@pytest.mark.parametrize("kernel", ["linear", "rbf"])
+def test_a_weight_of_k_is_k_copies_and_zero_is_absence(case, semi_supervised, kernel):
+    X, y = semi_supervised(n=60, n_labeled=20, seed=1)
+    weight = np.random.default_rng(0).integers(0, 4, 60)
+    for options in ({}, {"class_weight": "balanced"}):
+        model = case(kernel=kernel, **case.exact, **options)
+        weighted = clone(model).fit(X, y, sample_weight=weight)
+        copies = clone(model).fit(np.repeat(X, weight, 0), np.repeat(y, weight))
+        assert_allclose(
+            weighted.decision_function(X), copies.decision_function(X), atol=case.decimals
+        )
+        assert_allclose(weighted.objective_, copies.objective_, rtol=case.decimals)
+        assert weighted.transduction_.shape == (60,)
+
+
+@every
+def test_unit_weights_change_nothing(case, semi_supervised):
+    X, y = semi_supervised()
+    expected = case().fit(X, y).decision_function(X)
+    for weight in (None, np.ones(80), 1.0, [1] * 80):
+        found = case().fit(X, y, sample_weight=weight).decision_function(X)
+        assert_array_equal(found, expected)
+
+
+@every
+def test_class_weight_is_weight_of_the_labeled_rows(case, semi_supervised):
+    X, y = semi_supervised(n=60, n_labeled=21)
+    y[np.flatnonzero(y == 1)[:5]] = 0
+    factor = np.select([y == 0, y == 1], [3.0, 0.5], 1.0)
+    options = {} if case.supervised else {"balance": 0.5, "C_star": 0.1}
+    # Weights in gamma and in the balance are not class weights.
+    options["gamma"] = 0.3
+    by_class = case(class_weight={0: 3.0, 1: 0.5}, **case.exact, **options).fit(X, y)
+    by_row = case(**case.exact, **options).fit(X, y, sample_weight=factor)
+    if case.supervised:
+        assert_allclose(by_class.decision_function(X), by_row.decision_function(X), atol=1e-7)
+    plain = case(**case.exact, **options).fit(X, y)
+    shift = np.mean(by_class.decision_function(X) - plain.decision_function(X))
+    assert shift < 0
+
+
+@every
+def test_balanced_class_weight_counts_labeled_rows_only(case, semi_supervised):
+    X, y = semi_supervised(n=60, n_labeled=21)
+    y[np.flatnonzero(y == 1)[:5]] = 0
+    count = np.bincount(y[y >= 0])
+    explicit = dict(enumerate((count.sum() / (2 * count)).tolist()))
+    balanced = case(class_weight="balanced").fit(X, y)
+    given = case(class_weight=explicit).fit(X, y)
+    assert_allclose(balanced.decision_function(X), given.decision_function(X), atol=1e-12)
+
+
+# --- The same model by every road -----------------------------------------------------------------
+
+
+@every
+@pytest.mark.parametrize("kernel", ["linear", "poly", "rbf", "laplacian"])
+def test_dense_sparse_and_precomputed_agree(case, semi_supervised, kernel):
+    X, y = semi_supervised(n=70, n_labeled=16)
+    X[np.abs(X) < 0.3] = 0
+    options = dict(kernel=kernel, gamma=0.3, coef0=1.0, **case.exact)
+    dense, sparse = case(**options).fit(X, y), case(**options).fit(sp.csr_matrix(X), y)
+    from s3vm_lib.kernels import Kernel
+
+    K = Kernel(kernel, 0.3, 3, 1.0).gram(X)
+    given = case(kernel="precomputed", **case.exact).fit(K, y)
+    expected = dense.decision_function(X)
+    for other, rows in ((sparse, sp.csr_matrix(X)), (sparse, sp.csc_array(X)), (given, K)):
+        assert_allclose(other.decision_function(rows), expected, atol=10 * case.decimals)
+        assert_allclose(other.objective_, dense.objective_, rtol=case.decimals)
+    assert_array_equal(sparse.transduction_, dense.transduction_)
+    assert_array_equal(given.transduction_, dense.transduction_)
+
+
+@every
+@pytest.mark.parametrize("kernel", ["linear", "rbf"])
+def test_row_order_and_label_swap(case, semi_supervised, kernel):
+    X, y = semi_supervised(n=70, n_labeled=16)
+    options = dict(kernel=kernel, gamma=0.3, **case.exact)
+    model = case(**options).fit(X, y)
+    expected = model.decision_function(X)
+    order = np.random.default_rng(1).permutation(70)
+    permuted = case(**options).fit(X[order], y[order])
+    assert_allclose(permuted.decision_function(X), expected, atol=10 * case.decimals)
+    assert_array_equal(permuted.transduction_, model.transduction_[order])
+    swapped = case(**options).fit(X, np.where(y < 0, -1, 1 - y))
+    assert_allclose(swapped.decision_function(X), -expected, atol=10 * case.decimals)
+
+
+@every
+def test_rotation_of_a_linear_model(case, semi_supervised):
+    X, y = semi_supervised(n=70, n_labeled=16)
+    Q = np.array([[0.6, -0.8], [0.8, 0.6]])
+    options = dict(kernel="linear", **case.exact)
+    expected = case(**options).fit(X, y).decision_function(X)
+    rotated = case(**options).fit(X @ Q, y).decision_function(X @ Q)
+    assert_allclose(rotated, expected, atol=10 * case.decimals)
+
+
+@every
+def test_two_fits_are_equal_bit_by_bit(case, semi_supervised):
+    X, y = semi_supervised()
+    first, second = case().fit(X, y), case().fit(X, y)
+    assert_array_equal(first.decision_function(X), second.decision_function(X))
+    assert first.objective_ == second.objective_
+    refit = first.fit(X, y)
+    assert_array_equal(refit.decision_function(X), second.decision_function(X))
+
+
+@every
+def test_threads_do_not_change_the_result(case, semi_supervised, run_python):
+    code = f"""
+import numpy as np
+from {case.cls.__module__} import {case.cls.__name__} as Estimator
+rng = np.random.default_rng(0)
+X = rng.standard_normal((60, 3)); y = (X[:, 0] > 0).astype(int); y[10:] = -1
+print(*Estimator().fit(X, y).decision_function(X).tolist())
+"""
+    outputs = [
+        run_python(code, OMP_NUM_THREADS=k, OPENBLAS_NUM_THREADS=k, NUMBA_NUM_THREADS=k)
+        for k in ("1", "2")
+    ]
+    one, two = ([float(v) for v in output.split()] for output in outputs)
+    assert_allclose(one, two, atol=1e-8)
+
+
+# --- Bad input ------------------------------------------------------------------------------------
+
+
+def replaced(X, value):
+    X = X.copy()
+    X[3, 1] = value
+    return X
+
+
+BAD = {
+    "nan": (lambda X, y: (replaced(X, np.nan), y), "NaN"),
+    "infinity": (lambda X, y: (replaced(X, np.inf), y), "infinity"),
+    "sparse nan": (lambda X, y: (sp.csr_matrix(replaced(X, np.nan)), y), "NaN"),
+    "no rows": (lambda X, y: (X[:0], y[:0]), "0 sample"),
+    "one row": (lambda X, y: (X[:1], y[:1]), "1 sample|1 class|minimum of 2"),
+    "no features": (lambda X, y: (X[:, :0], y), r"0 feature"),
+    "one-dimensional X": (lambda X, y: (X[:, 0], y), "2D array"),
+    "three-dimensional X": (lambda X, y: (X[:, :, None], y), "dim"),
+    "lengths differ": (lambda X, y: (X, y[:-1]), "inconsistent numbers of samples"),
+    "matrix of labels": (lambda X, y: (X, np.c_[y, y]), "1d array"),
+    "no labels": (lambda X, y: (X, None), "y"),
+    "strings in X": (lambda X, y: (np.array([["a", "b"]] * len(y)), y), "convert|string"),
+    "complex X": (lambda X, y: (X + 1j, y), "[Cc]omplex"),
+    "one class": (lambda X, y: (X, np.where(y == 1, -1, y)), r"two labeled classes, got 1 class: \[0\]"),
+    "all unlabeled": (lambda X, y: (X, np.full(len(y), -1)), r"two labeled classes, got 0 classes"),
+    "continuous y": (lambda X, y: (X, np.linspace(0, 1, len(y))), "[Uu]nknown label type|continuous"),
+    "nan in y": (lambda X, y: (X, np.where(y == 1, np.nan, y)), "NaN"),
+}  # fmt: skip
+
+
+@every
+@pytest.mark.parametrize("name", BAD)
+def test_bad_data(case, semi_supervised, name):
+    change, message = BAD[name]
+    X, y = change(*semi_supervised(n=40))
+    model = case()
+    with pytest.raises(ValueError, match=message):
+        model.fit(X, y)
+    assert not hasattr(model, "classes_")
+    assert not hasattr(model, "n_features_in_")
+
+
+@every
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        (dict(C=-1.0), "'C' parameter"),
+        (dict(C=0), "'C' parameter"),
+        (dict(C=np.nan), "'C' parameter"),
+        (dict(C="large"), "'C' parameter"),
+        (dict(kernel="gauss"), "'kernel' parameter"),
+        (dict(kernel=None), "'kernel' parameter"),
+        (dict(gamma=-0.5), "'gamma' parameter"),
+        (dict(gamma=0.0), "'gamma' parameter"),
+        (dict(gamma="wide"), "'gamma' parameter"),
+        (dict(degree=0), "'degree' parameter"),
+        (dict(degree=2.5), "'degree' parameter"),
+        (dict(sigma_f=0.0), "'sigma_f' parameter"),
+        (dict(coef0=np.inf), "'coef0' parameter"),
+        (dict(tol=0.0), "'tol' parameter"),
+        (dict(max_iter=0), "'max_iter' parameter"),
+        (dict(class_weight="heavy"), "'class_weight' parameter"),
+        (dict(class_weight={7: 2.0}), r"class_weight names \[7\].*\[0, 1\]"),
+        (dict(class_weight={0: -2.0}), "class_weight must be positive"),
+        (dict(callback=3), "'callback' parameter"),
+    ],
+    ids=repr,
+)
+def test_bad_parameters_are_named(case, semi_supervised, parameters, message):
+    X, y = semi_supervised(n=40)
+    with pytest.raises(ValueError, match=message):
+        case(**parameters).fit(X, y)
+
+
+@semi
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        (dict(C_star=-0.1), "'C_star' parameter"),
+        (dict(balance=1.5), "'balance' parameter"),
+        (dict(balance="median"), "'balance' parameter"),
+    ],
+    ids=repr,
+)
+def test_bad_parameters_of_semi_supervised_estimators(case, semi_supervised, parameters, message):
+    X, y = semi_supervised(n=40)
+    with pytest.raises(ValueError, match=message):
+        case(**parameters).fit(X, y)
+
+
+@every
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (dict(sample_weight=-np.ones(40)), "[Nn]egative"),
+        (dict(sample_weight=np.ones(39)), "sample_weight"),
+        (dict(sample_weight=np.ones((40, 2))), "[Ss]ample.weight"),
+        (dict(sample_weight=np.full(40, np.nan)), "NaN"),
+        (dict(sample_weight=np.zeros(40)), "sample_weight|[Ww]eight"),
+        (dict(unlabeled_mask=np.zeros(39, bool)), r"unlabeled_mask must be .* shape \(40,\)"),
+        (dict(unlabeled_mask=np.zeros(40, int)), "unlabeled_mask must be a boolean array"),
+        (dict(unlabeled_mask=np.ones(40, bool)), "two labeled classes, got 0"),
+    ],
+)
+def test_bad_weights_and_masks(case, semi_supervised, arguments, message):
+    X, y = semi_supervised(n=40)
+    with pytest.raises(ValueError, match=message):
+        case().fit(X, y, **arguments)
+
+
+@every
+def test_weights_that_remove_a_class_are_refused_by_its_name(case, semi_supervised):
+    X, y = semi_supervised(n=40)
+    names = np.array(["no", "yes", -1], dtype=object)[y]
+    with pytest.raises(ValueError, match=r"sample_weight leaves no labeled row of the class \['yes'\]"):
+        case().fit(X, names, sample_weight=(y != 1).astype(float))
+
+
+@every
+def test_bad_gram_matrices(case, semi_supervised):
+    X, y = semi_supervised(n=40)
+    model = case(kernel="precomputed")
+    with pytest.raises(ValueError, match=r"square|Gram matrix"):
+        model.fit(X, y)
+    with pytest.raises((ValueError, TypeError), match="dense|[Ss]parse"):
+        model.fit(sp.csr_matrix(X @ X.T), y)
+    model.fit(X @ X.T, y)
+    with pytest.raises(ValueError, match="40 features"):
+        model.predict(X @ X[:10].T)
+
+
+@every
+def test_prediction_wants_the_features_of_the_fit(case, semi_supervised):
+    X, y = semi_supervised(n=40)
+    with pytest.raises(NotFittedError):
+        case().predict(X)
+    with pytest.raises(NotFittedError):
+        case().decision_function(X)
+    model = case().fit(X, y)
+    with pytest.raises(ValueError, match="3 features.*2 features"):
+        model.predict(np.c_[X, X[:, 0]])
+    with pytest.raises(ValueError, match="NaN"):
+        model.decision_function(replaced(X, np.nan))
+
+
+@every
+def test_a_fit_that_fails_leaves_the_estimator_untouched(case, semi_supervised):
+    X, y = semi_supervised(n=40)
+    model = case().fit(X, y)
+    before, outputs = dict(vars(model)), model.decision_function(X)
+    for bad in ((replaced(np.c_[X, X], np.nan), y), (X, np.full(40, -1)), (X[:, :1], y[:-1])):
+        with pytest.raises(ValueError):
+            model.fit(*bad)
+        assert vars(model) == before
+    frame = pd.DataFrame(X, columns=["u", "v"])
+    with pytest.raises(ValueError):
+        model.fit(frame, np.full(40, -1))
+    assert not hasattr(model, "feature_names_in_")
+
+    def interrupt(state):
+        raise KeyboardInterrupt
+
+    model.set_params(callback=interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(X[:30], y[:30])
+    model.set_params(callback=None)
+    assert vars(model) == before
+    assert_array_equal(model.decision_function(X), outputs)
+
+
+@every
+@pytest.mark.parametrize("kernel", ["linear", "poly", "rbf", "laplacian"])
+def test_constant_features_and_identical_rows(case, semi_supervised, kernel):
+    X, y = semi_supervised(n=40)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model = case(kernel=kernel).fit(np.c_[X, np.full((40, 2), 3.0)], y)
+        assert np.all(np.isfinite(model.decision_function(np.c_[X, np.full((40, 2), 3.0)])))
+        for constant in (0.0, 2.5):
+            rows = np.full((40, 3), constant)
+            model = case(kernel=kernel).fit(rows, y)
+            assert np.ptp(model.decision_function(rows)) < 1e-6
+            assert np.all(np.isfinite(model.decision_function(rows)))
+
+
+@every
+@pytest.mark.parametrize("kernel", ["linear", "rbf"])
+def test_rows_both_labeled_and_unlabeled_and_contradictory_labels(case, semi_supervised, kernel):
+    X, y = semi_supervised(n=40)
+    labeled = y >= 0
+    more, labels = np.r_[X, X, X[labeled]], np.r_[y, np.full(40, -1), 1 - y[labeled]]
+    model = case(kernel=kernel).fit(more, labels)
+    assert np.all(np.isfinite(model.decision_function(X)))
+    assert_array_equal(model.transduction_[: len(labels)][labels >= 0], labels[labels >= 0])
+
+
+@every
+def test_the_smallest_data_set(case):
+    model = case(gamma=1.0).fit([[0.0], [1.0]], [0, 1])
+    assert_array_equal(model.predict([[-0.5], [1.5]]), [0, 1])
+    model = case(gamma=1.0).fit([[0.0], [1.0], [0.9]], [0, 1, -1])
+    assert_array_equal(model.transduction_, [0, 1, 1])
+
+
+# --- Progress -------------------------------------------------------------------------------------
+
+
+@every
+def test_one_warning_when_the_limit_on_iterations_is_met(case, two_gaussians):
+    X, t = two_gaussians(n=80)
+    y = np.where(np.arange(80) < 40, t + 2, -1)
+    with pytest.warns(ConvergenceWarning, match=f"{case.cls.__name__}.*max_iter=1 ") as record:
+        model = case(max_iter=1).fit(X, y)
+    assert len(record) == 1
+    assert record[0].filename == __file__
+    assert model.termination_condition_ == "max_iter"
+    assert np.all(np.isfinite(model.decision_function(X)))
+
+
+@every
+def test_no_warning_and_no_output_otherwise(case, semi_supervised, capsys):
+    X, y = semi_supervised()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        case().fit(X, y)
+        case(kernel="linear").fit(sp.csr_matrix(X), y).predict(X)
+    assert capsys.readouterr() == ("", "")
+
+
+@every
+def test_verbose_prints_progress(case, semi_supervised, capsys):
+    X, y = semi_supervised()
+    case(verbose=1).fit(X, y)
+    lines = capsys.readouterr().out.splitlines()
+    assert lines
+    assert all(re.match(rf"{case.cls.__name__}: \w+ .*n_iter", line) or "n_iter" in line for line in lines)
+
+
+@every
+def test_a_callback_sees_every_round_and_can_stop(case, mixture):
+    X, t = mixture(700)
+    y = np.where(np.arange(700) < 600, t + 2, -1)
+    states = []
+    full = case(C=100.0, callback=states.append).fit(X, y)
+    assert len(states) == len(full.history_) >= 2
+    assert all("n_iter" in state for state in states)
+    assert all(np.isscalar(value) for state in states for value in state.values())
+    stopped = case(C=100.0, callback=lambda state: True).fit(X, y)
+    assert stopped.termination_condition_ == "stopped"
+    assert stopped.n_iter_ < full.n_iter_
+    assert_array_equal(
+        case(C=100.0).fit(X, y).decision_function(X), full.decision_function(X)
+    )
+
+
+# --- Tools around ---------------------------------------------------------------------------------
+
+
+@every
+def test_clone_and_parameters(case):
+    model = case(C=3.0, kernel="poly", degree=2, class_weight={0: 1.0, 1: 2.0})
+    copy = clone(model)
+    assert copy.get_params() == model.get_params()
+    assert copy is not model
+    assert not hasattr(copy.fit([[0.0], [1.0]], [0, 1]), "no such thing")
+    with pytest.raises(TypeError):
+        case.cls(1.0)  # parameters go by name
+    assert case.cls.__name__ in repr(model)
+
+
+@every
+@pytest.mark.parametrize("kernel", ["linear", "rbf", "precomputed"])
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_pickle_and_skops(case, semi_supervised, kernel, n_classes):
+    skops = pytest.importorskip("skops.io")
+    X, y = semi_supervised(n_classes=n_classes)
+    X = X @ X.T if kernel == "precomputed" else X
+    for rows in (X,) if kernel == "precomputed" else (X, sp.csr_matrix(X)):
+        model = case(kernel=kernel).fit(rows, y)
+        data = skops.dumps(model)
+        trusted = skops.get_untrusted_types(data=data)
+        assert all(name.startswith("s3vm_lib.") for name in trusted)
+        for copy in (pickle.loads(pickle.dumps(model)), skops.loads(data, trusted=trusted)):
+            assert_array_equal(copy.decision_function(rows), model.decision_function(rows))
+            assert_array_equal(copy.transduction_, model.transduction_)
+            assert copy.get_params() == model.get_params()
+            assert list(copy.history_) == list(model.history_)
+
+
+@every
+def test_pipeline_and_grid_search(case, semi_supervised):
+    X, y = semi_supervised(n=60, n_labeled=30)
+    labeled = y >= 0
+    pipeline = make_pipeline(StandardScaler(), case())
+    step = case.cls.__name__.lower()
+    assert pipeline.fit(X, y).score(X[labeled], y[labeled]) > 0.9
+    search = GridSearchCV(pipeline, {f"{step}__C": [0.1, 10.0]}, cv=3)
+    search.fit(X[labeled], y[labeled])
+    assert search.best_score_ > 0.8
+    assert_array_equal(search.predict(X), search.best_estimator_.predict(X))
+    assert cross_val_score(case(kernel="precomputed"), X @ X.T, np.abs(y), cv=3).shape == (3,)
+
+
+@every
+def test_grid_search_over_partly_labeled_data(case, semi_supervised):
+    from s3vm_lib.model_selection import SemiSupervisedKFold, labeled_accuracy_scorer
+
+    X, y = semi_supervised(n=90, n_labeled=24)
+    search = GridSearchCV(
+        case(), {"C": [0.1, 10.0]}, cv=SemiSupervisedKFold(3), scoring=labeled_accuracy_scorer
+    )
+    assert search.fit(X, y).best_score_ > 0.8
+    assert search.best_estimator_.transduction_.shape == (90,)
+
+
+@every
+def test_the_mask_and_weights_are_routed(case, semi_supervised):
+    X, y = semi_supervised(n=60, n_labeled=60)
+    signs, hidden = 2 * y - 1, np.arange(60) % 3 == 0
+    weight = np.linspace(0.5, 2, 60)
+    with sklearn.config_context(enable_metadata_routing=True):
+        model = case().set_fit_request(unlabeled_mask=True, sample_weight=True)
+        expected = clone(model).fit(X, signs, weight, hidden)
+        pipeline = make_pipeline("passthrough", model)
+        pipeline.fit(X, signs, unlabeled_mask=hidden, sample_weight=weight)
+        assert_array_equal(pipeline.classes_, [-1, 1])
+        assert_array_equal(pipeline.decision_function(X), expected.decision_function(X))
+        search = GridSearchCV(
+            case().set_fit_request(unlabeled_mask=True, sample_weight=False)
+            .set_score_request(sample_weight=False),
+            {"C": [0.5, 5.0]},
+            cv=2,
+            error_score="raise",
+        )  # fmt: skip
+        search.fit(X, signs, unlabeled_mask=hidden)
+        best = clone(search.best_estimator_).fit(X, signs, unlabeled_mask=hidden)
+        assert_array_equal(search.decision_function(X), best.decision_function(X))
+
+
+@every
+def test_pandas(case, semi_supervised):
+    X, y = semi_supervised()
+    frame = pd.DataFrame(X, columns=["left", "right"], index=np.arange(80)[::-1])
+    labels = pd.Series(np.array(["no", "yes", -1], dtype=object)[y], index=frame.index)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model = case().fit(frame, labels)
+        found = model.decision_function(frame)
+    assert model.feature_names_in_.tolist() == ["left", "right"]
+    assert model.classes_.tolist() == ["no", "yes"]
+    assert_array_equal(found, case().fit(X, y).decision_function(X))
+    with pytest.raises(ValueError, match="feature names"):
+        model.predict(frame[["right", "left"]])
+    weight = pd.Series(np.linspace(0.5, 2, 80), index=frame.index)
+    by_series = case().fit(frame, labels, sample_weight=weight)
+    by_array = case().fit(X, y, sample_weight=weight.to_numpy())
+    assert_array_equal(by_series.decision_function(frame), by_array.decision_function(X))
+
+
+@every
+def test_other_number_types(case, semi_supervised):
+    X, y = semi_supervised()
+    X = np.round(4 * X)
+    expected = case().fit(X, y).decision_function(X)
+    for form in (np.float32, np.int64, np.int8, np.float16):
+        found = case().fit(X.astype(form), y)
+        assert_array_equal(found.decision_function(X.astype(form)), expected)
+    for rows in (np.asfortranarray(X), X[:, ::-1][:, ::-1], X.tolist()):
+        assert_array_equal(case().fit(rows, y).decision_function(rows), expected)
+
+
+@every
+def test_tags(case):
+    tags = get_tags(case())
+    assert tags.estimator_type == "classifier"
+    assert tags.input_tags.sparse
+    assert not tags.input_tags.pairwise
+    assert tags.classifier_tags.multi_class
+    assert tags.target_tags.required
+    given = get_tags(case(kernel="precomputed"))
+    assert given.input_tags.pairwise
+    assert not given.input_tags.sparse
+
+
+@every
+def test_the_docstring_names_every_parameter_and_attribute(case, semi_supervised):
+    text = case.cls.__doc__
+    for name in case().get_params():
+        assert re.search(rf"^    {name} : ", text, re.MULTILINE), name
+    X, y = semi_supervised()
+    for options in ({}, {"kernel": "linear"}):
+        for name in vars(case(**options).fit(X, y)):
+            if name.endswith("_") and not name.startswith("_"):
+                assert re.search(rf"^    {name} : ", text, re.MULTILINE), name
+
+
+# --- Unlabeled rows -------------------------------------------------------------------------------
+
+
+@semi
+@pytest.mark.parametrize("kernel", ["linear", "rbf"])
+def test_unlabeled_rows_of_no_weight_or_no_cost_have_no_influence(case, semi_supervised, kernel):
+    X, y = semi_supervised(n=60, n_labeled=20)
+    options = dict(kernel=kernel, gamma=0.3, balance=None, **case.exact)
+    labeled = y >= 0
+    expected = case(**options).fit(X[labeled], y[labeled]).decision_function(X)
+    weightless = case(**options).fit(X, y, sample_weight=labeled.astype(float))
+    assert_allclose(weightless.decision_function(X), expected, atol=case.decimals)
+    free = case(C_star=0.0, **options).fit(X, y)
+    assert_allclose(free.decision_function(X), expected, atol=100 * case.decimals)
+
+
+@semi
+def test_unlabeled_rows_help_where_classes_are_clusters(case):
+    rng = np.random.default_rng(0)
+    truth = np.arange(200) % 2
+    X = np.c_[rng.standard_normal(200) * 0.4 + 4 * truth, 3 * rng.standard_normal(200)]
+    # Labeled rows that point along the wrong axis.
+    X[:4] = [[0.8, -3.0], [3.2, 3.0], [0.9, -4.0], [3.1, 4.0]]
+    y = np.where(np.arange(200) < 4, truth, -1)
+    unlabeled = y < 0
+    error = np.mean(case(kernel="linear").fit(X, y).transduction_[unlabeled] != truth[unlabeled])
+    baseline = np.mean(SVM(kernel="linear").fit(X, y).transduction_[unlabeled] != truth[unlabeled])
+    assert error < 0.02 < baseline

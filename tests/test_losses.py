@@ -1,0 +1,247 @@
+"""Losses: values by hand, derivatives by differences, facts, DC splits, extreme outputs."""
+
+import math
+import pickle
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+from s3vm_lib import losses
+from s3vm_lib.losses import (
+    LABELED_LOSSES,
+    UNLABELED_LOSSES,
+    LabeledLoss,
+    UnlabeledLoss,
+    labeled_loss,
+    unlabeled_loss,
+)
+
+LABELED = [
+    *(LabeledLoss(name) for name in LABELED_LOSSES),
+    LabeledLoss("smooth_hinge", 1.5),
+    LabeledLoss("modified_logistic", 3.0),
+    LabeledLoss("epsilon_insensitive", 0.7),
+]
+UNLABELED = [
+    *(UnlabeledLoss(name) for name in UNLABELED_LOSSES),
+    UnlabeledLoss("symmetric_ramp", 0.4),
+    UnlabeledLoss("symmetric_ramp", 0.0),
+    UnlabeledLoss("gaussian", 5.0),
+]
+
+
+def name_of(loss):
+    return f"{loss.name}-{loss.parameter}"
+
+
+def away_from_kinks(f, distance=0.02):
+    """Outputs that are not close to any kink of any loss above, for either label."""
+    kinks = np.array([-1.7, -1.5, -1.1, -1, -0.9, -0.5, -0.4, -0.3, 0, 0.3, 0.4, 0.5, 0.9, 1, 1.1])
+    kinks = np.r_[kinks, 1.5, 1.7]
+    return f[np.abs(f[:, None] - kinks).min(axis=1) > distance]
+
+
+def fourth_order_difference(function, f, h=1e-3):
+    return (
+        -function(f + 2 * h) + 8 * function(f + h) - 8 * function(f - h) + function(f - 2 * h)
+    ) / (12 * h)
+
+
+OUTPUTS = away_from_kinks(np.linspace(-3, 3, 241))
+
+
+@pytest.mark.parametrize("loss", LABELED, ids=name_of)
+@pytest.mark.parametrize("y", [-1, 1])
+def test_labeled_derivative_equals_differences(loss, y):
+    # The fifth derivative of the modified logistic loss is of the order p⁴ = 160000.
+    expected = fourth_order_difference(lambda f: loss.value(y, f), OUTPUTS, h=2e-4)
+    assert_allclose(loss.derivative(y, OUTPUTS), expected, atol=2e-10, rtol=0)
+
+
+@pytest.mark.parametrize("loss", UNLABELED, ids=name_of)
+def test_unlabeled_derivative_equals_differences(loss):
+    expected = fourth_order_difference(loss.value, OUTPUTS, h=2e-4)
+    assert_allclose(loss.derivative(OUTPUTS), expected, atol=2e-10, rtol=0)
+
+
+def test_values_by_hand():
+    f = np.array([-2.0, 0.0, 0.5, 1.0, 3.0])
+    expected = {
+        "hinge": [3, 1, 0.5, 0, 0],
+        "squared_hinge": [4.5, 0.5, 0.125, 0, 0],
+        "smooth_hinge": [2.75, 0.75, 0.25, 0, 0],
+        "logistic": np.log1p(np.exp(-f)),
+        "modified_logistic": np.log1p(np.exp(20 * (1 - f))) / 20,
+        "l1": [3, 1, 0.5, 0, 2],
+        "epsilon_insensitive": [2.9, 0.9, 0.4, 0, 1.9],
+    }
+    for name, values in expected.items():
+        assert_allclose(LabeledLoss(name).value(1, f), values, rtol=1e-14, err_msg=name)
+    expected = {
+        "symmetric_hinge": [0, 1, 0.5, 0, 0],
+        "squared_symmetric_hinge": [0, 0.5, 0.125, 0, 0],
+        "symmetric_ramp": [1.3, 2, 1.8, 1.3, 1.3],
+        "gaussian": np.exp(-3 * f**2),
+    }
+    for name, values in expected.items():
+        assert_allclose(UnlabeledLoss(name).value(f), values, rtol=1e-14, err_msg=name)
+
+
+@pytest.mark.parametrize("loss", LABELED, ids=name_of)
+def test_labeled_losses_are_convex_with_the_stated_constants(loss):
+    f = np.linspace(-4, 4, 4001)
+    for y in (-1, 1):
+        slope = loss.derivative(y, f)
+        assert np.all(np.diff(slope) >= -1e-12)
+        if math.isfinite(loss.lipschitz):
+            assert np.abs(slope).max() <= loss.lipschitz + 1e-12
+            assert np.abs(slope).max() >= 0.9 * loss.lipschitz
+        steepest = np.abs(np.diff(slope) / np.diff(f)).max()
+        if loss.differentiable:
+            assert 0.99 * loss.derivative_lipschitz <= steepest
+            assert steepest <= loss.derivative_lipschitz * (1 + 1e-8)
+        else:
+            assert steepest > 400  # a jump of at least 1 over one step of the grid
+    assert loss.convex
+
+
+@pytest.mark.parametrize("loss", UNLABELED, ids=name_of)
+def test_unlabeled_constants_symmetry_and_zero_slope_at_zero(loss):
+    f = np.linspace(-4, 4, 4001)
+    value, slope = loss.value(f), loss.derivative(f)
+    assert_allclose(value, loss.value(-f), rtol=0, atol=1e-15)
+    assert_allclose(slope, -loss.derivative(-f), rtol=0, atol=1e-15)
+    assert loss.derivative(0.0) == 0.0
+    assert_allclose(np.abs(slope).max(), loss.lipschitz, rtol=1e-2)
+    assert np.abs(slope).max() <= loss.lipschitz * (1 + 1e-12)
+    steepest = np.abs(np.diff(slope) / np.diff(f)).max()
+    if loss.differentiable:
+        assert_allclose(steepest, loss.derivative_lipschitz, rtol=1e-3)
+    else:
+        assert steepest > 400
+    assert not loss.convex
+
+
+@pytest.mark.parametrize("loss", UNLABELED, ids=name_of)
+def test_dc_split(loss):
+    f = np.linspace(-3, 3, 1201)
+    convex, convex_slope = loss.convex_part(f)
+    concave, concave_slope = loss.concave_part(f)
+    assert_allclose(convex + concave, loss.value(f), rtol=0, atol=1e-12)
+    assert np.all(np.diff(convex_slope) >= -1e-9)
+    assert np.all(np.diff(concave_slope) <= 1e-9)
+    assert_allclose(
+        fourth_order_difference(lambda g: loss.convex_part(g)[0], OUTPUTS, h=2e-4),
+        loss.convex_part(OUTPUTS)[1],
+        atol=1e-9,
+    )
+    assert_allclose(
+        fourth_order_difference(lambda g: loss.concave_part(g)[0], OUTPUTS, h=2e-4),
+        loss.concave_part(OUTPUTS)[1],
+        atol=1e-9,
+    )
+    assert_allclose(
+        loss.convex_part(OUTPUTS)[1] + loss.concave_part(OUTPUTS)[1],
+        loss.derivative(OUTPUTS),
+        atol=1e-12,
+    )
+
+
+@pytest.mark.parametrize("name", ["symmetric_hinge", "squared_symmetric_hinge"])
+def test_effective_loss_is_the_least_loss_over_both_labels(name):
+    loss = UnlabeledLoss(name)
+    labeled = LabeledLoss(loss.effective_of)
+    f = np.linspace(-2, 2, 401)
+    assert_allclose(loss.value(f), np.minimum(labeled.value(1, f), labeled.value(-1, f)))
+
+
+def test_symmetric_ramp_is_a_difference_of_hinges_and_the_hinge_plus_one_at_zero():
+    f = np.linspace(-2, 2, 401)
+    hinge = lambda a, z: np.maximum(0, a - z)  # noqa: E731
+    for s in (-0.3, 0.0, 0.4):
+        expected = sum(hinge(1, z) - hinge(s, z) for z in (f, -f))
+        assert_allclose(UnlabeledLoss("symmetric_ramp", s).value(f), expected, atol=1e-14)
+    difference = UnlabeledLoss("symmetric_ramp", 0.0).value(f)
+    assert_allclose(difference, 1 + UnlabeledLoss("symmetric_hinge").value(f), atol=1e-14)
+
+
+def test_modified_logistic_lies_above_the_hinge_by_at_most_log2_over_sharpness():
+    f = np.linspace(-3, 5, 801)
+    hinge = LabeledLoss("hinge").value(1, f)
+    for sharpness in (5.0, 20.0, 500.0):
+        gap = LabeledLoss("modified_logistic", sharpness).value(1, f) - hinge
+        assert gap.min() >= -1e-15
+        assert_allclose(gap.max(), math.log(2) / sharpness, rtol=1e-10)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("size", [1e3, 1e6])
+def test_extreme_outputs_are_safe_and_keep_their_type(dtype, size):
+    f = np.array([-size, size], dtype=dtype)
+    with np.errstate(all="raise", under="ignore"):
+        for loss in LABELED:
+            for y in (-1, 1):
+                value, slope = loss.value(y, f), loss.derivative(y, f)
+                assert value.dtype == slope.dtype == dtype
+                assert np.isfinite(value).all() and np.isfinite(slope).all()
+            if loss.name in ("hinge", "modified_logistic", "logistic"):
+                assert_allclose(loss.value(1, f), [size, 0], rtol=2e-3)
+                assert_array_equal(loss.derivative(1, f), [-1, 0])
+        for loss in UNLABELED:
+            value, slope = loss.value(f), loss.derivative(f)
+            assert value.dtype == slope.dtype == dtype
+            assert np.isfinite(value).all()
+            assert_array_equal(slope, 0)
+
+
+def test_arrays_of_any_shape_scalars_and_integers():
+    loss = LabeledLoss("hinge")
+    assert loss.value(np.array([[1], [-1]]), np.zeros((2, 3))).shape == (2, 3)
+    assert loss.value(1, 0) == 1.0
+    assert loss.value(np.array([1, -1]), np.array([0, 2])).dtype == np.float64
+    assert UnlabeledLoss("gaussian").derivative(np.zeros((2, 0))).shape == (2, 0)
+
+
+def test_scalar_functions_agree_with_arrays():
+    f = np.linspace(-2, 2, 31)
+    for loss in LABELED:
+        one = [losses.labeled_value(loss.code, -1.0, v, loss.p) for v in f]
+        assert_array_equal(one, loss.value(-1, f))
+        one = [losses.labeled_derivative(loss.code, -1.0, v, loss.p) for v in f]
+        assert_array_equal(one, loss.derivative(-1, f))
+    for loss in UNLABELED:
+        one = [losses.unlabeled_value(loss.code, v, loss.p) for v in f]
+        assert_array_equal(one, loss.value(f))
+        one = [losses.unlabeled_derivative(loss.code, v, loss.p) for v in f]
+        assert_array_equal(one, loss.derivative(f))
+
+
+def test_codes_names_equality_and_pickle():
+    for code, name in enumerate(LABELED_LOSSES):
+        assert getattr(losses, name.upper()) == labeled_loss(name).code == code
+    for code, name in enumerate(UNLABELED_LOSSES):
+        assert getattr(losses, name.upper()) == unlabeled_loss(name).code == code
+    loss = labeled_loss("modified_logistic")
+    assert loss == LabeledLoss("modified_logistic", 20.0)
+    assert labeled_loss(loss) is loss
+    assert unlabeled_loss(unlabeled_loss("gaussian", 2)).parameter == 2.0
+    assert pickle.loads(pickle.dumps(loss)) == loss
+
+
+@pytest.mark.parametrize(
+    ("make", "name", "parameter", "message"),
+    [
+        (labeled_loss, "hinged", None, "labeled_loss must be one of .*'hinge'.*got 'hinged'"),
+        (labeled_loss, "hinge", 1.0, "labeled_loss 'hinge' has no parameter"),
+        (labeled_loss, "modified_logistic", 0.0, r"sharpness.*\(0, inf\), got 0"),
+        (labeled_loss, "smooth_hinge", -1.0, r"width.*got -1"),
+        (labeled_loss, "epsilon_insensitive", math.nan, r"epsilon.*got nan"),
+        (unlabeled_loss, "hinge", None, "unlabeled_loss must be one of .*'gaussian'.*got 'hinge'"),
+        (unlabeled_loss, "symmetric_ramp", 1.0, r"\(s\) must lie in \(-1, 1\), got 1"),
+        (unlabeled_loss, "gaussian", -3, r"got -3"),
+    ],
+)
+def test_bad_names_and_parameters(make, name, parameter, message):
+    with pytest.raises(ValueError, match=message):
+        make(name, parameter)

@@ -1,0 +1,234 @@
+"""The njit wrapper: with and without numba, bounds checks, and a cache that cannot go stale."""
+
+import os
+import shutil
+import textwrap
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+import s3vm_lib
+from s3vm_lib import SVM, _numba
+from s3vm_lib._numba import njit
+
+needs_numba = pytest.mark.skipif(not _numba.HAVE_NUMBA, reason="numba is not installed")
+
+
+def plain(x):
+    return 2.0 * x + 1.0
+
+
+@njit
+def bare(x):
+    return 2.0 * x + 1.0
+
+
+@njit(error_model="python")
+def with_options(x):
+    return 2.0 * x + 1.0
+
+
+called = njit(plain, cache=True)
+uncached = njit(plain, cache=False)
+
+
+@pytest.mark.parametrize("function", [bare, with_options, called, uncached])
+def test_every_form_of_the_decorator_computes_the_same(function):
+    assert function(3.0) == 7.0
+    assert function.__name__ in ("bare", "with_options", "plain")
+
+
+@njit
+def reciprocal(x):
+    return 1.0 / x
+
+
+@needs_numba
+def test_division_by_zero_follows_numpy():
+    assert reciprocal(0.0) == np.inf
+
+
+@needs_numba
+@pytest.mark.skipif(_numba.HAVE_NUMBA and _numba.numba.config.DISABLE_JIT, reason="jit is off")
+def test_machine_code_is_stored_in_the_directory_of_the_library():
+    bare(1.0)
+    assert Path(bare.stats.cache_path).is_relative_to(_numba.CACHE_DIRECTORY)
+    assert not hasattr(uncached.stats, "cache_path") or uncached.stats.cache_path is None
+
+
+@needs_numba
+def test_decorating_leaves_the_setting_of_others_alone():
+    before = _numba.numba.config.CACHE_DIR
+    njit(plain)
+    assert _numba.numba.config.CACHE_DIR == before
+
+
+# --- Fresh processes ------------------------------------------------------------------------------
+
+TINY = """
+import numpy as np
+from s3vm_lib import SVM
+
+def fits(form=np.asarray):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((20, 3))
+    y = (X[:, 0] + 0.5 * rng.standard_normal(20) > 0).astype(int)
+    y[::5] = -1
+    rows = []
+    for kernel, gram, tol in (
+        ("linear", "full", 1e-8),
+        ("poly", "rows", 1e-8),
+        ("rbf", "rows", 1e-5),
+        ("laplacian", "full", 1e-5),
+    ):
+        model = SVM(kernel=kernel, gram=gram, cache_size=4e-4, coef0=1.0, tol=tol)
+        model.fit(form(X), y)
+        rows.append([*model.decision_function(X), model.objective_, model.intercept_[0]])
+    return np.array(rows)
+"""
+PRINT = "\nfor row in fits(): print(*row.tolist())\n"
+PRINT_SPARSE = PRINT.replace("fits()", "fits(__import__('scipy.sparse').sparse.csr_matrix)")
+
+
+def tiny():
+    """The same fits in this process."""
+    names = {}
+    exec(TINY, names)
+    return names["fits"]()
+
+
+def assert_same_fits(text):
+    """The printed fits are ours: up to rounding in double, up to tol in single precision."""
+    found = np.array([[float(v) for v in line.split()] for line in text.strip().splitlines()])
+    expected = tiny()
+    assert_allclose(found[:2], expected[:2], atol=1e-6)
+    assert_allclose(found[2:], expected[2:], atol=1e-4)
+    assert_allclose(found[:, -2], expected[:, -2], rtol=1e-6)
+
+
+def test_without_numba_the_library_gives_the_same_results(run_python):
+    hide = "import sys; sys.modules['numba'] = None\n"
+    check = "\nfrom s3vm_lib import _numba; assert not _numba.HAVE_NUMBA\n"
+    forms = """
+from s3vm_lib._numba import njit
+@njit
+def a(x): return x + 1
+@njit(cache=False)
+def b(x): return x + 2
+c = njit(a, cache=True)
+assert (a(1), b(1), c(1)) == (2, 3, 2)
+"""
+    assert_same_fits(run_python(hide + TINY + PRINT + check + forms))
+
+
+@needs_numba
+def test_with_the_compiler_switched_off_the_results_are_the_same(run_python):
+    assert_same_fits(run_python(TINY + PRINT, NUMBA_DISABLE_JIT="1"))
+
+
+@pytest.mark.slow
+@needs_numba
+def test_with_bounds_checks_the_results_are_the_same(run_python):
+    check = "\nimport numba; assert numba.config.BOUNDSCHECK == 1\n"
+    for show in (PRINT, PRINT_SPARSE):
+        assert_same_fits(run_python(TINY + show + check, NUMBA_BOUNDSCHECK="1"))
+
+
+PLANTED = """
+from s3vm_lib._numba import njit
+
+@njit
+def beyond(x):
+    return x[x.size]
+"""
+
+
+@needs_numba
+def test_bounds_checks_raise_in_a_cache_directory_of_their_own(run_python, tmp_path):
+    (tmp_path / "planted.py").write_text(PLANTED)
+    code = f"""
+import sys; sys.path.insert(0, {str(tmp_path)!r})
+import numpy as np
+from planted import beyond
+from s3vm_lib._numba import CACHE_DIRECTORY
+try:
+    beyond(np.zeros(4))
+    print("silent")
+except IndexError:
+    print("raised")
+print(CACHE_DIRECTORY)
+"""
+    cache = {"NUMBA_CACHE_DIR": str(tmp_path / "cache")}
+    # Without checks first, so that their machine code would be found if the directory were shared.
+    silent, unchecked = run_python(code, **cache, NUMBA_BOUNDSCHECK="0").split()
+    raised, checked = run_python(code, **cache, NUMBA_BOUNDSCHECK="1").split()
+    assert (silent, raised) == ("silent", "raised")
+    assert unchecked != checked
+    assert Path(checked).is_relative_to(tmp_path / "cache")
+
+
+@needs_numba
+def test_a_change_in_a_called_module_reaches_the_caller(run_python, tmp_path):
+    package = tmp_path / "s3vm_lib"
+    source = Path(s3vm_lib.__file__).parent
+    shutil.copytree(source, package, ignore=shutil.ignore_patterns("__pycache__"))
+    callee = "from s3vm_lib._numba import njit\n\n@njit\ndef constant():\n    return {}\n"
+    (package / "callee.py").write_text(callee.format(10))
+    (package / "caller.py").write_text(
+        textwrap.dedent("""
+            from s3vm_lib._numba import njit
+            from s3vm_lib.callee import constant
+
+            @njit
+            def double():
+                return 2 * constant()
+        """)
+    )
+    code = """
+from s3vm_lib import _numba, caller
+print(_numba.CACHE_DIRECTORY, caller.double(), sum(caller.double.stats.cache_hits.values()))
+"""
+    environment = {"PYTHONPATH": str(tmp_path), "NUMBA_CACHE_DIR": str(tmp_path / "cache")}
+    cold = run_python(code, **environment).split()
+    warm = run_python(code, **environment).split()
+    (package / "callee.py").write_text(callee.format(11))
+    changed = run_python(code, **environment).split()
+    assert cold[1:] == ["20", "0"]
+    assert warm == [cold[0], "20", "1"]
+    assert changed[1:] == ["22", "0"]
+    assert changed[0] != cold[0]
+
+
+@needs_numba
+def test_old_caches_are_deleted_and_recent_ones_kept(tmp_path):
+    old, recent = tmp_path / "old", tmp_path / "recent"
+    old.mkdir()
+    recent.mkdir()
+    past = time.time() - 86400 * (_numba._CACHE_DAYS + 1)
+    os.utime(old, (past, past))
+    _numba._prune(tmp_path)
+    assert not old.exists()
+    assert recent.exists()
+
+
+@needs_numba
+def test_a_read_only_home_leads_to_the_temporary_directory(tmp_path, monkeypatch):
+    occupied = tmp_path / "file"
+    occupied.write_text("no directory can be made below a file")
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(occupied))
+    monkeypatch.setattr(_numba.tempfile, "gettempdir", lambda: str(tmp_path / "temporary"))
+    assert _numba._make_cache_directory().is_relative_to(tmp_path / "temporary")
+
+
+@needs_numba
+def test_without_any_writable_directory_functions_still_compile(tmp_path, monkeypatch):
+    monkeypatch.setattr(_numba, "CACHE_DIRECTORY", None)
+    assert njit(plain)(1.0) == 3.0
+    assert njit(plain, cache=True)(1.0) == 3.0
+
+
+def test_two_fits_are_equal_bit_by_bit():
+    assert_array_equal(tiny(), tiny())

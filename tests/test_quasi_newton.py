@@ -1,0 +1,807 @@
+"""QN-S3VM: gradients, engines, coordinates, balance, weights, invariances, the estimator."""
+
+import itertools
+import time
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy.linalg import cho_factor, cho_solve
+from sklearn.base import clone
+from sklearn.linear_model import LogisticRegression
+from sklearn.svm import SVC
+
+from s3vm_lib.kernels import Kernel
+from s3vm_lib.losses import LabeledLoss, UnlabeledLoss
+from s3vm_lib.objective import Problem, evaluate
+from s3vm_lib.quasi_newton import (
+    PAPER_ANNEALING,
+    QNS3VM,
+    RawCoefficients,
+    ScaledObjective,
+    SharePenalty,
+    bfgs_update,
+    cholesky_coordinates,
+    eigen_coordinates,
+    kpca_coordinates,
+    linear_coordinates,
+    losses_and_slopes,
+    minimize_bfgs,
+    minimize_lbfgs,
+    minimize_scipy,
+    offset_for_share,
+    regressor_coordinates,
+    solve_quasi_newton,
+    two_loop,
+    wolfe_step,
+)
+from s3vm_lib.reference import quasi_newton as twin
+
+COORDINATES = ("cholesky", "eigen", "raw", "regressors", "kpca", "dense", "csr")
+RBF = Kernel("rbf", gamma=0.4)
+
+
+def problem(seed=0, labeled=9, unlabeled=21, d=4):
+    """Two overlapping clouds; (X, t, weights), labeled rows first."""
+    rng = np.random.default_rng(seed)
+    n = labeled + unlabeled
+    t = np.where(np.arange(n) % 2 == 0, 1.0, -1.0)
+    X = rng.standard_normal((n, d)) + 0.8 * t[:, None] * np.array([1.0, 0.5, 0, 0])[:d]
+    t[labeled:] = 0
+    return X, t, rng.uniform(0.5, 2.0, n)
+
+
+def mean_weight(t, weight):
+    m = np.where(t == 0, weight, 0.0)
+    return m / m.sum()
+
+
+def make_coordinates(name, X, m, rank=12):
+    if name in ("dense", "csr"):
+        return linear_coordinates(X if name == "dense" else sp.csr_matrix(X), 1.0, m)
+    if name == "cholesky":
+        return cholesky_coordinates(X, RBF, rank, 1e-10, m, np.arange(9))
+    if name == "regressors":
+        index = np.arange(1, X.shape[0], 2)
+        columns = RBF.columns(X, index)
+        return regressor_coordinates(columns, columns[index], index, mean_weight=m)
+    K = RBF.gram(X)
+    if name == "raw":
+        return RawCoefficients(K, m)
+    return eigen_coordinates(K, mean_weight=m) if name == "eigen" else kpca_coordinates(K, rank, m)
+
+
+def normalized(t, weight):
+    return weight / np.where(t != 0, weight[t != 0].sum(), weight[t == 0].sum())
+
+
+def solve(coordinates, t, weight, *, offset=None, C=2.0, C_star=0.7, **options):
+    """Solution with C = 2, C* = 0.7 and a free or fixed offset, which says the balance."""
+    problem = Problem(
+        LabeledLoss("modified_logistic"),
+        UnlabeledLoss("gaussian"),
+        C,
+        C_star,
+        balance="none" if offset is None else "mean",
+        ratio=None if offset is None else (offset + 1) / 2,
+    )
+    return solve_quasi_newton(coordinates, t, weight, problem, **options)
+
+
+def blobs(seed=0, n=60, labeled=8, distance=2.0, share=0.5):
+    """(X, y, truth) with classes 0 and 1 and −1 for unlabeled."""
+    rng = np.random.default_rng(seed)
+    truth = (np.arange(n) % 10 < 10 * share).astype(int)
+    X = rng.standard_normal((n, 3))
+    X[:, 0] += distance * (2 * truth - 1)
+    y = truth.copy()
+    y[labeled:] = -1
+    return X, y, truth
+
+
+# --- Objective ------------------------------------------------------------------------------------
+
+
+def difference_error(function, x, h=1e-3):
+    """Largest error of the gradient against fourth-order central differences."""
+    gradient = function(x)[1].copy()
+    errors = []
+    for e in np.eye(x.size):
+        v = [function(x + k * h * e)[0] for k in (2, 1, -1, -2)]
+        errors.append((-v[0] + 8 * v[1] - 8 * v[2] + v[3]) / (12 * h))
+    return np.abs(np.array(errors) - gradient).max()
+
+
+@pytest.mark.parametrize("name", COORDINATES)
+@pytest.mark.parametrize("offset", [None, 0.0, 0.4])
+def test_gradient_equals_differences(name, offset):
+    X, t, weight = problem()
+    coordinates = make_coordinates(name, X, mean_weight(t, weight))
+    function = ScaledObjective(
+        coordinates,
+        t,
+        normalized(t, weight),
+        LabeledLoss("modified_logistic"),
+        UnlabeledLoss("gaussian"),
+        0.8,
+        0.01,
+        offset,
+    )
+    size = coordinates.dimension + (offset is None)
+    x = 0.3 * np.random.default_rng(1).standard_normal(size) / np.sqrt(size)
+    assert difference_error(function, x, 5e-4) <= 1e-8
+
+
+@pytest.mark.parametrize("name", ["logistic", "smooth_hinge", "squared_hinge"])
+def test_gradient_of_other_losses_and_without_centering(name):
+    X, t, weight = problem(3)
+    function = ScaledObjective(
+        linear_coordinates(X),
+        t,
+        normalized(t, weight),
+        LabeledLoss(name),
+        UnlabeledLoss("gaussian", 1.5),
+        0.8,
+        0.01,
+        None,
+    )
+    assert difference_error(function, np.full(5, 0.1), 2e-4) <= 1e-8
+
+
+@pytest.mark.parametrize("multiplier", [0.0, 0.7, -0.7])
+@pytest.mark.parametrize("ratio", [0.1, 0.5, 0.9])
+def test_gradient_of_the_share_penalty(multiplier, ratio):
+    X, t, weight = problem()
+    share = SharePenalty(t, normalized(t, weight), ratio, 0.05)
+    share.multiplier = multiplier
+    function = ScaledObjective(
+        linear_coordinates(X, 1.0, mean_weight(t, weight)),
+        t,
+        normalized(t, weight),
+        LabeledLoss("modified_logistic"),
+        UnlabeledLoss("gaussian"),
+        0.8,
+        0.01,
+        None,
+        share,
+    )
+    assert difference_error(function, np.array([0.3, -0.2, 0.1, 0.2, 0.1]), 5e-4) <= 1e-8
+
+
+def test_value_and_gradient_agree_between_dense_csr_and_precomputed():
+    X, t, weight = problem()
+    m, s = mean_weight(t, weight), normalized(t, weight)
+    arguments = (t, s, LabeledLoss("modified_logistic"), UnlabeledLoss("gaussian"), 0.8, 0.01)
+    c = 0.1 * np.random.default_rng(2).standard_normal(t.size)
+    Z = X - m @ X
+    dense, csr = (make_coordinates(name, X, m) for name in ("dense", "csr"))
+    assert sp.issparse(csr.Z)
+    for offset in (None, 0.3):
+        b = [0.2] if offset is None else []
+        w = np.r_[Z.T @ c, b]
+        value, gradient = ScaledObjective(dense, *arguments, offset)(w)
+        value_csr, gradient_csr = ScaledObjective(csr, *arguments, offset)(w)
+        raw = ScaledObjective(RawCoefficients(X @ X.T, m), *arguments, offset)
+        value_raw, gradient_raw = raw(np.r_[c, b])
+        assert_allclose([value_csr, value_raw], value, rtol=1e-12)
+        assert_allclose(gradient_csr, gradient, atol=1e-12, rtol=0)
+        # dF/dc = Z dF/dw by the chain rule; the entry of the offset is the same.
+        n = t.size
+        assert_allclose(gradient_raw[:n], Z @ gradient[: X.shape[1]], atol=1e-12, rtol=0)
+        assert_allclose(gradient_raw[n:], gradient[X.shape[1] :], atol=1e-12, rtol=0)
+
+
+def test_plain_twin_has_the_same_value_gradient_and_solution():
+    X, t, _ = problem()
+    ones = np.ones(t.size)
+    coordinates = RawCoefficients(RBF.gram(X), mean_weight(t, ones))
+    K = twin.centered_gram(RBF.gram(X), t)
+    lam, lam_u, b = 0.01, 0.7, 0.2
+    function = ScaledObjective(
+        coordinates,
+        t,
+        normalized(t, ones),
+        LabeledLoss("modified_logistic"),
+        UnlabeledLoss("gaussian"),
+        lam_u,
+        lam,
+        b,
+    )
+    c = 0.3 * np.random.default_rng(2).standard_normal(t.size)
+    expected, expected_gradient = twin.objective(c, K, t, lam, lam_u, b)
+    value, gradient = function(c)
+    assert_allclose(value, expected, rtol=1e-13)
+    assert_allclose(gradient, expected_gradient, atol=1e-13, rtol=0)
+    l, u = np.sum(t != 0), np.sum(t == 0)
+    C, C_star = 1 / (2 * lam * l), lam_u / (2 * lam * u)
+    solution = solve(coordinates, t, ones, C=C, C_star=C_star, offset=b, ftol=1e-12, tol=1e-7)
+    found, F = twin.fit(K, t, lam, lam_u, b, factr=1e-12 / np.finfo(float).eps, pgtol=1e-7)
+    assert_allclose(solution.objective, F * C * l, rtol=1e-7)
+    assert_allclose(solution.outputs, K @ found + b, atol=1e-3)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_outputs_of_size_1000_are_safe(dtype):
+    f = np.array([1000, -1000, 1000, -1000, 1000, -1000], dtype=dtype)
+    y = np.array([1, 1, -1, -1, 0, 0], dtype=dtype)
+    slope = np.empty(6, dtype=dtype)
+    codes = (LabeledLoss("modified_logistic").code, 20.0, UnlabeledLoss("gaussian").code, 3.0)
+    with np.errstate(all="raise", under="ignore"):
+        value = losses_and_slopes(*codes, y, np.ones(6, dtype=dtype), 1.0, f, slope)
+    assert_allclose(value, 2002.0, rtol=1e-6)
+    assert_array_equal(slope, [0, -1, 1, 0, 0, 0])
+
+
+# --- Coordinates ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", COORDINATES)
+def test_mean_output_is_the_offset(name):
+    X, t, weight = problem()
+    m = mean_weight(t, weight)
+    coordinates = make_coordinates(name, X, m)
+    w = np.random.default_rng(4).standard_normal(coordinates.dimension)
+    assert abs(m @ coordinates.outputs(w)) <= 1e-12
+    solution = solve(coordinates, t, weight, offset=0.3)
+    assert abs(m @ solution.outputs - 0.3) <= 1e-12
+
+
+@pytest.mark.parametrize("name", COORDINATES)
+@pytest.mark.parametrize("centered", [True, False])
+def test_model_reproduces_the_outputs_and_the_norm(name, centered):
+    X, t, weight = problem()
+    coordinates = make_coordinates(name, X, mean_weight(t, weight) if centered else None)
+    w = np.random.default_rng(4).standard_normal(coordinates.dimension)
+    f = coordinates.outputs(w)
+    support, coefficients, constant = coordinates.model(w)
+    if support is None:
+        assert_allclose(X @ coefficients + constant, f, atol=1e-10)
+        norm = coefficients @ coefficients
+    else:
+        assert_allclose(RBF.gram(X, X[support]) @ coefficients + constant, f, atol=1e-7)
+        norm = coefficients @ RBF.gram(X[support]) @ coefficients
+    assert_allclose(coordinates.squared_norm(w, f), norm, rtol=1e-6)
+
+
+def test_all_full_rank_coordinates_reach_the_same_convex_optimum():
+    X, t, weight = problem()
+    m = mean_weight(t, weight)
+    found = {}
+    for name in ("cholesky", "eigen", "raw", "kpca"):
+        coordinates = make_coordinates(name, X, m, rank=X.shape[0])
+        found[name] = solve(coordinates, t, weight, C_star=0.0, offset=0.1, tol=1e-8, ftol=1e-14)
+    for name, solution in found.items():
+        assert_allclose(solution.objective, found["eigen"].objective, rtol=1e-7, err_msg=name)
+        assert_allclose(solution.outputs, found["eigen"].outputs, atol=1e-3, err_msg=name)
+
+
+def test_cholesky_coordinates_take_the_labeled_rows_first_and_meet_their_tolerance():
+    X = np.random.default_rng(0).standard_normal((200, 2))
+    X[5] = X[3]  # a dependent row among the first ones
+    w = np.ones(200)
+    for kernel, data in ((RBF, X), (Kernel("precomputed"), RBF.gram(X))):
+        features = cholesky_coordinates(data, kernel, 150, 1e-6, None, np.arange(10))
+        assert features.dimension < 150
+        assert_allclose(features.Z @ features.Z.T, RBF.gram(X), atol=2e-6)
+        pivots = features.model(w[: features.dimension])[0]
+        # One of the equal rows 3 and 5 is left out.
+        assert len(set(pivots[:9])) == 9 and set(pivots[:9]) | {3, 5} == set(range(10))
+        pivots = cholesky_coordinates(data, kernel, 12, 1e-6, None, np.arange(10)).model(w[:12])[0]
+        assert len(set(pivots)) == 12 and set(pivots[:6]) <= set(range(10))
+
+
+def test_cholesky_coordinates_do_not_depend_on_the_order_of_the_rows():
+    X = np.random.default_rng(0).standard_normal((120, 5))
+    order = np.random.default_rng(1).permutation(120)
+    place = np.argsort(order)
+    one = cholesky_coordinates(X, RBF, 40, 1e-6, None, np.arange(8)).model(np.ones(40))[0]
+    two = cholesky_coordinates(X[order], RBF, 40, 1e-6, None, place[:8]).model(np.ones(40))[0]
+    assert set(order[two]) == set(one)
+
+
+def test_the_supervised_solution_is_exact_at_low_rank_with_labeled_pivots():
+    X, t, weight = problem(unlabeled=60)
+    m = mean_weight(t, weight)
+    options = {"C_star": 0.0, "offset": None, "tol": 1e-8, "ftol": 1e-14}
+    full = solve(eigen_coordinates(RBF.gram(X)), t, weight, **options)
+    low = solve(cholesky_coordinates(X, RBF, 18, 1e-9, None, np.arange(9)), t, weight, **options)
+    spoiled = solve(cholesky_coordinates(X, RBF, 9, 1e-9, m), t, weight, **options)
+    assert_allclose(low.objective, full.objective, rtol=1e-6)
+    assert spoiled.objective > 1.02 * full.objective
+
+
+# --- Engines --------------------------------------------------------------------------------------
+
+
+def random_pairs(k, d, seed=0):
+    """Steps and gradient changes of a random convex quadratic."""
+    rng = np.random.default_rng(seed)
+    A = rng.standard_normal((d, d))
+    A = A @ A.T + np.eye(d)
+    steps = rng.standard_normal((k, d))
+    return [(s, A @ s, 1.0 / (s @ A @ s)) for s in steps]
+
+
+def test_bfgs_update_is_equation_7_and_keeps_its_promises():
+    (s, z, rho), *_ = random_pairs(1, 6)
+    H = np.diag(np.arange(1.0, 7.0))
+    left = np.eye(6) - rho * np.outer(s, z)
+    updated = bfgs_update(H, s, z)
+    assert_allclose(updated, left @ H @ left.T + rho * np.outer(s, s), atol=1e-12)
+    assert_allclose(updated @ z, s, atol=1e-12)
+    assert_allclose(updated, updated.T, atol=1e-14)
+    assert np.linalg.eigvalsh(updated).min() > 0
+
+
+@pytest.mark.parametrize("k", [0, 1, 5])
+def test_two_loop_equals_the_explicit_matrix(k):
+    d = 7
+    pairs = random_pairs(k, d)
+    H = np.eye(d)
+    if pairs:
+        s, z, _ = pairs[-1]
+        H *= (s @ z) / (z @ z)
+    for s, z, _ in pairs:
+        H = bfgs_update(H, s, z)
+    gradient = np.random.default_rng(5).standard_normal(d)
+    assert_allclose(two_loop(gradient, pairs), H @ gradient, rtol=1e-10)
+
+
+@pytest.mark.parametrize("first", [1e-4, 1.0, 100.0])
+def test_wolfe_step_meets_both_conditions(first):
+    def function(x):
+        return float(np.sum(x**4 - 2 * x**2)), 4 * x**3 - 4 * x
+
+    rng = np.random.default_rng(0)
+    for _ in range(20):
+        x = rng.standard_normal(3)
+        value, gradient = function(x)
+        x_new, value_new, gradient_new, count = wolfe_step(
+            function, x, value, gradient, -gradient, first
+        )
+        step = np.linalg.norm(x_new - x) / np.linalg.norm(gradient)
+        slope = -gradient @ gradient
+        assert value_new <= value + 1e-4 * step * slope + 1e-12
+        assert -(gradient_new @ gradient) >= 0.9 * slope - 1e-12
+        assert count <= 30
+
+
+def test_wolfe_step_gives_up_where_the_function_has_no_minimum_along_the_direction():
+    x, *_ = wolfe_step(
+        lambda x: (-float(x[0]), np.array([-1.0])), np.zeros(1), 0.0, -np.ones(1), np.ones(1), 1.0
+    )
+    assert x is None
+
+
+@pytest.mark.parametrize("minimize", [minimize_bfgs, minimize_lbfgs, minimize_scipy])
+def test_engines_solve_a_quadratic_and_rosenbrock(minimize):
+    rng = np.random.default_rng(0)
+    A = rng.standard_normal((8, 8))
+    A = A @ A.T + 0.1 * np.eye(8)
+    b = rng.standard_normal(8)
+    found = minimize(lambda x: (0.5 * x @ A @ x - b @ x, A @ x - b), np.zeros(8), 1e-7, 0.0)
+    assert_allclose(found.x, cho_solve(cho_factor(A), b), atol=1e-7)
+    assert found.status == "converged" and np.abs(found.gradient).max() <= 1e-7
+
+    def rosenbrock(x):
+        p, q = x[1] - x[0] ** 2, 1 - x[0]
+        return 100 * p * p + q * q, np.array([-400 * x[0] * p - 2 * q, 200 * p])
+
+    found = minimize(rosenbrock, np.array([-1.2, 1.0]), 1e-8, 0.0)
+    assert_allclose(found.x, 1.0, atol=1e-6)
+    assert found.n_evaluations < 100
+    assert minimize(rosenbrock, np.array([-1.2, 1.0]), 1e-8, 0.0, 3).status == "max_iter"
+
+
+@pytest.mark.parametrize("engine", ["bfgs", "lbfgs"])
+@pytest.mark.parametrize("offset", [None, 0.2])
+def test_own_engines_equal_scipy_on_the_convex_problem(engine, offset):
+    X, t, weight = problem()
+    coordinates = make_coordinates("eigen", X, mean_weight(t, weight))
+    options = {"C_star": 0.0, "offset": offset, "tol": 1e-9, "ftol": 0.0, "max_iter": 2000}
+    expected = solve(coordinates, t, weight, **options)
+    found = solve(coordinates, t, weight, engine=engine, **options)
+    assert_allclose(found.objective, expected.objective, rtol=1e-10)
+    assert_allclose(found.weights, expected.weights, atol=1e-6)
+
+
+# --- The solver -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("engine", ["scipy", "lbfgs", "bfgs"])
+def test_every_stage_starts_where_the_last_one_ended_and_goes_down(engine):
+    X, t, weight = problem()
+    coordinates = make_coordinates("eigen", X, mean_weight(t, weight))
+    points = []
+    solution = solve(
+        coordinates,
+        t,
+        weight,
+        offset=0.1,
+        engine=engine,
+        ftol=0.0,
+        tol=1e-6,
+        callback=lambda stage, w, b: points.append(w.copy()),
+    )
+    assert [stage.alpha for stage in solution.history] == [0.0, *PAPER_ANNEALING]
+    labeled_sum, unlabeled_sum = weight[t != 0].sum(), weight[t == 0].sum()
+    losses = (LabeledLoss("modified_logistic"), UnlabeledLoss("gaussian"))
+    for number, stage in enumerate(solution.history):
+        function = ScaledObjective(
+            coordinates,
+            t,
+            normalized(t, weight),
+            *losses,
+            stage.alpha * 0.7 * unlabeled_sum / (2.0 * labeled_sum),
+            0.5 / (2.0 * labeled_sum),
+            0.1,
+        )
+        start = points[number - 1] if number else np.zeros(coordinates.dimension)
+        assert_allclose(function(points[number])[0], stage.value, rtol=1e-12)
+        assert stage.value <= function(start)[0] + 1e-12
+        assert stage.status == "converged" and stage.gradient_norm <= 1e-6
+    assert solution.n_iter == sum(stage.n_iter for stage in solution.history)
+    assert_array_equal(solution.weights, points[-1])
+
+
+def test_objective_is_the_sum_form():
+    X, t, weight = problem()
+    coordinates = make_coordinates("dense", X, mean_weight(t, weight))
+    solution = solve(coordinates, t, weight, offset=None)
+    w, f = solution.weights, solution.outputs
+    L, U = t != 0, t == 0
+    expected = 0.5 * w @ w
+    expected += 2.0 * weight[L] @ LabeledLoss("modified_logistic").value(t[L], f[L])
+    expected += 0.7 * weight[U] @ UnlabeledLoss("gaussian").value(f[U])
+    assert_allclose(solution.objective, expected, rtol=1e-12)
+
+
+def test_callback_stops_the_annealing():
+    X, t, weight = problem()
+    coordinates = make_coordinates("dense", X, mean_weight(t, weight))
+    solution = solve(coordinates, t, weight, offset=0.0, callback=lambda stage, w, b: True)
+    assert solution.status == "stopped" and len(solution.history) == 1
+
+
+def test_offset_for_share_is_the_smallest_feasible_shift():
+    rng = np.random.default_rng(0)
+    for _ in range(60):
+        f = rng.standard_normal(9)
+        weight = rng.uniform(0.5, 1.5, 9)
+        weight /= weight.sum()
+        ratio, tol = rng.uniform(0.1, 0.9), rng.uniform(0.06, 0.2)
+        change = offset_for_share(f, weight, ratio, tol)
+        grid = np.linspace(-4, 4, 8001)
+        shares = (f[:, None] + grid > 0).T @ weight
+        error = abs(weight @ (f + change > 0) - ratio)
+        feasible = grid[np.abs(shares - ratio) <= tol]
+        if feasible.size:
+            assert error <= tol + 1e-12
+            assert abs(change) <= np.abs(feasible).min() + 1e-3
+        else:
+            assert error <= np.abs(shares - ratio).min() + 1e-12
+    assert offset_for_share(np.array([1.0, -1.0]), np.array([0.5, 0.5]), 0.5, 0.1) == 0.0
+    tied = offset_for_share(np.zeros(4), np.full(4, 0.25), 0.9, 0.2)
+    assert tied > 0  # all or none: all is closer
+
+
+@pytest.mark.parametrize("ratio", [0.25, 0.5, 0.7])
+@pytest.mark.parametrize("tol", [0.02, 0.1])
+def test_tolerance_form_of_the_balance_is_met(ratio, tol):
+    X, y, _ = blobs(n=108, share=0.5)
+    model = QNS3VM(balance=ratio, balance_tol=tol, gamma=0.3).fit(X, y)
+    outputs = model.decision_function(X)[y < 0]
+    assert abs(np.mean(outputs > 0) - ratio) <= tol + 1e-12
+    unlabeled = model.transduction_[y < 0]
+    assert abs(np.mean(unlabeled == 1) - ratio) <= tol + 1e-12
+
+
+def test_a_wide_tolerance_leaves_the_free_offset_alone():
+    X, y, _ = blobs(distance=2.5)
+    options = {"kernel": "linear", "tol": 1e-7, "ftol": 1e-13}
+    free = QNS3VM(balance=None, **options).fit(X, y)
+    wide = QNS3VM(balance=0.5, balance_tol=0.45, **options).fit(X, y)
+    assert_allclose(wide.objective_, free.objective_, rtol=1e-6)
+    assert_allclose(wide.coef_, free.coef_, atol=1e-3)
+
+
+@pytest.mark.parametrize("kernel", ["linear", "rbf", "poly", "laplacian"])
+@pytest.mark.parametrize("coordinates", ["cholesky", "eigen", "raw"])
+def test_objective_is_that_of_the_declared_problem(kernel, coordinates):
+    X, y, _ = blobs()
+    weight = np.random.default_rng(0).uniform(0.5, 2.0, y.size)
+    for options in ({}, {"balance_tol": 0.1}, {"balance": None}):
+        model = QNS3VM(kernel=kernel, coordinates=coordinates, sigma_f=1.5, **options)
+        found = evaluate(model.fit(X, y, weight), X, y, model.problem_, weight)
+        assert_allclose(found.objective, model.objective_, rtol=1e-6)
+        assert found.balance_residual <= 1e-9
+
+
+# --- Reduction to supervised problems -------------------------------------------------------------
+
+
+def test_logistic_loss_equals_scikit_learn():
+    X, y, _ = blobs(distance=0.7, labeled=40)
+    labeled = y >= 0
+    expected = LogisticRegression(C=1.3, tol=1e-10, max_iter=10000).fit(X[labeled], y[labeled])
+    options = {"kernel": "linear", "labeled_loss": "logistic", "C": 1.3, "tol": 1e-8, "ftol": 0.0}
+    for X_, y_, extra in (
+        (X, y, {"C_star": 0.0, "balance": None}),
+        (sp.csr_matrix(X), y, {"C_star": 0.0, "balance": None}),
+        (X[labeled], y[labeled], {}),
+    ):
+        model = QNS3VM(**options, **extra).fit(X_, y_)
+        assert_allclose(model.coef_, expected.coef_, atol=1e-6)
+        assert_allclose(model.intercept_, expected.intercept_, atol=1e-6)
+
+
+@pytest.mark.parametrize("coordinates", ["cholesky", "eigen"])
+def test_large_sharpness_is_the_support_vector_machine(coordinates):
+    X, y, _ = blobs(distance=0.7, labeled=60)
+    svc = SVC(C=1.0, gamma=0.5, tol=1e-8).fit(X, y)
+    outputs = svc.decision_function(X)
+    t = np.where(y == 1, 1.0, -1.0)
+    norm = svc.dual_coef_ @ RBF_HALF.gram(svc.support_vectors_) @ svc.dual_coef_.T
+    expected = 0.5 * norm.item() + np.maximum(0, 1 - t * outputs).sum()
+    for sharpness in (100.0, 1000.0):
+        model = QNS3VM(
+            gamma=0.5,
+            sharpness=sharpness,
+            coordinates=coordinates,
+            tol=1e-7,
+            ftol=1e-13,
+            max_iter=5000,
+        ).fit(X, y)
+        gap = model.objective_ - expected
+        assert -1e-3 <= gap <= 60 * np.log(2) / sharpness + 1e-3
+
+
+RBF_HALF = Kernel("rbf", gamma=0.5)
+
+
+# --- Invariances ----------------------------------------------------------------------------------
+
+TIGHT = {"tol": 1e-8, "ftol": 1e-14, "max_iter": 3000}
+
+
+@pytest.mark.parametrize("kernel", ["linear", "rbf"])
+def test_weights_equal_copies(kernel):
+    X, y, _ = blobs(distance=1.5, n=40)
+    copies = np.random.default_rng(0).integers(0, 4, 40)
+    copies[4:6] = 1, 2
+    weighted = QNS3VM(kernel=kernel, gamma="scale", **TIGHT).fit(X, y, sample_weight=copies)
+    repeated = QNS3VM(kernel=kernel, gamma="scale", **TIGHT).fit(
+        np.repeat(X, copies, axis=0), np.repeat(y, copies)
+    )
+    assert_allclose(weighted.gamma_, repeated.gamma_, rtol=1e-12)
+    assert_allclose(weighted.objective_, repeated.objective_, rtol=1e-6)
+    assert_allclose(weighted.decision_function(X), repeated.decision_function(X), atol=2e-3)
+    mean = copies[y < 0] @ weighted.decision_function(X)[y < 0] / copies[y < 0].sum()
+    ratio = copies[y == 1].sum() / copies[y >= 0].sum()
+    assert_allclose(mean, 2 * ratio - 1, atol=1e-9)
+
+
+@pytest.mark.parametrize("kernel", ["linear", "rbf"])
+def test_the_order_of_the_rows_has_no_influence(kernel):
+    X, y, _ = blobs(distance=1.5, n=80)
+    order = np.random.default_rng(0).permutation(80)
+    options = {"kernel": kernel, "rank": 30, **TIGHT}
+    one = QNS3VM(**options).fit(X, y)
+    two = QNS3VM(**options).fit(X[order], y[order])
+    assert_allclose(two.objective_, one.objective_, rtol=1e-6)
+    assert_allclose(two.decision_function(X), one.decision_function(X), atol=2e-3)
+    assert_array_equal(two.transduction_, one.transduction_[order])
+
+
+@pytest.mark.parametrize("balance", ["labels", 0.4, None])
+def test_swapping_the_labels_changes_the_sign(balance):
+    X, y, _ = blobs(distance=1.5, n=80)
+    swapped = np.where(y < 0, -1, 1 - y)
+    other = 1 - balance if isinstance(balance, float) else balance
+    one = QNS3VM(balance=balance, **TIGHT).fit(X, y)
+    two = QNS3VM(balance=other, **TIGHT).fit(X, swapped)
+    assert_allclose(two.objective_, one.objective_, rtol=1e-7)
+    assert_allclose(two.decision_function(X), -one.decision_function(X), atol=1e-3)
+
+
+def test_rotation_has_no_influence_on_the_linear_model():
+    X, y, _ = blobs(distance=1.5, n=80)
+    Q = np.linalg.qr(np.random.default_rng(0).standard_normal((3, 3)))[0]
+    one = QNS3VM(kernel="linear", **TIGHT).fit(X, y)
+    two = QNS3VM(kernel="linear", **TIGHT).fit(X @ Q, y)
+    assert_allclose(two.coef_ @ Q.T, one.coef_, atol=1e-4)
+
+
+def test_dense_csr_and_precomputed_fits_agree():
+    X, y, _ = blobs(distance=1.5)
+    new = blobs(1)[0]
+    dense = QNS3VM(kernel="linear", **TIGHT).fit(X, y)
+    csr = QNS3VM(kernel="linear", **TIGHT).fit(sp.csr_matrix(X), y)
+    gram = QNS3VM(kernel="precomputed", **TIGHT).fit(X @ X.T, y)
+    scaled = QNS3VM(kernel="linear", sigma_f=2.0, **TIGHT).fit(X / 2, y)
+    expected = dense.decision_function(new)
+    assert_allclose(csr.decision_function(sp.csr_matrix(new)), expected, atol=1e-6)
+    assert_allclose(gram.decision_function(new @ X.T), expected, atol=1e-3)
+    assert_allclose(scaled.decision_function(new / 2), expected, atol=1e-6)
+    rbf = QNS3VM(gamma=0.3, **TIGHT).fit(X, y)
+    sparse_rbf = QNS3VM(gamma=0.3, **TIGHT).fit(sp.csr_matrix(X), y)
+    gram = QNS3VM(kernel="precomputed", **TIGHT).fit(Kernel("rbf", 0.3).gram(X), y)
+    expected = rbf.decision_function(new)
+    assert_allclose(sparse_rbf.decision_function(new), expected, atol=1e-4)
+    assert_allclose(gram.decision_function(Kernel("rbf", 0.3).gram(new, X)), expected, atol=1e-4)
+
+
+# --- The estimator --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("coordinates", ["cholesky", "eigen", "raw", "regressors", "kpca"])
+@pytest.mark.parametrize("engine", ["scipy", "lbfgs", "bfgs"])
+def test_unlabeled_rows_help_in_all_coordinates_with_all_engines(coordinates, engine):
+    X, y, truth = blobs(distance=1.6, n=200, labeled=10)
+    supervised = SVC(gamma=0.1).fit(X[:10], truth[:10]).score(X, truth)
+    model = QNS3VM(gamma=0.1, coordinates=coordinates, engine=engine, rank=40, random_state=0)
+    model.fit(X, y)
+    assert model.score(X, truth) >= max(0.92, supervised)
+    assert_array_equal(model.transduction_, np.where(y >= 0, y, model.predict(X)))
+    assert abs(model.decision_function(X)[y < 0].mean()) <= 1e-9
+    assert model.termination_condition_ == "converged"
+    if coordinates in ("cholesky", "regressors"):
+        assert model.support_.size <= 40 and model.support_vectors_.shape == (40, 3)
+        assert np.isin(np.arange(10), model.support_).all()
+
+
+def test_regressors_follow_the_random_state():
+    X, y, _ = blobs(n=100)
+    fit = lambda seed: QNS3VM(coordinates="regressors", rank=20, random_state=seed).fit(X, y)  # noqa: E731
+    assert_array_equal(fit(0).support_, fit(0).support_)
+    assert not np.array_equal(fit(0).support_, fit(1).support_)
+    other = clone(fit(0)).set_params(labeled_pivots=False).fit(X, y)
+    assert not np.isin(np.arange(8), other.support_).all()
+
+
+def test_g2c_without_tuning():
+    errors = []
+    for seed in range(30):
+        rng = np.random.default_rng(seed)
+        truth = np.repeat([0, 1], 250)
+        X = rng.standard_normal((500, 500))
+        X[:, 0] += 2.5 * (2 * truth - 1)
+        order = rng.permutation(500)
+        train, test = order[:250], order[250:]
+        labeled = np.r_[train[truth[train] == 0][:13], train[truth[train] == 1][:12]]
+        y = np.where(np.isin(train, labeled), truth[train], -1)
+        # λ = 2^-4 and λ' = 1 in the notation of the paper.
+        model = QNS3VM(kernel="linear", C=2**4 / 50).fit(X[train], y)
+        errors.append(np.mean(model.predict(X[test]) != truth[test]))
+    assert np.mean(errors) <= 0.04
+
+
+def test_labels_of_every_kind():
+    X, y, truth = blobs(distance=2.5)
+    names = np.array(["a", "b"], dtype=object)
+    strings = np.where(y < 0, -1, names[truth])
+    expected = QNS3VM().fit(X, y).transduction_
+    assert_array_equal(QNS3VM().fit(X, strings).transduction_, names[expected])
+    signs = np.where(truth == 1, 1, -1)
+    model = QNS3VM().fit(X, signs, unlabeled_mask=y < 0)
+    assert_array_equal(model.transduction_, np.where(expected == 1, 1, -1))
+
+
+def test_three_classes():
+    rng = np.random.default_rng(0)
+    truth = np.arange(120) % 3
+    centers = np.array([[0, 3], [3, -2], [-3, -2]])
+    X = centers[truth] + rng.standard_normal((120, 2))
+    y = truth.copy()
+    y[12:] = -1
+    model = QNS3VM().fit(X, y)
+    assert model.score(X, truth) > 0.97
+    assert model.decision_function(X).shape == (120, 3)
+    assert model.objective_.shape == (3,) and len(model.history_) == 3
+    mean = model.decision_function(X)[12:].mean(axis=0)
+    assert_allclose(mean, 2 / 3 - 1, atol=1e-9)
+
+
+def test_class_weight_equals_weights_of_labeled_rows():
+    X, y, _ = blobs(distance=1.0)
+    options = {"kernel": "linear", "balance": 0.5, "C_star": 0.1, **TIGHT}
+    one = QNS3VM(class_weight={0: 1.0, 1: 3.0}, **options).fit(X, y)
+    two = QNS3VM(**options).fit(X, y, sample_weight=np.where(y == 1, 3.0, 1.0))
+    assert_allclose(one.coef_, two.coef_, atol=1e-5)
+
+
+def test_verbose_callback_and_stopping(capsys):
+    X, y, _ = blobs()
+    states = []
+    QNS3VM(verbose=1, callback=states.append).fit(X, y)
+    assert capsys.readouterr().out.count("alpha") == len(states) == 7
+    assert set(states[0]) == {"alpha", "value", "gradient_norm", "n_iter", "n_evaluations"}
+    model = QNS3VM(callback=lambda state: state["alpha"] >= 0.1).fit(X, y)
+    assert model.termination_condition_ == "stopped"
+    assert [stage.alpha for stage in model.history_] == [0.0, 1e-6, 1e-4, 0.01, 0.1]
+
+
+def test_max_iter_warns():
+    from sklearn.exceptions import ConvergenceWarning
+
+    X, y, _ = blobs()
+    with pytest.warns(ConvergenceWarning, match="max_iter=1"):
+        QNS3VM(max_iter=1, tol=1e-12, ftol=0.0).fit(X, y)
+
+
+def test_without_offset_the_zero_output_is_a_plane_through_the_origin():
+    X, y, _ = blobs(distance=2.0)
+    model = QNS3VM(kernel="linear", fit_intercept=False, balance=None).fit(X, y)
+    assert model.intercept_ == 0.0
+    assert_allclose(model.decision_function(X), X @ model.coef_.ravel(), atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"fit_intercept": False}, "fit_intercept=False needs balance=None"),
+        ({"annealing": [0.1, 0.5]}, "annealing must be 'paper' or an increasing sequence"),
+        ({"annealing": [1.0, 0.5, 1.0]}, "annealing must be 'paper' or an increasing sequence"),
+        ({"annealing": "slow"}, "annealing"),
+        ({"coordinates": "dual"}, "coordinates"),
+        ({"labeled_loss": "hinge"}, "labeled_loss"),
+        ({"engine": "newton"}, "engine"),
+        ({"C_star": -1.0}, "C_star"),
+        ({"balance": 1.0}, "balance"),
+        ({"balance_tol": 0.0}, "balance_tol"),
+        ({"rank": 0}, "rank"),
+        ({"sharpness": 0.0}, "sharpness"),
+    ],
+)
+def test_bad_parameters_are_named(options, message):
+    X, y, _ = blobs()
+    with pytest.raises(ValueError, match=message):
+        QNS3VM(**options).fit(X, y)
+
+
+def test_degenerate_data():
+    y = np.array([0, 1, -1, -1, -1, -1])
+    for X in (np.zeros((6, 2)), np.repeat([[1.0, 2.0]], 6, axis=0)):
+        for kernel, coordinates in itertools.product(("linear", "rbf"), ("cholesky", "eigen")):
+            model = QNS3VM(kernel=kernel, coordinates=coordinates).fit(X, y)
+            assert np.isfinite(model.decision_function(X)).all()
+    huge = QNS3VM(kernel="linear").fit(np.array([[-1e3], [1e3], [-2e3], [2e3], [1e3], [-1e3]]), y)
+    assert np.isfinite(huge.objective_)
+
+
+@pytest.mark.slow
+def test_twenty_times_faster_than_the_plain_transcription():
+    rng = np.random.default_rng(0)
+    n = 2000
+    truth = np.where(np.arange(n) % 2 == 0, 1.0, -1.0)
+    angle = np.pi * rng.random(n)
+    X = np.where(
+        truth[:, None] > 0,
+        np.c_[np.cos(angle), np.sin(angle)],
+        np.c_[1 - np.cos(angle), 0.5 - np.sin(angle)],
+    )
+    X += 0.1 * rng.standard_normal((n, 2))
+    t = np.where(np.arange(n) < 4, truth, 0.0)
+    kernel, lam = Kernel("rbf", 8.0), 1e-3
+    m = mean_weight(t, np.ones(n))
+
+    def ours():
+        coordinates = cholesky_coordinates(X, kernel, 500, 1e-6, m, np.arange(4))
+        C, C_star = 1 / (2 * lam * 4), 1 / (2 * lam * (n - 4))
+        solution = solve(coordinates, t, np.ones(n), C=C, C_star=C_star, offset=0.0, ftol=2.2204e-9)
+        return solution.history[-1].value
+
+    def plain():
+        return twin.fit(twin.centered_gram(kernel.gram(X), t), t, lam, 1.0)[1]
+
+    def seconds(function):
+        start = time.process_time()
+        value = function()
+        return time.process_time() - start, value
+
+    ours()  # compile
+    fast = [seconds(ours) for _ in range(5)]
+    slow, F = seconds(plain)
+    assert fast[0][1] <= F * (1 + 1e-9)
+    assert slow / np.median([s for s, _ in fast]) >= 20

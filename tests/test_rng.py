@@ -1,0 +1,143 @@
+import itertools
+import os
+import subprocess
+import sys
+import threading
+import warnings
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from s3vm_lib import _rng
+from s3vm_lib._numba import njit
+from s3vm_lib._rng import bits, hash_key, integer, normal, uniform
+
+N = 20_000
+
+
+@njit
+def _fill(seed, n, uniforms, normals, integers):
+    key = hash_key(seed, 3)
+    for i in range(n):
+        uniforms[i] = uniform(key, i)
+        normals[i] = normal(key, i)
+        integers[i] = integer(key, i, 7)
+
+
+@njit(nogil=True)
+def _fill_range(key, start, stop, out):
+    for i in range(start, stop):
+        out[i] = uniform(key, i) + normal(key, i)
+
+
+def _draw(seed, n=N):
+    out = np.empty(n), np.empty(n), np.empty(n, dtype=np.int64)
+    _fill(seed, n, *out)
+    return out
+
+
+@pytest.mark.parametrize(
+    ("seed", "words"),
+    [
+        (0, [0xE220A8397B1DCDAF, 0x6E789E6AA1B965F4, 0x06C45D188009454F]),
+        (
+            1234567,
+            [
+                6457827717110365317,
+                3203168211198807973,
+                9817491932198370423,
+                4593380528125082431,
+                16408922859458223821,
+            ],
+        ),
+    ],
+)
+def test_published_outputs_of_splitmix64(seed, words):
+    assert [int(bits(seed, i)) for i in range(len(words))] == words
+    assert [_rng._bits_python(seed, i) for i in range(len(words))] == words
+
+
+def test_uniform_on_the_unit_interval():
+    u = _draw(0)[0]
+    assert u.min() >= 0 and u.max() < 1
+    assert stats.kstest(u, "uniform").pvalue > 1e-3
+    # neighbouring counters are uncorrelated: |r| < 4 / sqrt(n)
+    assert abs(np.corrcoef(u[:-1], u[1:])[0, 1]) < 4 / np.sqrt(N)
+
+
+def test_normal_is_standard_normal():
+    assert stats.kstest(_draw(1)[1], "norm").pvalue > 1e-3
+
+
+def test_integer_is_uniform_and_in_range():
+    k = _draw(2)[2]
+    assert stats.chisquare(np.bincount(k, minlength=7)).pvalue > 1e-3
+    assert {int(integer(5, i, 1)) for i in range(100)} == {0}
+    # 1 - 2**-53 times a number just above a power of two rounds to that number
+    assert max(int(integer(5, i, 2**52 + 1)) for i in range(1000)) <= 2**52
+
+
+def test_streams_and_seeds_are_independent():
+    draws = []
+    for seed, stream in [(0, 0), (0, 1), (1, 0), (1, 1), (2**62, 0)]:
+        key = hash_key(seed, stream)
+        draws.append([uniform(key, i) for i in range(2000)])
+    off_diagonal = np.corrcoef(draws) - np.eye(len(draws))
+    assert np.abs(off_diagonal).max() < 4.5 / np.sqrt(2000)
+    assert len({int(hash_key(s, t)) for s in range(40) for t in range(40)}) == 1600
+
+
+def test_normal_and_uniform_of_one_key_are_independent():
+    u, z, _ = _draw(4)
+    assert abs(np.corrcoef(u, z)[0, 1]) < 4 / np.sqrt(N)
+    assert abs(np.corrcoef(u, z**2)[0, 1]) < 4 / np.sqrt(N)
+
+
+def test_threads_do_not_change_the_numbers():
+    key = hash_key(11, 0)
+    alone, shared = np.empty(N), np.empty(N)
+    _fill_range(key, 0, N, alone)
+    cuts = [0, 1234, 9999, N]
+    threads = [
+        threading.Thread(target=_fill_range, args=(key, a, b, shared))
+        for a, b in itertools.pairwise(cuts)
+    ]
+    for thread in reversed(threads):
+        thread.start()
+    for thread in threads:
+        thread.join()
+    np.testing.assert_array_equal(alone, shared)
+
+
+def test_interpreted_code_gives_the_same_numbers_without_warnings():
+    code = (
+        "import numpy as np; from s3vm_lib._rng import bits, hash_key, integer, normal, uniform\n"
+        "k = hash_key(2**62 + 5, 2)\n"
+        "for i in range(20):\n"
+        "    print(int(bits(k, i)), float(uniform(k, np.int64(i))).hex(), int(integer(k, i, 97)),"
+        " repr(float(normal(k, i))))"
+    )
+    run = subprocess.run(
+        [sys.executable, "-W", "error", "-c", code],
+        env={**os.environ, "NUMBA_DISABLE_JIT": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert run.returncode == 0, run.stderr
+    key = hash_key(2**62 + 5, 2)
+    for i, line in enumerate(run.stdout.splitlines()):
+        word, u, k, z = line.split()
+        assert int(word) == int(bits(key, i))
+        assert u == float(uniform(key, i)).hex()
+        assert int(k) == int(integer(key, i, 97))
+        assert float(z) == pytest.approx(float(normal(key, i)), rel=1e-13, abs=1e-15)
+
+
+def test_the_interpreted_words_equal_the_compiled_ones():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for key in (0, 1, 2**32, 2**62, 2**63 - 1):
+            for i in (0, 1, 2**31, 2**62):
+                assert int(bits(key, i)) == _rng._bits_python(key, i)
