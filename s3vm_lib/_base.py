@@ -182,8 +182,9 @@ class BaseS3VM(ClassifierMixin, BaseEstimator):
     """Validation, labels, one-vs-rest and prediction; subclasses add ``_fit_binary``.
 
     A subclass implements ``_prepare(data)``, which returns whatever its two-class problems share
-    (a Gram matrix, a factorization), and ``_fit_binary(data, shared, t, ratio, index)``, which
-    returns a `BinaryFit`. A fit that raises leaves the estimator as it was.
+    (a Gram matrix, a factorization), ``_problem(data, ratio)``, which says what is minimized, and
+    ``_fit_binary(data, shared, t, problem, index)``, which returns a `BinaryFit`. A fit that raises
+    leaves the estimator as it was.
     """
 
     _kernel_constraints = {
@@ -250,23 +251,21 @@ class BaseS3VM(ClassifierMixin, BaseEstimator):
         self.classes_ = classes
         self.gamma_ = data.kernel.gamma
         shared = self._prepare(data)
-        if classes.size == 2:
-            problems = [1]
-        else:
-            problems = range(classes.size)
+        positives = [1] if classes.size == 2 else range(classes.size)
+        problems = [self._problem(data, self._ratio(data, k)) for k in positives]
         fits = []
-        for index, k in enumerate(problems):
+        for index, k in enumerate(positives):
             t = np.where(data.codes == k, 1.0, -1.0)
             t[data.codes < 0] = 0.0
-            fits.append(self._fit_binary(data, shared, t, self._ratio(data, k), index))
-        self._store(data, fits)
+            fits.append(self._fit_binary(data, shared, t, problems[index], index))
+        self._store(data, problems, fits)
         self._transduce(X, codes, data.rows, fits)
         if any(fit.status == "max_iter" for fit in fits):
             warnings.warn(
                 f"{type(self).__name__} stopped after max_iter={self.max_iter} iterations without "
                 "reaching tol; increase max_iter, scale the data or relax tol",
                 ConvergenceWarning,
-                stacklevel=3,
+                stacklevel=4,
             )
         return self
 
@@ -359,7 +358,7 @@ class BaseS3VM(ClassifierMixin, BaseEstimator):
         if self._precomputed and sp.issparse(X):
             raise ValueError("X must be dense when kernel='precomputed', got a sparse matrix")
 
-    def _store(self, data, fits):
+    def _store(self, data, problems, fits):
         """Set the fitted attributes from the two-class problems."""
         for name in ("dual_coef_", "support_", "support_vectors_", "coef_"):
             self.__dict__.pop(name, None)  # of an earlier fit, perhaps with another kernel
@@ -374,6 +373,7 @@ class BaseS3VM(ClassifierMixin, BaseEstimator):
         if fits[0].coef is not None:
             self.coef_ = np.array([fit.coef for fit in fits])
         single = len(fits) == 1
+        self.problem_ = problems[0] if single else problems
         self.objective_ = fits[0].objective if single else np.array([f.objective for f in fits])
         self.history_ = fits[0].history if single else [fit.history for fit in fits]
         self.n_iter_ = int(max(fit.n_iter for fit in fits))

@@ -78,8 +78,7 @@ class Kernel:
         else:
             if self.name == "rbf" and not sp.issparse(X) and not sp.issparse(Y):
                 # Distances of points near each other and far from 0 would lose their digits.
-                center = (X if Y is None else Y).mean(axis=0)
-                X, Y = X - center, None if Y is None else Y - center
+                X, Y = X - X[:1], None if Y is None else Y - X[:1]
             K = _dense(X @ (X if Y is None else Y).T)
             if self.name == "rbf":
                 K *= -2

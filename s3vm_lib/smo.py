@@ -21,11 +21,13 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from s3vm_lib._base import BaseS3VM, BinaryFit
 from s3vm_lib._numba import njit
 from s3vm_lib.kernels import KernelRows, kernel_row, kernel_rows
+from s3vm_lib.losses import LabeledLoss
+from s3vm_lib.objective import Problem
 
 BIG = 1e30  # stands for infinity: arithmetic on inf would make NaN
 TAU = 1e-12  # smallest curvature along a pair, relative to the largest kernel value
 _BLOCK = 256
-_RANGE_SINGLE = (1e-15, 1e30)  # kernel values outside are kept in double precision
+_RANGE_SINGLE = (1e-25, 1e30)  # kernel values outside are kept in double precision
 _SHRINK_BELOW = 0.5  # compact when the active share falls below this
 
 
@@ -262,10 +264,10 @@ class Gram:
             )
         if precomputed:
             dtype = X.dtype
-        elif max(diagonal.max(), np.abs(X).max() ** 2) > _RANGE_SINGLE[1]:
-            dtype = np.float64
-        elif diagonal.max() < _RANGE_SINGLE[0]:
-            dtype = np.float64
+        else:
+            sizes = (diagonal.max(), np.abs(X).max() ** 2)
+            if max(sizes) > _RANGE_SINGLE[1] or min(sizes) < _RANGE_SINGLE[0]:
+                dtype = np.float64
         self.diagonal = diagonal.astype(dtype)
         slots = int(megabytes * 2**20 / (n * np.dtype(dtype).itemsize))
         if precomputed:
@@ -557,6 +559,8 @@ class SVM(BaseS3VM):
         A label for every training row: its own, or the predicted class where it was unlabeled.
     objective_ : float or ndarray of shape (n_classes,)
         Value of the objective at the solution.
+    problem_ : Problem or list of Problem
+        What was minimized, per class with more than two; ready for `evaluate`.
     n_iter_ : int
         SMO iterations, the largest number over the two-class problems.
     history_ : list
@@ -648,7 +652,10 @@ class SVM(BaseS3VM):
         self.gram_ = gram.storage
         return labeled, gram, center
 
-    def _fit_binary(self, data, shared, t, ratio, index):
+    def _problem(self, data, ratio):
+        return Problem(LabeledLoss("hinge"), None, float(self.C), 0.0, data.kernel)
+
+    def _fit_binary(self, data, shared, t, problem, index):
         labeled, gram, center = shared
         upper = self.C * data.loss_weight[labeled]
         costs = svc_costs(t[labeled], upper)
@@ -667,7 +674,8 @@ class SVM(BaseS3VM):
             callback=self._report,
         )
         f, b = solution.f, solution.b
-        objective = 0.5 * solution.beta @ f + upper @ np.maximum(0, 1 - t[labeled] * (f + b))
+        norm2 = solution.beta @ f
+        objective = problem.value(f + b, t[labeled], norm2, b, data.loss_weight[labeled])
         dual, outputs = np.zeros(t.size), np.full(t.size, np.nan)
         dual[labeled], outputs[labeled] = solution.beta, f + b
         coef = data.kernel.sigma_f**2 * (dual @ data.X) if self.kernel == "linear" else None

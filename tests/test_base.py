@@ -80,7 +80,7 @@ def test_encode_then_mark_is_the_way_out_of_the_trap():
 class Recorder(BaseS3VM):
     """Keeps what it is asked to solve; its model is the mean of the labels it sees."""
 
-    _parameter_constraints = dict(BaseS3VM._kernel_constraints)
+    _parameter_constraints = BaseS3VM._kernel_constraints
 
     def __init__(self, *, C=1.0, C_star=None, kernel="rbf", gamma="scale", balance="labels",
                  class_weight=None, fail_at=None):  # fmt: skip
@@ -99,10 +99,13 @@ class Recorder(BaseS3VM):
         self.problems_ = []
         return self._penalties(data)
 
-    def _fit_binary(self, data, shared, t, ratio, index):
+    def _problem(self, data, ratio):
+        return ratio
+
+    def _fit_binary(self, data, shared, t, problem, index):
         if index == self.fail_at:
             raise RuntimeError("the solver gave up")
-        self.problems_.append((t, ratio, shared))
+        self.problems_.append((t, problem, shared))
         outputs = np.full(t.size, np.nan)
         labeled = t != 0
         outputs[labeled] = t[labeled]
@@ -116,7 +119,7 @@ Y6 = np.array([4, 7, -1, 7, -1, 7])
 
 def test_targets_are_signs_with_zero_for_unlabeled_rows():
     model = Recorder().fit(X6, Y6)
-    (t, ratio, penalties), = model.problems_
+    ((t, ratio, penalties),) = model.problems_
     assert_array_equal(t, [-1, 1, 0, 1, 0, 1])
     assert ratio == 0.75
     assert penalties == (1.0, 2.0)
@@ -131,7 +134,7 @@ def test_targets_are_signs_with_zero_for_unlabeled_rows():
 def test_weights_reach_the_share_and_the_default_of_C_star():
     weight = np.array([3.0, 0.5, 2, 0.25, 2, 0.25])
     model = Recorder(C=2.0).fit(X6, Y6, sample_weight=weight)
-    (_, ratio, penalties), = model.problems_
+    ((_, ratio, penalties),) = model.problems_
     assert ratio == pytest.approx(1 / 4)
     assert penalties == (2.0, pytest.approx(2.0 * 4 / 4))
     assert_array_equal(model.data_.sample_weight, weight)
@@ -139,14 +142,16 @@ def test_weights_reach_the_share_and_the_default_of_C_star():
 
 
 def test_a_given_ratio_and_C_star_are_passed_on():
-    (_, ratio, penalties), = Recorder(balance=0.4, C_star=0.125).fit(X6, Y6).problems_
+    ((_, ratio, penalties),) = Recorder(balance=0.4, C_star=0.125).fit(X6, Y6).problems_
     assert (ratio, penalties) == (0.4, (1.0, 0.125))
-    (_, ratio, _), = Recorder(balance=None).fit(X6, Y6).problems_
+    ((_, ratio, _),) = Recorder(balance=None).fit(X6, Y6).problems_
     assert ratio is None
 
 
 def test_without_unlabeled_rows_there_is_no_balance_and_no_C_star():
-    (t, ratio, penalties), = Recorder(balance=0.4, C_star=5.0).fit(X6, [0, 0, 0, 1, 1, 1]).problems_
+    ((t, ratio, penalties),) = (
+        Recorder(balance=0.4, C_star=5.0).fit(X6, [0, 0, 0, 1, 1, 1]).problems_
+    )
     assert ratio is None
     assert penalties == (1.0, 0.0)
     assert np.all(t != 0)
@@ -205,7 +210,9 @@ def test_one_problem_per_class_beyond_two():
 
 
 def test_one_number_cannot_balance_three_classes():
-    with pytest.raises(ValueError, match="balance must be 'labels' or None with 3 classes, got 0.3"):
+    with pytest.raises(
+        ValueError, match=r"balance must be 'labels' or None with 3 classes, got 0\.3"
+    ):
         Recorder(balance=0.3).fit(X6, [0, 1, 2, -1, 2, -1])
 
 

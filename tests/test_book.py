@@ -157,6 +157,13 @@ def test_execute_stores_outputs_and_is_repeatable(tmp_path):
     assert path.read_text() == text
 
 
+@pytest.mark.parametrize("name", ["README.md", "book/index.md"])
+def test_example_prints_what_its_comment_says(name, capsys):
+    (example,) = re.findall(r"```python\n(.*?)```", (ROOT / name).read_text("utf-8"), re.DOTALL)
+    exec(compile(example, name, "exec"), {})
+    assert capsys.readouterr().out.strip() == example.rsplit("# ", 1)[1].strip()
+
+
 def test_toc_lists_existing_pages_and_all_of_them():
     toc = yaml.safe_load((ROOT / "_toc.yml").read_text(encoding="utf-8"))
     listed = set(re.findall(r"book/[\w/]+", str(toc)))

@@ -28,7 +28,9 @@ def test_differences_are_exact_for_polynomials_of_degree_four():
 
 
 def test_differences_are_of_fourth_order():
-    errors = [abs(numerical_gradient(lambda z: np.exp(z[0]), np.zeros(1), h)[0] - 1) for h in (0.2, 0.1)]
+    errors = [
+        abs(numerical_gradient(lambda z: np.exp(z[0]), np.zeros(1), h)[0] - 1) for h in (0.2, 0.1)
+    ]
     assert_allclose(errors[0] / errors[1], 16, rtol=0.02)
 
 
@@ -160,7 +162,7 @@ def test_brute_force_without_unlabeled_rows_is_the_svm(two_gaussians):
 
 def test_the_balance_point_of_one_sided_problems(two_gaussians):
     """All rows of one label: without balance f = b is free; with it the mean is fixed."""
-    X, t = two_gaussians(n=8)
+    X, _ = two_gaussians(n=8)
     K = Kernel("rbf", 0.5).gram(X)
     labeled = np.arange(8) < 3
     objective, beta, b = fixed_label_svm(semi_problem("mean", 0.25), K, np.ones(8), labeled)
@@ -174,14 +176,16 @@ def test_the_balance_point_of_one_sided_problems(two_gaussians):
 
 def test_brute_force_refuses_other_problems():
     K, t = np.eye(3), np.array([1.0, -1, 0])
-    with pytest.raises(ValueError, match="losses must be hinge and symmetric_hinge, got .*gaussian"):
+    with pytest.raises(
+        ValueError, match=r"losses must be hinge and symmetric_hinge, got .*gaussian"
+    ):
         brute_force(Problem(unlabeled_loss=UnlabeledLoss("gaussian")), K, t)
     with pytest.raises(ValueError, match="losses must be"):
         brute_force(Problem(), K, t)
     symmetric = UnlabeledLoss("symmetric_hinge")
-    with pytest.raises(ValueError, match="bias must be 'free'.*'regularized'"):
+    with pytest.raises(ValueError, match=r"bias must be 'free'.*'regularized'"):
         brute_force(Problem(unlabeled_loss=symmetric, bias="regularized"), K, t)
-    with pytest.raises(ValueError, match="balance 'none', 'mean' or 'counts'.*'share'"):
+    with pytest.raises(ValueError, match=r"balance 'none', 'mean' or 'counts'.*'share'"):
         brute_force(Problem(unlabeled_loss=symmetric, balance="share", ratio=0.5), K, t)
     with pytest.raises(ValueError, match="at most 20 rows unlabeled, got 21"):
         brute_force(semi_problem(), np.eye(22), np.r_[1.0, np.zeros(21)])

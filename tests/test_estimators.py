@@ -24,6 +24,8 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import s3vm_lib
 from s3vm_lib import SVM, encode_labels, mark_unlabeled
+from s3vm_lib.kernels import Kernel
+from s3vm_lib.model_selection import SemiSupervisedKFold, labeled_accuracy_scorer
 from s3vm_lib.quasi_newton import QNS3VM
 
 
@@ -82,6 +84,7 @@ def fully_labeled(case):
             return super().fit(X, y, sample_weight, mask)
 
     FullyLabeled.__name__ = FullyLabeled.__qualname__ = f"FullyLabeled{case.cls.__name__}"
+    globals()[FullyLabeled.__name__] = FullyLabeled  # where pickle looks for it
     return FullyLabeled(**case.exact)
 
 
@@ -237,27 +240,17 @@ def test_no_row_unlabeled(case, semi_supervised, values, dtype):
 @pytest.mark.parametrize(
     "y",
     [
-        np.array(["a", "b", "-1"]),
-        ["a", "b", -1],
-        np.array(["a", "b", "-1"], dtype=object),
-        pd.Series(["a", "b", "-1"]),
+        np.array(["a", "b", "-1"] * 3),
+        ["a", "b", -1] * 3,
+        np.array(["a", "b", "-1"] * 3, dtype=object),
+        pd.Series(["a", "b", "-1"] * 3),
     ],
     ids=["string array", "list", "object array", "pandas"],
 )
 def test_minus_one_as_a_string_is_refused(case, y):
     X = np.random.default_rng(0).standard_normal((9, 2))
-    y = pd.concat([y] * 3, ignore_index=True) if isinstance(y, pd.Series) else [*y] * 3
-    if not isinstance(y, pd.Series):
-        y = y if all(isinstance(v, str | int) for v in y) and -1 in y else np.array(y)
-    with pytest.raises(ValueError, match=r"'-1'.*object array.*unlabeled_mask"):
+    with pytest.raises(ValueError, match=r"'-1'.*object.*unlabeled_mask"):
         case().fit(X, y)
-
-
-@every
-def test_minus_one_as_a_string_in_an_object_array_is_refused(case):
-    X = np.random.default_rng(0).standard_normal((9, 2))
-    with pytest.raises(ValueError, match="'-1'"):
-        case().fit(X, np.array(["a", "b", "-1"] * 3, dtype=object))
 
 
 @every
@@ -353,8 +346,6 @@ def test_dense_sparse_and_precomputed_agree(case, semi_supervised, kernel):
     X[np.abs(X) < 0.3] = 0
     options = dict(kernel=kernel, gamma=0.3, coef0=1.0, **case.exact)
     dense, sparse = case(**options).fit(X, y), case(**options).fit(sp.csr_matrix(X), y)
-    from s3vm_lib.kernels import Kernel
-
     K = Kernel(kernel, 0.3, 3, 1.0).gram(X)
     given = case(kernel="precomputed", **case.exact).fit(K, y)
     expected = dense.decision_function(X)
@@ -400,20 +391,24 @@ def test_two_fits_are_equal_bit_by_bit(case, semi_supervised):
     assert_array_equal(refit.decision_function(X), second.decision_function(X))
 
 
-@every
-def test_threads_do_not_change_the_result(case, semi_supervised, run_python):
+def test_threads_do_not_change_the_result(run_python):
+    imports = "\n".join(
+        f"from {case.cls.__module__} import {case.cls.__name__}" for case in ESTIMATORS
+    )
     code = f"""
 import numpy as np
-from {case.cls.__module__} import {case.cls.__name__} as Estimator
+{imports}
 rng = np.random.default_rng(0)
 X = rng.standard_normal((60, 3)); y = (X[:, 0] > 0).astype(int); y[10:] = -1
-print(*Estimator().fit(X, y).decision_function(X).tolist())
+for Estimator in ({", ".join(case.cls.__name__ for case in ESTIMATORS)},):
+    print(*Estimator().fit(X, y).decision_function(X).tolist())
 """
     outputs = [
         run_python(code, OMP_NUM_THREADS=k, OPENBLAS_NUM_THREADS=k, NUMBA_NUM_THREADS=k)
         for k in ("1", "2")
     ]
-    one, two = ([float(v) for v in output.split()] for output in outputs)
+    one, two = (np.array(output.split(), dtype=float) for output in outputs)
+    assert one.size == 60 * len(ESTIMATORS)
     assert_allclose(one, two, atol=1e-8)
 
 
@@ -440,9 +435,9 @@ BAD = {
     "no labels": (lambda X, y: (X, None), "y"),
     "strings in X": (lambda X, y: (np.array([["a", "b"]] * len(y)), y), "convert|string"),
     "complex X": (lambda X, y: (X + 1j, y), "[Cc]omplex"),
-    "one class": (lambda X, y: (X, np.where(y == 1, -1, y)), r"two labeled classes, got 1 class: \[0\]"),
-    "all unlabeled": (lambda X, y: (X, np.full(len(y), -1)), r"two labeled classes, got 0 classes"),
-    "continuous y": (lambda X, y: (X, np.linspace(0, 1, len(y))), "[Uu]nknown label type|continuous"),
+    "one class": (lambda X, y: (X, np.where(y == 1, -1, y)), r"labeled classes, got 1 class: \[0\]"),
+    "all unlabeled": (lambda X, y: (X, np.full(len(y), -1)), "labeled classes, got 0 classes"),
+    "continuous y": (lambda X, y: (X, np.linspace(0, 1, len(y))), "[Uu]nknown label|continuous"),
     "nan in y": (lambda X, y: (X, np.where(y == 1, np.nan, y)), "NaN"),
 }  # fmt: skip
 
@@ -531,7 +526,9 @@ def test_bad_weights_and_masks(case, semi_supervised, arguments, message):
 def test_weights_that_remove_a_class_are_refused_by_its_name(case, semi_supervised):
     X, y = semi_supervised(n=40)
     names = np.array(["no", "yes", -1], dtype=object)[y]
-    with pytest.raises(ValueError, match=r"sample_weight leaves no labeled row of the class \['yes'\]"):
+    with pytest.raises(
+        ValueError, match=r"sample_weight leaves no labeled row of the class \['yes'\]"
+    ):
         case().fit(X, names, sample_weight=(y != 1).astype(float))
 
 
@@ -541,7 +538,7 @@ def test_bad_gram_matrices(case, semi_supervised):
     model = case(kernel="precomputed")
     with pytest.raises(ValueError, match=r"square|Gram matrix"):
         model.fit(X, y)
-    with pytest.raises((ValueError, TypeError), match="dense|[Ss]parse"):
+    with pytest.raises((ValueError, TypeError), match=r"dense|[Ss]parse"):
         model.fit(sp.csr_matrix(X @ X.T), y)
     model.fit(X @ X.T, y)
     with pytest.raises(ValueError, match="40 features"):
@@ -556,7 +553,7 @@ def test_prediction_wants_the_features_of_the_fit(case, semi_supervised):
     with pytest.raises(NotFittedError):
         case().decision_function(X)
     model = case().fit(X, y)
-    with pytest.raises(ValueError, match="3 features.*2 features"):
+    with pytest.raises(ValueError, match=r"3 features.*2 features"):
         model.predict(np.c_[X, X[:, 0]])
     with pytest.raises(ValueError, match="NaN"):
         model.decision_function(replaced(X, np.nan))
@@ -617,7 +614,9 @@ def test_rows_both_labeled_and_unlabeled_and_contradictory_labels(case, semi_sup
 def test_the_smallest_data_set(case):
     model = case(gamma=1.0).fit([[0.0], [1.0]], [0, 1])
     assert_array_equal(model.predict([[-0.5], [1.5]]), [0, 1])
-    model = case(gamma=1.0).fit([[0.0], [1.0], [0.9]], [0, 1, -1])
+    # With balance="labels" the mean output over the one unlabeled row would have to be 0.
+    options = {} if case.supervised else {"balance": None}
+    model = case(gamma=1.0, **options).fit([[0.0], [1.0], [0.9]], [0, 1, -1])
     assert_array_equal(model.transduction_, [0, 1, 1])
 
 
@@ -652,7 +651,9 @@ def test_verbose_prints_progress(case, semi_supervised, capsys):
     case(verbose=1).fit(X, y)
     lines = capsys.readouterr().out.splitlines()
     assert lines
-    assert all(re.match(rf"{case.cls.__name__}: \w+ .*n_iter", line) or "n_iter" in line for line in lines)
+    assert all(
+        re.match(rf"{case.cls.__name__}: \w+ .*n_iter", line) or "n_iter" in line for line in lines
+    )
 
 
 @every
@@ -667,9 +668,7 @@ def test_a_callback_sees_every_round_and_can_stop(case, mixture):
     stopped = case(C=100.0, callback=lambda state: True).fit(X, y)
     assert stopped.termination_condition_ == "stopped"
     assert stopped.n_iter_ < full.n_iter_
-    assert_array_equal(
-        case(C=100.0).fit(X, y).decision_function(X), full.decision_function(X)
-    )
+    assert_array_equal(case(C=100.0).fit(X, y).decision_function(X), full.decision_function(X))
 
 
 # --- Tools around ---------------------------------------------------------------------------------
@@ -681,7 +680,6 @@ def test_clone_and_parameters(case):
     copy = clone(model)
     assert copy.get_params() == model.get_params()
     assert copy is not model
-    assert not hasattr(copy.fit([[0.0], [1.0]], [0, 1]), "no such thing")
     with pytest.raises(TypeError):
         case.cls(1.0)  # parameters go by name
     assert case.cls.__name__ in repr(model)
@@ -698,7 +696,7 @@ def test_pickle_and_skops(case, semi_supervised, kernel, n_classes):
         model = case(kernel=kernel).fit(rows, y)
         data = skops.dumps(model)
         trusted = skops.get_untrusted_types(data=data)
-        assert all(name.startswith("s3vm_lib.") for name in trusted)
+        assert all(name.startswith(("s3vm_lib.", "scipy.sparse.")) for name in trusted)
         for copy in (pickle.loads(pickle.dumps(model)), skops.loads(data, trusted=trusted)):
             assert_array_equal(copy.decision_function(rows), model.decision_function(rows))
             assert_array_equal(copy.transduction_, model.transduction_)
@@ -722,8 +720,6 @@ def test_pipeline_and_grid_search(case, semi_supervised):
 
 @every
 def test_grid_search_over_partly_labeled_data(case, semi_supervised):
-    from s3vm_lib.model_selection import SemiSupervisedKFold, labeled_accuracy_scorer
-
     X, y = semi_supervised(n=90, n_labeled=24)
     search = GridSearchCV(
         case(), {"C": [0.1, 10.0]}, cv=SemiSupervisedKFold(3), scoring=labeled_accuracy_scorer
@@ -833,11 +829,12 @@ def test_unlabeled_rows_of_no_weight_or_no_cost_have_no_influence(case, semi_sup
 def test_unlabeled_rows_help_where_classes_are_clusters(case):
     rng = np.random.default_rng(0)
     truth = np.arange(200) % 2
-    X = np.c_[rng.standard_normal(200) * 0.4 + 4 * truth, 3 * rng.standard_normal(200)]
-    # Labeled rows that point along the wrong axis.
-    X[:4] = [[0.8, -3.0], [3.2, 3.0], [0.9, -4.0], [3.1, 4.0]]
+    X = np.c_[0.4 * rng.standard_normal(200) + 3 * truth, 1.5 * rng.standard_normal(200)]
+    # The labeled rows alone suggest a slanted boundary.
+    X[:4] = [[0.5, -1.5], [2.5, 1.5], [0.4, -1.5], [2.6, 1.5]]
     y = np.where(np.arange(200) < 4, truth, -1)
     unlabeled = y < 0
     error = np.mean(case(kernel="linear").fit(X, y).transduction_[unlabeled] != truth[unlabeled])
     baseline = np.mean(SVM(kernel="linear").fit(X, y).transduction_[unlabeled] != truth[unlabeled])
-    assert error < 0.02 < baseline
+    assert error < 0.02
+    assert baseline > 0.1

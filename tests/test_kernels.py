@@ -225,7 +225,9 @@ def test_coefficients_on_the_pivots_reproduce_the_function_everywhere(rows):
     both = pivoted_cholesky(seen[np.r_[low.pivots, 100:130]], kernel, tol=1e-14, block=1)
     G_new = np.linalg.solve(low.factor[low.pivots], kernel.gram(X[low.pivots], new)).T
     assert_allclose(kernel.gram(new, X[low.pivots]) @ alpha, G_new @ w, atol=1e-10)
-    assert_allclose(both.factor @ both.factor.T, kernel.gram(seen[np.r_[low.pivots, 100:130]]), atol=1e-11)
+    assert_allclose(
+        both.factor @ both.factor.T, kernel.gram(seen[np.r_[low.pivots, 100:130]]), atol=1e-11
+    )
 
 
 def test_duplicates_are_chosen_once(two_gaussians):

@@ -11,7 +11,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 import s3vm_lib
-from s3vm_lib import SVM, _numba
+from s3vm_lib import _numba
 from s3vm_lib._numba import njit
 
 needs_numba = pytest.mark.skipif(not _numba.HAVE_NUMBA, reason="numba is not installed")
@@ -146,13 +146,21 @@ def beyond(x):
 """
 
 
+@pytest.fixture
+def package(tmp_path):
+    """A copy of the library that imports no more than it is asked to, to be changed at will."""
+    source, copy = Path(s3vm_lib.__file__).parent, tmp_path / "s3vm_lib"
+    shutil.copytree(source, copy, ignore=shutil.ignore_patterns("__pycache__"))
+    (copy / "__init__.py").write_text("")
+    return copy
+
+
 @needs_numba
-def test_bounds_checks_raise_in_a_cache_directory_of_their_own(run_python, tmp_path):
-    (tmp_path / "planted.py").write_text(PLANTED)
-    code = f"""
-import sys; sys.path.insert(0, {str(tmp_path)!r})
+def test_bounds_checks_raise_in_a_cache_directory_of_their_own(run_python, package, tmp_path):
+    (package / "planted.py").write_text(PLANTED)
+    code = """
 import numpy as np
-from planted import beyond
+from s3vm_lib.planted import beyond
 from s3vm_lib._numba import CACHE_DIRECTORY
 try:
     beyond(np.zeros(4))
@@ -161,20 +169,17 @@ except IndexError:
     print("raised")
 print(CACHE_DIRECTORY)
 """
-    cache = {"NUMBA_CACHE_DIR": str(tmp_path / "cache")}
+    environment = {"PYTHONPATH": str(tmp_path), "NUMBA_CACHE_DIR": str(tmp_path / "cache")}
     # Without checks first, so that their machine code would be found if the directory were shared.
-    silent, unchecked = run_python(code, **cache, NUMBA_BOUNDSCHECK="0").split()
-    raised, checked = run_python(code, **cache, NUMBA_BOUNDSCHECK="1").split()
+    silent, unchecked = run_python(code, **environment, NUMBA_BOUNDSCHECK="0").split()
+    raised, checked = run_python(code, **environment, NUMBA_BOUNDSCHECK="1").split()
     assert (silent, raised) == ("silent", "raised")
     assert unchecked != checked
     assert Path(checked).is_relative_to(tmp_path / "cache")
 
 
 @needs_numba
-def test_a_change_in_a_called_module_reaches_the_caller(run_python, tmp_path):
-    package = tmp_path / "s3vm_lib"
-    source = Path(s3vm_lib.__file__).parent
-    shutil.copytree(source, package, ignore=shutil.ignore_patterns("__pycache__"))
+def test_a_change_in_a_called_module_reaches_the_caller(run_python, package, tmp_path):
     callee = "from s3vm_lib._numba import njit\n\n@njit\ndef constant():\n    return {}\n"
     (package / "callee.py").write_text(callee.format(10))
     (package / "caller.py").write_text(

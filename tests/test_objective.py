@@ -68,7 +68,9 @@ def test_gradient_equals_differences(state, labeled, unlabeled, bias):
     assert gradient_error(function, np.r_[c, b], step) < bound
 
 
-@pytest.mark.parametrize("unlabeled", [UnlabeledLoss(name) for name in UNLABELED_LOSSES], ids=name_of)
+@pytest.mark.parametrize(
+    "unlabeled", [UnlabeledLoss(name) for name in UNLABELED_LOSSES], ids=name_of
+)
 @pytest.mark.parametrize("labeled", [LabeledLoss(name) for name in LABELED_LOSSES], ids=name_of)
 def test_gradient_of_losses_with_kinks_away_from_them(state, labeled, unlabeled):
     K, t, s, c, b = state

@@ -61,7 +61,10 @@ def browser():
     executable = next(filter(None, map(shutil.which, BROWSERS)), None)
     if executable is None:
         unavailable(f"none of {', '.join(BROWSERS)} is installed")
-    playwright = pytest.importorskip("playwright.sync_api", reason="needs the extra test")
+    try:
+        from playwright import sync_api as playwright
+    except ImportError:
+        unavailable("playwright is not installed (extra test)")
     with playwright.sync_playwright() as context:
         browser = context.chromium.launch(executable_path=executable, args=FLAGS)
         yield browser

@@ -1,5 +1,7 @@
 """SMO: against scikit-learn, a general convex solver and hand calculation, and its own promises."""
 
+import re
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -86,9 +88,7 @@ def cvxpy_minimum(K, c):
     below, above = np.flatnonzero(c.lo > -BIG), np.flatnonzero(c.hi < BIG)
     constraints = [cp.sum(beta) == 0, beta[below] >= c.lo[below], beta[above] <= c.hi[above]]
     problem = cp.Problem(cp.Minimize(cp.sum_squares(root.T @ beta) / 2 + cp.sum(phi)), constraints)
-    problem.solve(
-        solver=cp.CLARABEL, tol_gap_abs=1e-10, tol_gap_rel=1e-10, tol_feas=1e-10
-    )
+    problem.solve(solver=cp.CLARABEL, tol_gap_abs=1e-10, tol_gap_rel=1e-10, tol_feas=1e-10)
     zero = np.clip(0, c.lo, c.hi)
     constant = np.maximum(c.s1 * (zero - c.mid), c.s2 * (zero - c.mid)).sum()
     return problem.value - constant, beta.value
@@ -185,7 +185,9 @@ def test_general_costs_equal_cvxpy(two_gaussians, seed, unbounded, shrinking):
     assert_allclose(found.objective, value, atol=1e-6)
     assert_allclose(found.beta, beta, atol=1e-4)
     assert_allclose(found.f, K @ found.beta, atol=1e-10)
-    assert_allclose(found.objective, found.beta @ K @ found.beta / 2 + cost_values(c, found.beta).sum())
+    assert_allclose(
+        found.objective, found.beta @ K @ found.beta / 2 + cost_values(c, found.beta).sum()
+    )
 
 
 def test_a_kink_holds_points_and_the_conditions_of_optimality_are_met(two_gaussians):
@@ -329,7 +331,8 @@ def test_single_and_double_precision_agree(two_gaussians, kernel):
     X, t = two_gaussians(n=200, seed=6)
     costs = svc_costs(t, np.full(200, 10.0))
     single, double = (
-        solve_smo(Gram(X, kernel, dtype=dtype), costs, tol=1e-4) for dtype in (np.float32, np.float64)
+        solve_smo(Gram(X, kernel, dtype=dtype), costs, tol=1e-4)
+        for dtype in (np.float32, np.float64)
     )
     assert_allclose(single.objective, double.objective, rtol=1e-6)
     assert_allclose(single.f + single.b, double.f + double.b, atol=3e-3)
@@ -581,8 +584,10 @@ def test_weights_of_any_size(two_gaussians):
     assert svm_kkt_residual(K, beta, model.intercept_[0], t, weight) < 2e-5
 
 
-@pytest.mark.parametrize("scale", [1e-15, 1e-6, 1e6, 1e15])
-@pytest.mark.parametrize("kernel", ["linear", "rbf"])
+@pytest.mark.parametrize(
+    ("kernel", "scale"),
+    [("linear", 1e-3), ("linear", 1e3), ("linear", 1e15), ("rbf", 1e-100), ("rbf", 1e15)],
+)
 def test_data_of_any_size(two_gaussians, kernel, scale):
     X, t = two_gaussians(n=40, distance=8.0)
     options = dict(kernel=kernel, C=1 / scale**2 if kernel == "linear" else 1.0)
@@ -590,6 +595,27 @@ def test_data_of_any_size(two_gaussians, kernel, scale):
     expected = SVM(kernel=kernel).fit(X, t + 2).decision_function(X)
     assert model.termination_condition_ == "converged"
     assert_allclose(model.decision_function(scale * X), expected, atol=1e-2)
+
+
+@pytest.mark.parametrize("kernel", ["linear", "rbf"])
+def test_data_far_from_the_origin(two_gaussians, kernel):
+    X, t = two_gaussians(n=60, distance=4.0)
+    expected = SVM(kernel=kernel, gamma=0.5).fit(X, t + 2).decision_function(X)
+    found = SVM(kernel=kernel, gamma=0.5).fit(X + 1e4, t + 2).decision_function(X + 1e4)
+    assert_allclose(found, expected, atol=1e-2)
+
+
+@pytest.mark.parametrize(("kernel", "scale"), [("linear", 1e20), ("poly", 1e12), ("rbf", 1e150)])
+def test_data_too_large_for_single_precision(two_gaussians, kernel, scale):
+    """Kernel values beyond 1e38 are computed in double precision, or refused by name."""
+    X, t = two_gaussians(n=40, distance=8.0)
+    model = SVM(kernel=kernel, gamma=1.0, C=1e-3, max_iter=10_000)
+    try:
+        model.fit(scale * X, t + 2)
+    except ValueError as error:
+        assert re.search("scale|large|overflow|finite", str(error))
+    else:
+        assert np.all(np.isfinite(model.decision_function(scale * X)))
 
 
 def test_a_large_gram_matrix_with_near_duplicates(two_gaussians):

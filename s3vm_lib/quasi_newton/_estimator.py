@@ -330,12 +330,12 @@ default="modified_logistic"
             self.balance_tol or 0.0,
         )
 
-    def _fit_binary(self, data, coordinates, t, ratio, index):
+    def _fit_binary(self, data, coordinates, t, problem, index):
         solution = solve_quasi_newton(
             coordinates,
             t,
             data.loss_weight,
-            self._problem(data, ratio),
+            problem,
             annealing=self._stages(),
             engine=self.engine,
             memory=self.memory,
@@ -361,9 +361,3 @@ default="modified_logistic"
             solution.status,
             list(solution.history),
         )
-
-    def _store(self, data, fits):
-        super()._store(data, fits)
-        positives = [1] if len(fits) == 1 else range(len(fits))
-        problems = [self._problem(data, self._ratio(data, k)) for k in positives]
-        self.problem_ = problems[0] if len(fits) == 1 else problems
