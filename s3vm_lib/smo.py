@@ -28,7 +28,7 @@ BIG = 1e30  # stands for infinity: arithmetic on inf would make NaN
 TAU = 1e-12  # smallest curvature along a pair, relative to the largest kernel value
 _BLOCK = 256
 _RANGE_SINGLE = (1e-25, 1e30)  # kernel values outside are kept in double precision
-_SHRINK_BELOW = 0.5  # compact when the active share falls below this
+_SHRINK_BELOW = 0.7  # compact when the active share falls below this
 
 
 class Costs(NamedTuple):

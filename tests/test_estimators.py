@@ -26,6 +26,7 @@ import s3vm_lib
 from s3vm_lib import SVM, encode_labels, mark_unlabeled
 from s3vm_lib.kernels import Kernel
 from s3vm_lib.model_selection import SemiSupervisedKFold, labeled_accuracy_scorer
+from s3vm_lib.objective import evaluate
 from s3vm_lib.quasi_newton import QNS3VM
 
 
@@ -112,6 +113,31 @@ def test_attributes(case, semi_supervised):
     assert model.n_iter_ >= 1
     assert len(model.history_) >= 1
     assert model.termination_condition_ == "converged"
+
+
+@every
+@pytest.mark.parametrize("kernel", ["linear", "rbf"])
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_the_objective_is_that_of_the_problem_it_names(case, semi_supervised, kernel, n_classes):
+    X, y = semi_supervised(n_labeled=30, n_classes=n_classes)
+    weight = np.random.default_rng(0).uniform(0.5, 2, 80)
+    model = case(kernel=kernel, C=2.0, sigma_f=1.3, **case.exact).fit(X, y, sample_weight=weight)
+    if n_classes == 2:
+        found = evaluate(model, X, y, model.problem_, weight)
+        assert_allclose(found.objective, model.objective_, rtol=1e-6)
+        assert found.balance_residual < 1e-8
+        return
+    assert len(model.problem_) == 3
+    for k, problem in enumerate(model.problem_):
+        f = model.decision_function(X)[:, k]
+        t = np.where(y < 0, 0.0, np.where(y == k, 1.0, -1.0))
+        if kernel == "linear":
+            norm2 = np.sum(model.coef_[k] ** 2) / 1.3**2
+        else:
+            K = problem.kernel.gram(model.support_vectors_)
+            norm2 = model.dual_coef_[k] @ K @ model.dual_coef_[k]
+        value = problem.value(f, t, norm2, model.intercept_[k], weight)
+        assert_allclose(value, model.objective_[k], rtol=1e-6)
 
 
 @every
@@ -435,7 +461,7 @@ BAD = {
     "no labels": (lambda X, y: (X, None), "y"),
     "strings in X": (lambda X, y: (np.array([["a", "b"]] * len(y)), y), "convert|string"),
     "complex X": (lambda X, y: (X + 1j, y), "[Cc]omplex"),
-    "one class": (lambda X, y: (X, np.where(y == 1, -1, y)), r"labeled classes, got 1 class: \[0\]"),
+    "one class": (lambda X, y: (X, np.where(y == 1, -1, y)), r"classes, got 1 class: \[0\]"),
     "all unlabeled": (lambda X, y: (X, np.full(len(y), -1)), "labeled classes, got 0 classes"),
     "continuous y": (lambda X, y: (X, np.linspace(0, 1, len(y))), "[Uu]nknown label|continuous"),
     "nan in y": (lambda X, y: (X, np.where(y == 1, np.nan, y)), "NaN"),

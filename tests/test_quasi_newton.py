@@ -805,3 +805,34 @@ def test_twenty_times_faster_than_the_plain_transcription():
     slow, F = seconds(plain)
     assert fast[0][1] <= F * (1 + 1e-9)
     assert slow / np.median([s for s, _ in fast]) >= 20
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_raw_coefficients_of_the_linear_kernel_need_no_gram_matrix(sparse):
+    """Theorems 2 and 3: the products with X give what the Gram matrix gives."""
+    rng = np.random.default_rng(3)
+    X = rng.standard_normal((30, 5)) * (rng.random((30, 5)) < 0.6)
+    weight = np.where(np.arange(30) < 6, 0.0, rng.random(30))
+    weight /= weight.sum()
+    Z = sp.csr_matrix(X) if sparse else X
+    lean = linear_coordinates(Z, 1.5, weight, raw=True)
+    full = RawCoefficients(1.5**2 * X @ X.T, weight)
+    a, c = rng.standard_normal((2, 30))
+    assert_allclose(lean.outputs(c), full.outputs(c), atol=1e-12)
+    assert_allclose(lean.gradient(a, c, 0.3), full.gradient(a, c, 0.3), atol=1e-12)
+    f = full.outputs(c)
+    assert_allclose(lean.squared_norm(c, f), full.squared_norm(c, f), atol=1e-12)
+
+
+@pytest.mark.parametrize("coordinates", ["raw", "eigen", "regressors", "kpca"])
+def test_linear_kernel_in_every_coordinates(coordinates):
+    """The convex problem has one solution, wherever it is searched."""
+    rng = np.random.default_rng(5)
+    X = rng.standard_normal((40, 4))
+    y = np.where(X[:, 0] + 0.3 * rng.standard_normal(40) > 0, 1, 0)
+    y[20:] = -1
+    options = dict(kernel="linear", C_star=0.0, tol=1e-9, ftol=0.0)
+    expected = QNS3VM(**options).fit(X, y)
+    found = QNS3VM(coordinates=coordinates, **options).fit(X, y)
+    assert_allclose(found.coef_, expected.coef_, atol=1e-5)
+    assert_allclose(found.decision_function(X), expected.decision_function(X), atol=1e-5)

@@ -11,7 +11,7 @@ function makeFormulasFocusable() {
 
 window.addEventListener("load", () => {
   if (window.MathJax?.startup?.promise) {
-    window.MathJax.startup.promise.then(makeFormulasFocusable);
+    window.MathJax.startup.promise.then(() => document.fonts.ready).then(makeFormulasFocusable);
     window.addEventListener("resize", makeFormulasFocusable);
   }
 });

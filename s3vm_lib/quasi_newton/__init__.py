@@ -7,6 +7,7 @@ Read in this order: `_engines` (BFGS and L-BFGS), `_coordinates` (where the sear
 from s3vm_lib.quasi_newton._coordinates import (
     Features,
     RawCoefficients,
+    RawLinearCoefficients,
     centered,
     cholesky_coordinates,
     eigen_coordinates,
@@ -41,6 +42,7 @@ __all__ = [
     "Minimum",
     "QNS3VM",
     "RawCoefficients",
+    "RawLinearCoefficients",
     "ScaledObjective",
     "SharePenalty",
     "Solution",

@@ -125,6 +125,45 @@ class RawCoefficients:
         return support, alpha, -float(self.column_mean @ alpha)
 
 
+class RawLinearCoefficients:
+    """The paper's coordinates c for the linear kernel, without the Gram matrix.
+
+    Kc = Z(Zᵀc) costs two products with the data (equation (8), Theorems 2 and 3); the centered
+    features are Z − 1μᵀ and never formed.
+
+    Parameters
+    ----------
+    Z : ndarray or CSR matrix of shape (n, d)
+        Data, times the output standard deviation of the kernel.
+    mean_weight : ndarray of shape (n,) or None
+        Weights that sum to one and define μ = Zᵀ·mean_weight; None means μ = 0.
+    """
+
+    def __init__(self, Z, mean_weight=None):
+        self.features = Features(Z, mean_weight)
+        self.dimension = Z.shape[0]
+
+    def _weights(self, c):
+        """w = (Z − 1μᵀ)ᵀc."""
+        return self.features.gradient(c, 0.0, 0.0)
+
+    def outputs(self, c):
+        """Outputs f = K̃c, shape (n,), without the offset."""
+        return self.features.outputs(self._weights(c))
+
+    def squared_norm(self, c, f):
+        """‖f‖² = cᵀf in the RKHS."""
+        return c @ f
+
+    def gradient(self, a, c, lam):
+        """Gradient K̃a + 2λK̃c of equation (5)."""
+        return self.outputs(a + 2.0 * lam * c)
+
+    def model(self, c):
+        """Weight vector and constant of f on new points (see `Features.model`)."""
+        return self.features.model(self._weights(c))
+
+
 def centered(K, mean_weight):
     """Gram matrix of features minus their mean: (I − 1mᵀ) K (I − m1ᵀ); K where m is None.
 
@@ -151,8 +190,8 @@ def _inverse_root(K, tol):
     return vectors[:, keep] / np.sqrt(values[keep])
 
 
-def linear_coordinates(X, scale=1.0, mean_weight=None):
-    """Linear kernel: w in input space, dense or CSR (Theorems 2 and 3).
+def linear_coordinates(X, scale=1.0, mean_weight=None, raw=False):
+    """Linear kernel: w in input space or c, dense or CSR (Theorems 2 and 3).
 
     Parameters
     ----------
@@ -161,13 +200,16 @@ def linear_coordinates(X, scale=1.0, mean_weight=None):
         Output standard deviation σ_f of the kernel.
     mean_weight : ndarray of shape (n,) or None
         See `Features`.
+    raw : bool, default=False
+        Search in c instead of w.
 
     Returns
     -------
-    Features
+    Features or RawLinearCoefficients
     """
     Z = X if scale == 1.0 else scale * X
-    return Features(sp.csr_matrix(Z) if sp.issparse(Z) else Z, mean_weight)
+    Z = sp.csr_matrix(Z) if sp.issparse(Z) else Z
+    return RawLinearCoefficients(Z, mean_weight) if raw else Features(Z, mean_weight)
 
 
 def cholesky_coordinates(X, kernel, max_rank=500, tol=1e-6, mean_weight=None, first=None):

@@ -69,11 +69,11 @@ default="modified_logistic"
     fit_intercept : bool, default=True
         Whether the model has an offset b. False needs ``balance=None``.
     coordinates : {"cholesky", "eigen", "raw", "regressors", "kpca"}, default="cholesky"
-        Variables of the search where the kernel is not linear. ``"cholesky"``: w = Gᵀc with
-        K ≈ GGᵀ of rank at most ``rank``; ``"eigen"``: w = K^½c, the full kernel; ``"raw"``: c
-        itself, as in the paper; ``"regressors"``: a random subset of ``rank`` rows carries the
-        model, whitened by the inverse root of their kernel matrix; ``"kpca"``: the ``rank``
-        leading kernel principal components.
+        Variables of the search. ``"cholesky"``: w = Gᵀc with K ≈ GGᵀ of rank at most ``rank``,
+        or the weights w of the features themselves if the kernel is linear; ``"eigen"``:
+        w = K^½c, the full kernel; ``"raw"``: c itself, as in the paper; ``"regressors"``: a random
+        subset of ``rank`` rows carries the model, whitened by the inverse root of their kernel
+        matrix; ``"kpca"``: the ``rank`` leading kernel principal components.
     rank : int, default=500
         Largest number of variables with ``"cholesky"``, ``"regressors"`` and ``"kpca"``.
     rank_tol : float, default=1e-6
@@ -110,9 +110,10 @@ default="modified_logistic"
     classes_ : ndarray of shape (n_classes,)
         Class labels.
     support_ : ndarray of shape (n_support,)
-        Training rows that carry the model; absent with ``kernel="linear"``.
+        Training rows that carry the model; absent where the search was in the weights of the
+        features.
     support_vectors_ : {ndarray, CSR matrix} of shape (n_support, d)
-        These rows; absent with ``kernel="linear"`` and ``"precomputed"``.
+        These rows; absent with ``kernel="precomputed"``.
     dual_coef_ : ndarray of shape (n_problems, n_support)
         Their coefficients; one row for two classes, otherwise one per class.
     coef_ : ndarray of shape (n_problems, d)
@@ -263,8 +264,9 @@ default="modified_logistic"
             )
         mean_weight = self._mean_weight(data)
         X, kernel = data.X, data.kernel
-        if kernel.name == "linear":
-            return linear_coordinates(X, kernel.sigma_f, mean_weight)
+        if kernel.name == "linear" and self.coordinates in ("cholesky", "raw"):
+            raw = self.coordinates == "raw"
+            return linear_coordinates(X, kernel.sigma_f, mean_weight, raw)
         labeled = np.flatnonzero(data.codes >= 0)
         if self.coordinates == "cholesky":
             first = labeled if self.labeled_pivots else None
@@ -347,13 +349,17 @@ default="modified_logistic"
             ),
         )
         support, coefficients, constant = coordinates.model(solution.weights)
-        dual = None
-        if support is not None:
+        dual, coef = None, None
+        if support is None:
+            coef = data.kernel.sigma_f * coefficients
+        else:
             dual = np.zeros(t.size)
             dual[support] = coefficients
+            if data.kernel.name == "linear":
+                coef = data.kernel.sigma_f**2 * (dual @ data.X)
         return BinaryFit(
             dual,
-            coefficients * data.kernel.sigma_f if support is None else None,
+            coef,
             solution.offset + constant,
             solution.outputs,
             solution.objective,

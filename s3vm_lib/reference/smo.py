@@ -1,14 +1,14 @@
 """SMO in plain NumPy: the twin of `s3vm_lib.smo.solve_smo` on a whole Gram matrix.
 
-It takes the same steps in the same order as the compiled solver without shrinking. Numbers in
-comments are the lines of the algorithm in the chapter on support vector machines.
+From β = 0 it takes the same steps as the compiled solver without shrinking. Numbers in comments
+are the lines of the algorithm in the chapter on support vector machines.
 """
 
 from collections import namedtuple
 
 import numpy as np
 
-TAU = 1e-12
+TAU = 1e-12  # smallest curvature along a pair, relative to the largest K_ii
 # State before a step: β and F = Kβ, the arrays A and B, max(A − F) − min(B − F), and the pair.
 Step = namedtuple("Step", "beta F A B violation pair")
 
@@ -20,13 +20,18 @@ def slopes(costs, beta):
     return A, B
 
 
+def curvatures(K, i):
+    """a_ij for all j, kept away from 0, which it is for identical points."""
+    diagonal = np.diag(K)
+    return np.maximum((diagonal - K[i]) + (K[i, i] - K[i]), TAU * diagonal.max() or TAU)
+
+
 def second_order(K, F, A, B):
     """The pair (i, j) of largest violation in i and, given i, of largest gain in j."""
     i = np.argmax(A - F)  # 4
     v = np.maximum((A[i] - F[i]) + F - B, 0.0)  # 5
-    a = np.maximum((np.diag(K) - K[i]) + (K[i, i] - K[i]), TAU)
     v[i] = 0.0  # rounding may leave i a partner of itself
-    return i, np.argmax(v**2 / a)
+    return i, np.argmax(v**2 / curvatures(K, i))
 
 
 def smo_steps(K, costs, beta=None, select=second_order):
@@ -53,10 +58,9 @@ def smo_steps(K, costs, beta=None, select=second_order):
         A, B = slopes(costs, beta)  # 2
         i, j = select(K, F, A, B)
         yield Step(beta.copy(), F.copy(), A, B, np.max(A - F) - np.min(B - F), (i, j))  # 3
-        a = max((K[j, j] - K[i, j]) + (K[i, i] - K[i, j]), TAU)
         stop_i = costs.mid[i] if beta[i] < costs.mid[i] else costs.hi[i]  # 6
         stop_j = costs.mid[j] if beta[j] > costs.mid[j] else costs.lo[j]
-        t = ((A[i] - F[i]) + F[j] - B[j]) / a  # 7
+        t = ((A[i] - F[i]) + F[j] - B[j]) / curvatures(K, i)[j]  # 7
         t = min(t, stop_i - beta[i], beta[j] - stop_j)
         beta[i] = stop_i if t == stop_i - beta[i] else beta[i] + t  # 8
         beta[j] = stop_j if t == beta[j] - stop_j else beta[j] - t
