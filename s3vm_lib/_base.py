@@ -393,11 +393,11 @@ class BaseS3VM(ClassifierMixin, BaseEstimator):
         """f(x) + b of every two-class problem, shape (m, n_problems)."""
         if hasattr(self, "coef_"):
             return np.asarray(X @ self.coef_.T) + self.intercept_
-        if self._precomputed:
+        # The kernel that was fitted with, whatever set_params has changed since.
+        problem = self.problem_[0] if isinstance(self.problem_, list) else self.problem_
+        kernel = problem.kernel
+        if kernel.name == "precomputed":
             return X[:, self.support_] @ self.dual_coef_.T + self.intercept_
-        kernel = Kernel(
-            self.kernel, self.gamma_, self.degree, float(self.coef0), float(self.sigma_f)
-        )
         step = max(1, _CHUNK // max(1, self.support_.size))
         blocks = [
             kernel.gram(X[start : start + step], self.support_vectors_) @ self.dual_coef_.T

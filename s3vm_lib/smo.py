@@ -527,7 +527,8 @@ class SVM(BaseS3VM):
     gram : {"auto", "full", "rows"}, default="auto"
         Keep the whole Gram matrix or the rows that are visited, see `Gram`.
     cache_size : float, default=1000
-        Memory for kernel values in MiB.
+        Memory for kernel values in MiB. While points are set aside, a copy of the part that is
+        still needed may take as much again.
     class_weight : dict or "balanced", default=None
         Factors on C per class; ``"balanced"`` counts labeled rows only.
     warm_start : bool, default=False
@@ -594,7 +595,7 @@ class SVM(BaseS3VM):
         "warm_start": ["boolean"],
     }
     _largest_n = 100_000
-    _memory = "kernel rows that are visited, up to cache_size"
+    _memory = "visited kernel rows"
 
     def __init__(
         self,

@@ -192,7 +192,7 @@ default="modified_logistic"
         "random_state": ["random_state"],
     }
     _largest_n = 100_000
-    _memory = "n × rank; the data themselves if linear"
+    _memory = "n × rank numbers"
 
     def __init__(
         self,
