@@ -52,7 +52,7 @@ def qn(lam, lam_prime, y, **options):
 
     labeled, unlabeled = np.sum(y != -1), max(np.sum(y == -1), 1)
     costs = {"C": 1 / (2 * lam * labeled), "C_star": lam_prime / (2 * lam * unlabeled)}
-    return QNS3VM(**{"kernel": "linear", **costs, **options})
+    return QNS3VM(**{"kernel": "linear", "annealing": "paper", **costs, **options})
 
 
 def data(name):

@@ -26,7 +26,7 @@ from s3vm_lib.quasi_newton._engines import (
 )
 from s3vm_lib.quasi_newton._estimator import QNS3VM
 from s3vm_lib.quasi_newton._solver import (
-    PAPER_ANNEALING,
+    ANNEALING,
     ScaledObjective,
     SharePenalty,
     Solution,
@@ -37,7 +37,7 @@ from s3vm_lib.quasi_newton._solver import (
 )
 
 __all__ = [
-    "PAPER_ANNEALING",
+    "ANNEALING",
     "Features",
     "Minimum",
     "QNS3VM",

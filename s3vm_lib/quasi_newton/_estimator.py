@@ -18,7 +18,7 @@ from s3vm_lib.quasi_newton._coordinates import (
     regressor_coordinates,
 )
 from s3vm_lib.quasi_newton._engines import ENGINES
-from s3vm_lib.quasi_newton._solver import PAPER_ANNEALING, solve_quasi_newton
+from s3vm_lib.quasi_newton._solver import ANNEALING, solve_quasi_newton
 
 
 class QNS3VM(BaseS3VM):
@@ -82,8 +82,11 @@ default="modified_logistic"
     labeled_pivots : bool, default=True
         Whether the labeled rows come first among the pivots or regressors (as far as they fill
         at most half of ``rank``), so that the supervised start can be represented.
-    annealing : "paper" or sequence of float, default="paper"
-        The factors α; the last one must be 1. ``"paper"`` is (1e-6, 1e-4, .01, .1, .5, 1).
+    annealing : {"geometric", "paper"} or sequence of float, default="geometric"
+        The factors α, one stage each; the last one must be 1. ``"geometric"`` is eight factors
+        from 1e-3 to 1 in geometric progression, ``"paper"`` is (1e-6, 1e-4, .01, .1, .5, 1). The
+        default was chosen on moons, G2C and G4C with stratified labels, where it finds lower
+        minima more often than the paper's and takes up to half as many evaluations again.
     engine : {"scipy", "lbfgs", "bfgs"}, default="scipy"
         SciPy's L-BFGS-B, or the L-BFGS and BFGS of this library.
     memory : int, default=50
@@ -185,7 +188,7 @@ default="modified_logistic"
         "rank": [Interval(Integral, 1, None, closed="left")],
         "rank_tol": [Interval(Real, 0, 1, closed="left")],
         "labeled_pivots": ["boolean"],
-        "annealing": [StrOptions({"paper"}), "array-like"],
+        "annealing": [StrOptions(set(ANNEALING)), "array-like"],
         "engine": [StrOptions(set(ENGINES))],
         "memory": [Interval(Integral, 1, None, closed="left")],
         "ftol": [Interval(Real, 0, None, closed="left")],
@@ -215,7 +218,7 @@ default="modified_logistic"
         rank=500,
         rank_tol=1e-6,
         labeled_pivots=True,
-        annealing="paper",
+        annealing="geometric",
         engine="scipy",
         memory=50,
         tol=1e-5,
@@ -304,13 +307,13 @@ default="modified_logistic"
 
     def _stages(self):
         if isinstance(self.annealing, str):
-            return PAPER_ANNEALING
+            return ANNEALING[self.annealing]
         stages = np.asarray(self.annealing, dtype=float)
         rising = stages.ndim == 1 and stages.size > 0 and np.all(np.diff(stages) > 0)
         if not (rising and stages[0] > 0 and stages[-1] == 1):
             raise ValueError(
-                "annealing must be 'paper' or an increasing sequence of positive numbers that "
-                f"ends with 1, got {self.annealing!r}"
+                f"annealing must be one of {sorted(ANNEALING)} or an increasing sequence of "
+                f"positive numbers that ends with 1, got {self.annealing!r}"
             )
         return tuple(stages.tolist())
 

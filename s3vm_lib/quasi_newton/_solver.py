@@ -15,7 +15,12 @@ from s3vm_lib.losses import (
 )
 from s3vm_lib.quasi_newton._engines import ENGINES
 
-PAPER_ANNEALING = (1e-6, 1e-4, 1e-2, 0.1, 0.5, 1.0)
+# Factors of the unlabeled term, by name: eight in geometric progression, which pass the point where
+# the objective stops being convex in small steps, and the paper's, which leap over it.
+ANNEALING = {
+    "geometric": tuple(10.0 ** (3 * k / 7 - 3) for k in range(8)),
+    "paper": (1e-6, 1e-4, 1e-2, 0.1, 0.5, 1.0),
+}
 # The smooth share of the tolerance form (12) is brought into its interval up to this excess, in
 # at most this many rounds after the last stage; the count itself is then met exactly.
 SHARE_TOL, SHARE_ROUNDS = 1e-4, 20
@@ -227,7 +232,7 @@ def solve_quasi_newton(
     sample_weight,
     problem,
     *,
-    annealing=PAPER_ANNEALING,
+    annealing=ANNEALING["geometric"],
     engine="scipy",
     memory=50,
     tol=1e-5,
