@@ -8,6 +8,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from s3vm_lib import encode_labels, mark_unlabeled
 from s3vm_lib._base import BaseS3VM, BinaryFit
+from s3vm_lib.objective import Problem
 
 # --- Labels ---------------------------------------------------------------------------------------
 
@@ -100,12 +101,12 @@ class Recorder(BaseS3VM):
         return self._penalties(data)
 
     def _problem(self, data, ratio):
-        return ratio
+        return Problem(kernel=data.kernel, ratio=ratio)
 
     def _fit_binary(self, data, shared, t, problem, index):
         if index == self.fail_at:
             raise RuntimeError("the solver gave up")
-        self.problems_.append((t, problem, shared))
+        self.problems_.append((t, problem.ratio, shared))
         outputs = np.full(t.size, np.nan)
         labeled = t != 0
         outputs[labeled] = t[labeled]
