@@ -1,0 +1,45 @@
+"""Sequential minimal optimization (SMO) and the supervised support vector machine.
+
+The problem is written in signed variables β_i = y_i α_i,
+
+    minimize  ½ βᵀKβ + Σ_i φ_i(β_i)   subject to   Σ_i β_i = 0,   lo_i ≤ β_i ≤ hi_i,        (P)
+
+with one convex piecewise-linear cost φ_i per point: slope s1_i on [lo_i, mid_i], s2_i ≥ s1_i on
+[mid_i, hi_i]. The C-SVC has φ_i(β) = −y_i β on [0, C] or [−C, 0]; a kink in the middle is what
+semi-supervised inner problems need. With F = Kβ let A_i = −φ_i'(β_i+) and B_i = −φ_i'(β_i−), minus
+or plus infinity at a bound. Then β is optimal exactly when max_i (A_i − F_i) ≤ min_j (B_j − F_j),
+and every b between the two is an offset.
+
+Read in this order: `_iterations` (the compiled loop), `_solver` (kernel values, shrinking, start
+and stop), `_estimator` (`SVM`).
+"""
+
+from s3vm_lib.smo._estimator import SVM
+from s3vm_lib.smo._iterations import (
+    BIG,
+    Costs,
+    RowCache,
+    fetch_row,
+    gains,
+    select_j,
+    smo_iterations,
+    update_and_select_i,
+)
+from s3vm_lib.smo._solver import Gram, Solution, feasible, solve_smo, svc_costs
+
+__all__ = [
+    "BIG",
+    "Costs",
+    "Gram",
+    "RowCache",
+    "SVM",
+    "Solution",
+    "feasible",
+    "fetch_row",
+    "gains",
+    "select_j",
+    "smo_iterations",
+    "solve_smo",
+    "svc_costs",
+    "update_and_select_i",
+]

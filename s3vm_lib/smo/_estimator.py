@@ -1,0 +1,203 @@
+"""The estimator `SVM`."""
+
+from numbers import Real
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.utils._param_validation import Interval, StrOptions
+
+from s3vm_lib._base import BaseS3VM, BinaryFit
+from s3vm_lib.losses import LabeledLoss
+from s3vm_lib.objective import Problem
+from s3vm_lib.smo._solver import Gram, feasible, solve_smo, svc_costs
+
+
+class SVM(BaseS3VM):
+    """Support vector machine trained by SMO: the supervised baseline of the book.
+
+    Minimizes ½‖f‖² + C Σ_i s_i max(0, 1 − t_i (f(x_i) + b)) over the labeled rows. Unlabeled rows
+    are allowed and have no influence; they receive a label in ``transduction_``.
+
+    Parameters
+    ----------
+    C : float, default=1.0
+        Weight of the hinge losses.
+    kernel : {"linear", "poly", "rbf", "laplacian", "precomputed"}, default="rbf"
+        Kernel function, see `Kernel`.
+    gamma : {"scale", "auto"} or float, default="scale"
+        Kernel coefficient of rbf, poly and laplacian, see `resolve_gamma`.
+    degree : int, default=3
+        Degree of the polynomial kernel.
+    coef0 : float, default=0.0
+        Constant of the polynomial kernel.
+    sigma_f : float, default=1.0
+        Output standard deviation: kernels are multiplied by its square.
+    tol : float, default=1e-3
+        Largest violation of the optimality conditions at the end. Below 1e-5 kernel values are
+        kept in double instead of single precision.
+    max_iter : int, default=10_000_000
+        Largest number of SMO iterations.
+    shrinking : bool, default=True
+        Set points aside that rest at a bound, and check them at the end.
+    gram : {"auto", "full", "rows"}, default="auto"
+        Keep the whole Gram matrix or the rows that are visited, see `Gram`.
+    cache_size : float, default=1000
+        Memory for kernel values in MiB. While points are set aside, a copy of the part that is
+        still needed may take as much again.
+    class_weight : dict or "balanced", default=None
+        Factors on C per class; ``"balanced"`` counts labeled rows only.
+    warm_start : bool, default=False
+        Start from the dual variables of the previous fit when it had as many rows.
+    verbose : int, default=0
+        Print one line per round of iterations.
+    callback : callable, default=None
+        Called after each round with a dict (n_iter, violation, n_active); a true value stops.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        Class labels.
+    support_ : ndarray of shape (n_support,)
+        Training rows with a nonzero dual variable.
+    support_vectors_ : {ndarray, CSR matrix} of shape (n_support, d)
+        These rows; absent with ``kernel="precomputed"``.
+    dual_coef_ : ndarray of shape (n_problems, n_support)
+        Signed dual variables β_i = t_i α_i; one row for two classes, otherwise one per class.
+    coef_ : ndarray of shape (n_problems, d)
+        Weights of the features, with ``kernel="linear"`` only.
+    intercept_ : ndarray of shape (n_problems,)
+        Offsets b.
+    gamma_ : float
+        The kernel coefficient that was used.
+    gram_ : {"full", "rows"}
+        How kernel values were kept.
+    transduction_ : ndarray of shape (n,)
+        A label for every training row: its own, or the predicted class where it was unlabeled.
+    objective_ : float or ndarray of shape (n_classes,)
+        Value of the objective at the solution.
+    problem_ : Problem or list of Problem
+        What was minimized, per class with more than two; ready for `evaluate`.
+    n_iter_ : int
+        SMO iterations, the largest number over the two-class problems.
+    history_ : list
+        (n_iter, violation, active points) after each round.
+    termination_condition_ : str
+        ``"converged"``, ``"max_iter"`` or ``"stopped"`` (by the callback); a list of these with
+        more than two classes.
+    n_features_in_ : int
+        Number of features.
+
+    References
+    ----------
+    J. Platt, "Fast training of support vector machines using sequential minimal optimization",
+    in Advances in Kernel Methods (1999); R.-E. Fan, P.-H. Chen and C.-J. Lin, JMLR 6 (2005).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from s3vm_lib import SVM
+    >>> X = np.array([[-2.0], [-1.0], [1.0], [2.0], [0.5]])
+    >>> y = np.array([0, 0, 1, 1, -1])
+    >>> SVM(kernel="linear").fit(X, y).transduction_.tolist()
+    [0, 0, 1, 1, 1]
+    """
+
+    _parameter_constraints = {
+        **BaseS3VM._kernel_constraints,
+        "shrinking": ["boolean"],
+        "gram": [StrOptions({"auto", "full", "rows"})],
+        "cache_size": [Interval(Real, 0, None, closed="neither")],
+        "warm_start": ["boolean"],
+    }
+    _largest_n = 100_000
+    _memory = "visited kernel rows"
+
+    def __init__(
+        self,
+        *,
+        C=1.0,
+        kernel="rbf",
+        gamma="scale",
+        degree=3,
+        coef0=0.0,
+        sigma_f=1.0,
+        tol=1e-3,
+        max_iter=10_000_000,
+        shrinking=True,
+        gram="auto",
+        cache_size=1000,
+        class_weight=None,
+        warm_start=False,
+        verbose=0,
+        callback=None,
+    ):
+        self.C = C
+        self.kernel = kernel
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.sigma_f = sigma_f
+        self.tol = tol
+        self.max_iter = max_iter
+        self.shrinking = shrinking
+        self.gram = gram
+        self.cache_size = cache_size
+        self.class_weight = class_weight
+        self.warm_start = warm_start
+        self.verbose = verbose
+        self.callback = callback
+
+    def _prepare(self, data):
+        labeled = np.flatnonzero(data.codes >= 0)
+        X = data.X[labeled]
+        center = None
+        if self._precomputed:
+            X = np.ascontiguousarray(X[:, labeled])
+        elif self.kernel == "linear" and not sp.issparse(X):
+            # With Σβ = 0 a shift of the data moves only b, and centered data keep their digits.
+            center = X.mean(axis=0)
+            X = X - center
+        gram = Gram(
+            X,
+            data.kernel,
+            self.cache_size,
+            self.gram,
+            np.float32 if self.tol >= 1e-5 else np.float64,
+            1 if data.n_classes == 2 else data.n_classes,
+        )
+        self.gram_ = gram.storage
+        return labeled, gram, center
+
+    def _problem(self, data, ratio):
+        return Problem(LabeledLoss("hinge"), None, float(self.C), 0.0, data.kernel)
+
+    def _fit_binary(self, data, shared, t, problem, index):
+        labeled, gram, center = shared
+        upper = self.C * data.loss_weight[labeled]
+        costs = svc_costs(t[labeled], upper)
+        start = None
+        if self.warm_start and hasattr(self, "dual_coef_") and index < len(self.dual_coef_):
+            previous = np.zeros(1 + max(data.rows[-1], self.support_.max(initial=0)))
+            previous[self.support_] = self.dual_coef_[index]
+            start = feasible(previous[data.rows[labeled]], costs)
+        solution = solve_smo(
+            gram,
+            costs,
+            start,
+            tol=self.tol,
+            max_iter=self.max_iter,
+            shrinking=self.shrinking,
+            callback=self._report,
+        )
+        f, b = solution.f, solution.b
+        norm2 = solution.beta @ f
+        objective = problem.value(f + b, t[labeled], norm2, b, data.loss_weight[labeled])
+        dual, outputs = np.zeros(t.size), np.full(t.size, np.nan)
+        dual[labeled], outputs[labeled] = solution.beta, f + b
+        coef = data.kernel.sigma_f**2 * (dual @ data.X) if self.kernel == "linear" else None
+        if center is not None:
+            b -= coef @ center
+        n_iter = max(solution.n_iter, 1)
+        return BinaryFit(
+            dual, coef, b, outputs, float(objective), n_iter, solution.status, solution.history
+        )

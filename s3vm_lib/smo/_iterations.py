@@ -1,0 +1,191 @@
+"""The compiled iterations of SMO: the choice of a pair, the step, and the rows they read."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from s3vm_lib._numba import njit
+from s3vm_lib.kernels import kernel_row
+
+BIG = 1e30  # stands for infinity: arithmetic on inf would make NaN
+BLOCK = 256
+
+
+class Costs(NamedTuple):
+    """The convex piecewise-linear costs of (P): five arrays of shape (n,)."""
+
+    lo: np.ndarray
+    mid: np.ndarray
+    hi: np.ndarray
+    s1: np.ndarray
+    s2: np.ndarray
+
+
+class RowCache(NamedTuple):
+    """Kernel rows in memory: the least recently used one makes room for a new one."""
+
+    values: np.ndarray  # (slots, n)
+    slot: np.ndarray  # slot of each row or −1, (n,)
+    owner: np.ndarray  # row in each slot, (slots,)
+    stamp: np.ndarray  # time of last use of each slot, (slots,)
+    state: np.ndarray  # clock and number of used slots, (2,)
+    whole: np.ndarray  # values of the cache that this one is a sub-matrix of; empty at the top
+    whole_slot: np.ndarray  # slots in that cache of the rows kept here
+    columns: np.ndarray  # the columns kept here
+
+
+# --- One iteration: two selections and a step -----------------------------------------------------
+
+
+@njit
+def slope_up(c, i, beta_i):
+    """A_i: minus the slope of φ_i to the right of β_i."""
+    if beta_i >= c.hi[i]:
+        return -BIG
+    return -c.s1[i] if beta_i < c.mid[i] else -c.s2[i]
+
+
+@njit
+def slope_down(c, i, beta_i):
+    """B_i: minus the slope of φ_i to the left of β_i."""
+    if beta_i <= c.lo[i]:
+        return BIG
+    return -c.s2[i] if beta_i > c.mid[i] else -c.s1[i]
+
+
+@njit
+def block_max(bits, m):
+    """Largest of the first m non-negative floats, as the integer that encodes it.
+
+    Non-negative floats are ordered like their bit patterns, and the compiler vectorizes an integer
+    maximum but not a floating-point one.
+    """
+    top = bits[0]
+    for j in range(1, m):
+        if bits[j] > top:
+            top = bits[j]
+    return top
+
+
+@njit
+def update_and_select_i(F, A, Ki, Kj, t, score, bits):
+    """F += t (K_i − K_j), then the index with the largest A − F."""
+    best, value = -1, -4 * BIG
+    for start in range(0, F.size, BLOCK):
+        m = min(BLOCK, F.size - start)
+        Fb, Ab = F[start : start + m], A[start : start + m]
+        Kib, Kjb = Ki[start : start + m], Kj[start : start + m]
+        for j in range(m):
+            g = Fb[j] + t * (Kib[j] - Kjb[j])
+            Fb[j] = g
+            gain = Ab[j] - g - value
+            score[j] = gain if gain > 0 else 0.0
+        if block_max(bits, m) > 0:
+            for j in range(m):
+                if Ab[j] - Fb[j] > value:
+                    best, value = start + j, Ab[j] - Fb[j]
+    return best, value
+
+
+@njit
+def gains(F, B, Ki, diagonal, Kii, top, tau, score):
+    """score = (top + F − B)₊² / max(K_ii + K_jj − 2 K_ij, tau), in the precision of the kernel."""
+    for j in range(F.size):
+        d = top + F[j] - B[j]
+        score[j] = d if d > 0 else 0.0
+    for j in range(F.size):
+        a = (diagonal[j] - Ki[j]) + (Kii - Ki[j])
+        score[j] = score[j] * score[j] / (a if a > tau else tau)
+
+
+@njit
+def select_j(F, B, Ki, diagonal, Kii, top, tau, score, bits):
+    """Second-order choice: the index of the largest gain, or −1 when no gain is positive."""
+    best, block = bits[0] * 0, -1
+    for start in range(0, F.size, BLOCK):
+        end = min(start + BLOCK, F.size)
+        gains(F[start:end], B[start:end], Ki[start:end], diagonal[start:end], Kii, top, tau, score)
+        highest = block_max(bits, end - start)
+        if highest > best:
+            best, block = highest, start
+    if block < 0:
+        return -1
+    end = min(block + BLOCK, F.size)
+    gains(F[block:end], B[block:end], Ki[block:end], diagonal[block:end], Kii, top, tau, score)
+    j = 0
+    while bits[j] != best:
+        j += 1
+    return block + j
+
+
+@njit
+def fetch_row(cache, rows, i, scratch):
+    """Slot that holds row i of the kernel, computing the row if it is not there."""
+    cache.state[0] += 1
+    s = cache.slot[i]
+    if s < 0:
+        if cache.state[1] < cache.owner.size:
+            s = cache.state[1]
+            cache.state[1] += 1
+        else:
+            s = np.argmin(cache.stamp)
+            cache.slot[cache.owner[s]] = -1
+        if cache.whole.size > 0 and cache.whole_slot[i] >= 0:
+            row = cache.whole[cache.whole_slot[i]]
+            for j in range(cache.columns.size):
+                cache.values[s, j] = row[cache.columns[j]]
+        else:
+            kernel_row(rows, i, cache.values[s], scratch)
+        cache.slot[i] = s
+        cache.owner[s] = i
+    cache.stamp[s] = cache.state[0]
+    return s
+
+
+@njit
+def smo_iterations(cache, rows, c, diagonal, beta, F, A, B, score, bits, tau, tol, max_iter):
+    """At most ``max_iter`` SMO iterations on (P); returns their number and the violation left."""
+    scratch = np.empty(F.size, np.int32)
+    none = np.zeros(F.size, cache.values.dtype)
+    i, top = update_and_select_i(F, A, none, none, 0.0, score, bits)
+    for n_iter in range(max_iter):
+        Ki = cache.values[fetch_row(cache, rows, i, scratch)]
+        # At a breakpoint rounding may leave i a descent partner of itself.
+        b_i, B[i] = B[i], BIG
+        j = select_j(F, B, Ki, diagonal, diagonal[i], top, tau, score, bits)
+        B[i] = b_i
+        if j < 0 or top + F[j] - B[j] < tol:
+            violation = top - np.min(B - F)
+            if j < 0 or violation < tol:
+                return n_iter, violation
+        Kj = cache.values[fetch_row(cache, rows, j, scratch)]
+        stop_i = c.mid[i] if beta[i] < c.mid[i] else c.hi[i]
+        stop_j = c.mid[j] if beta[j] > c.mid[j] else c.lo[j]
+        t = (top + F[j] - B[j]) / max((diagonal[i] - Ki[j]) + (diagonal[j] - Ki[j]), tau)
+        t = min(t, stop_i - beta[i], beta[j] - stop_j)
+        # Land on breakpoints exactly: the slopes there are decided by equality.
+        beta[i] = stop_i if t == stop_i - beta[i] else beta[i] + t
+        beta[j] = stop_j if t == beta[j] - stop_j else beta[j] - t
+        A[i], B[i] = slope_up(c, i, beta[i]), slope_down(c, i, beta[i])
+        A[j], B[j] = slope_up(c, j, beta[j]), slope_down(c, j, beta[j])
+        i, top = update_and_select_i(F, A, Ki, Kj, t, score, bits)
+    return max_iter, top - np.min(B - F)
+
+
+@njit
+def add_rows(cache, rows, weights, out):
+    """out += Σ_i weights_i K_i, computing the rows that are not in the cache."""
+    scratch = np.empty(out.size, np.int32)
+    for i in range(weights.size):
+        if weights[i] != 0:
+            K_i = cache.values[fetch_row(cache, rows, i, scratch)]
+            for j in range(out.size):
+                out[j] += weights[i] * K_i[j]
+
+
+@njit
+def fill_rows(values, rows):
+    """The whole kernel matrix, row by row."""
+    scratch = np.empty(values.shape[1], np.int32)
+    for i in range(values.shape[0]):
+        kernel_row(rows, i, values[i], scratch)

@@ -1,0 +1,305 @@
+"""The solver around the compiled iterations: kernel values, shrinking, start and stop."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from s3vm_lib.kernels import KernelRows, kernel_rows
+from s3vm_lib.smo._iterations import (
+    BIG,
+    BLOCK,
+    Costs,
+    RowCache,
+    add_rows,
+    fill_rows,
+    smo_iterations,
+)
+
+TAU = 1e-12  # smallest curvature along a pair, relative to the largest kernel value
+_RANGE_SINGLE = (1e-25, 1e30)  # kernel values outside are kept in double precision
+_SHRINK_BELOW = 0.7  # compact when the active share falls below this
+
+
+class Solution(NamedTuple):
+    """Result of `solve_smo`."""
+
+    beta: np.ndarray  # signed dual variables, (n,)
+    f: np.ndarray  # Kβ, outputs without the offset, (n,)
+    b: float  # offset
+    objective: float  # value of (P), with φ_i(0) = 0 where 0 is feasible
+    violation: float  # max(A − F) − min(B − F)
+    n_iter: int
+    status: str  # "converged" or "max_iter"
+    history: list  # (n_iter, violation, active points) per round
+
+
+class Gram:
+    """Kernel values of one data set, as a row cache or as the whole matrix.
+
+    Parameters
+    ----------
+    X : ndarray or CSR matrix of shape (n, d)
+        Rows; the n × n Gram matrix with ``kernel="precomputed"``.
+    kernel : Kernel
+    megabytes : float, default=1000
+        Memory for kernel values; at least two rows are kept whatever it says.
+    storage : {"auto", "full", "rows"}, default="auto"
+        ``"full"`` computes the whole matrix at once, ``"rows"`` rows as they are visited.
+        ``"auto"`` takes the matrix when it fits and most of its rows will be visited: when it is
+        small, or when ``n_solves > 1`` problems share it.
+    dtype : {np.float32, np.float64}, default=np.float32
+        Precision of the values; sums over them are always accumulated in double precision.
+    n_solves : int, default=1
+        Number of problems that will be solved with these values.
+
+    Attributes
+    ----------
+    storage : {"full", "rows"}
+        What was chosen.
+    """
+
+    _SMALL = 1500
+
+    def __init__(self, X, kernel, megabytes=1000, storage="auto", dtype=np.float32, n_solves=1):
+        n = X.shape[0]
+        precomputed = kernel.name == "precomputed"
+        diagonal = kernel.diagonal(X)
+        if not np.all(np.isfinite(diagonal)):
+            raise ValueError(
+                f"X is too large for kernel={kernel.name!r}: kernel values overflow; scale the data"
+            )
+        if precomputed:
+            dtype = X.dtype
+        else:
+            sizes = (diagonal.max(), np.abs(X).max() ** 2)
+            if max(sizes) > _RANGE_SINGLE[1] or min(sizes) < _RANGE_SINGLE[0]:
+                dtype = np.float64
+        self.diagonal = diagonal.astype(dtype)
+        slots = int(megabytes * 2**20 / (n * np.dtype(dtype).itemsize))
+        if precomputed:
+            storage = "full"
+        elif storage == "auto":
+            storage = "full" if slots >= n and (n <= self._SMALL or n_solves > 1) else "rows"
+        self.storage = storage
+        if precomputed:
+            values = np.ascontiguousarray(X)
+            self.rows = _no_rows(values.dtype, n)
+        else:
+            slots = n if storage == "full" else min(max(slots, 2), n)
+            values = np.empty((slots, n), dtype)
+            self.rows = kernel_rows(X, kernel, dtype)
+        self.cache = _cache(values, n, values[:0], np.empty(0, np.intp), np.empty(0, np.intp))
+        if storage == "full":
+            self.cache.slot[:] = self.cache.owner[:] = np.arange(n)
+            self.cache.state[1] = n
+            if not precomputed:
+                fill_rows(values, self.rows)
+
+    def restrict(self, keep):
+        """(cache, rows) for the sub-matrix of the indices ``keep``, filled from this cache."""
+        top = self.cache
+        slots = min(keep.size, max(2, top.values.size // keep.size))
+        values = np.empty((slots, keep.size), top.values.dtype)
+        cache = _cache(values, keep.size, top.values, top.slot[keep], keep)
+        r = self.rows
+        if r.indptr.size > 1:
+            counts = np.diff(r.indptr)[keep]
+            indptr = np.r_[0, np.cumsum(counts)]
+            take = np.repeat(r.indptr[keep] - indptr[:-1], counts) + np.arange(indptr[-1])
+            return cache, r._replace(
+                squares=r.squares[keep], data=r.data[take], indices=r.indices[take], indptr=indptr
+            )
+        return cache, r._replace(XT=np.ascontiguousarray(r.XT[:, keep]))
+
+
+def _cache(values, n, whole, whole_slot, columns):
+    """An empty `RowCache` over the memory ``values``."""
+    slots = values.shape[0]
+    slot, owner = np.full(n, -1), np.full(slots, -1)
+    return RowCache(
+        values, slot, owner, np.zeros(slots, np.int64), np.zeros(2, np.int64),
+        whole, whole_slot, columns,
+    )  # fmt: skip
+
+
+def _no_rows(dtype, n):
+    """Rows of a kernel that is never evaluated, because all its values are in memory."""
+    nothing = np.empty(0, dtype)
+    return KernelRows(
+        0, np.zeros(4, dtype), np.empty((0, n), dtype), nothing, nothing,
+        np.empty(0, np.int32), np.zeros(1, np.int64),
+    )  # fmt: skip
+
+
+def solve_smo(
+    gram, costs, beta=None, *, tol=1e-3, max_iter=10_000_000, shrinking=True, callback=None
+):
+    """Minimize (P) by SMO with second-order working sets and shrinking.
+
+    Parameters
+    ----------
+    gram : Gram
+        Kernel values; filled further as rows are visited, so that it can be passed on.
+    costs : Costs
+        Piecewise-linear costs, five float64 arrays of shape (n,).
+    beta : ndarray of shape (n,), default=None
+        Feasible start; None means 0, which must then be feasible.
+    tol : float, default=1e-3
+        Stop when max(A − F) − min(B − F) < tol.
+    max_iter : int, default=10_000_000
+        Largest number of iterations.
+    shrinking : bool, default=True
+        Set points aside that sit at a bound or kink and show no wish to leave it. What they would
+        do is checked before the solver stops.
+    callback : callable, default=None
+        Called with a dict (n_iter, violation, n_active) after each round; a true value stops.
+
+    Returns
+    -------
+    Solution
+
+    References
+    ----------
+    R.-E. Fan, P.-H. Chen and C.-J. Lin, "Working set selection using second order information for
+    training support vector machines", JMLR 6 (2005).
+    """
+    beta = np.zeros(gram.diagonal.size) if beta is None else np.array(beta, dtype=float)
+    F = np.zeros(beta.size)
+    add_rows(gram.cache, gram.rows, beta, F)
+    total, history, status = 0, [], "max_iter"
+    # The first pass stops early, before it polishes a problem from which too much was set aside.
+    target = 10 * tol if shrinking else tol
+    while total < max_iter:
+        n_iter, stopped = _pass(
+            gram, costs, beta, F, target, max_iter - total, shrinking, total, history, callback
+        )
+        total += n_iter
+        violation = _violation(costs, beta, F)
+        target = tol
+        if stopped or violation < tol:
+            status = "stopped" if violation >= tol else "converged"
+            break
+    A, B = _slopes(costs, beta)
+    top, bottom = np.max(A - F), np.min(B - F)
+    if top <= -BIG / 2 or bottom >= BIG / 2:
+        b = bottom if top <= -BIG / 2 else top
+    else:
+        free = (A - B) == 0
+        b = np.mean((A - F)[free]) if free.any() else (top + bottom) / 2
+    objective = 0.5 * beta @ F + _cost_values(costs, beta).sum()
+    return Solution(
+        beta, F, float(b), float(objective), float(top - bottom), total, status, history
+    )
+
+
+def _pass(gram, costs, beta, F, tol, max_iter, shrinking, done, history, callback):
+    """SMO rounds from (beta, F), both updated in place, on an active set that only shrinks."""
+    n = beta.size
+    width = gram.cache.values.dtype
+    score = np.zeros(BLOCK, width)
+    bits = score.view(np.int32 if width.itemsize == 4 else np.int64)
+    tau = width.type(TAU * max(gram.diagonal.max(), np.finfo(np.float32).tiny / TAU))
+    active = np.arange(n)
+    cache, rows, c = gram.cache, gram.rows, costs
+    x, g, diagonal, final = beta.copy(), F.copy(), gram.diagonal, beta.copy()
+    A, B = _slopes(c, x)
+    n_iter, violation, stopped, first = 0, np.inf, False, done == 0
+    while n_iter < max_iter and violation >= tol and not stopped:
+        if shrinking and not first:
+            up, down = A - g, B - g
+            keep = np.flatnonzero((up >= np.min(down)) | (down <= np.max(up)))
+            if keep.size < _SHRINK_BELOW * active.size:
+                final[active] = x
+                active = active[keep]
+                cache, rows = gram.restrict(active)
+                c = Costs(*(part[active] for part in costs))
+                x, g, A, B, diagonal = x[keep], g[keep], A[keep], B[keep], diagonal[keep]
+        first = False
+        steps = min(max_iter - n_iter, max(100, min(n, 1000)))
+        steps, violation = smo_iterations(
+            cache, rows, c, diagonal, x, g, A, B, score, bits, tau, tol, steps
+        )
+        n_iter += steps
+        state = (done + n_iter, violation, active.size)
+        history.append(state)
+        if callback is not None:
+            stopped = bool(
+                callback(dict(zip(("n_iter", "violation", "n_active"), state, strict=True)))
+            )
+    final[active] = x
+    if active.size < n:
+        add_rows(gram.cache, gram.rows, final - beta, F)
+    F[active], beta[:] = g, final
+    return n_iter, stopped
+
+
+def _slopes(c, beta):
+    """The arrays A and B at beta: minus the slopes of φ to the right and to the left."""
+    A = np.where(beta < c.mid, -c.s1, np.where(beta < c.hi, -c.s2, -BIG))
+    B = np.where(beta > c.mid, -c.s2, np.where(beta > c.lo, -c.s1, BIG))
+    return A, B
+
+
+def _violation(c, beta, F):
+    """max(A − F) − min(B − F): at most 0 exactly at a solution."""
+    A, B = _slopes(c, beta)
+    return float(np.max(A - F) - np.min(B - F))
+
+
+def _cost_values(c, beta):
+    """φ_i(β_i), normalized to 0 at 0 (at the end nearest to 0 where 0 is not feasible)."""
+
+    zero = np.clip(0.0, c.lo, c.hi)
+    below = np.minimum(beta, c.mid) - np.minimum(zero, c.mid)
+    above = np.maximum(beta, c.mid) - np.maximum(zero, c.mid)
+    return c.s1 * below + c.s2 * above
+
+
+def svc_costs(t, upper):
+    """Costs of the C-SVC: φ_i(β) = −t_i β on [0, C_i] or [−C_i, 0].
+
+    Parameters
+    ----------
+    t : ndarray of shape (n,)
+        Labels −1 and +1.
+    upper : ndarray of shape (n,)
+        Upper bounds C_i = C s_i of the dual variables α_i = t_i β_i.
+
+    Returns
+    -------
+    Costs
+    """
+    lo, hi = np.where(t > 0, 0.0, -upper), np.where(t > 0, upper, 0.0)
+    return Costs(lo, hi.copy(), hi, -t.astype(float), -t.astype(float))
+
+
+def feasible(beta, costs):
+    """Projection of beta onto the box, cut by Σβ = 0: a common shift, then clipping.
+
+    Parameters
+    ----------
+    beta : ndarray of shape (n,)
+        Dual variables of an earlier, similar problem.
+    costs : Costs
+        Costs of the new problem; a feasible point must exist.
+
+    Returns
+    -------
+    ndarray of shape (n,)
+    """
+    result = np.clip(beta, costs.lo, costs.hi)
+    # A sum that is zero up to rounding must not lift every point off its bound.
+    if abs(result.sum()) > 1e-12 * max(1.0, np.abs(result).sum()):
+        low, high = float(np.min(costs.lo - beta)), float(np.max(costs.hi - beta))
+        for _ in range(200):
+            shift = 0.5 * (low + high)
+            total = np.clip(beta + shift, costs.lo, costs.hi).sum()
+            low, high = (shift, high) if total < 0 else (low, shift)
+        result = np.clip(beta + 0.5 * (low + high), costs.lo, costs.hi)
+    # What rounding leaves over goes to points with room for it.
+    for i in np.argsort(-np.minimum(result - costs.lo, costs.hi - result)):
+        rest = result.sum()
+        if rest == 0:
+            break
+        result[i] = np.clip(result[i] - rest, costs.lo[i], costs.hi[i])
+    return result
