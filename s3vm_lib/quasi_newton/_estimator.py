@@ -74,8 +74,9 @@ default="modified_logistic"
         w = K^½c, the full kernel; ``"raw"``: c itself, as in the paper; ``"regressors"``: a random
         subset of ``rank`` rows carries the model, whitened by the inverse root of their kernel
         matrix; ``"kpca"``: the ``rank`` leading kernel principal components.
-    rank : int, default=500
-        Largest number of variables with ``"cholesky"``, ``"regressors"`` and ``"kpca"``.
+    rank : int, default=None
+        Largest number of variables with ``"cholesky"``, ``"regressors"`` and ``"kpca"``. None
+        means a fifth of the training rows, but at least 500 and at most 1000.
     rank_tol : float, default=1e-6
         ``"cholesky"`` stops when no diagonal entry of K − GGᵀ exceeds this share of the largest
         of K.
@@ -185,7 +186,7 @@ default="modified_logistic"
         "balance_tol": [Interval(Real, 0, 1, closed="neither"), None],
         "fit_intercept": ["boolean"],
         "coordinates": [StrOptions({"cholesky", "eigen", "raw", "regressors", "kpca"})],
-        "rank": [Interval(Integral, 1, None, closed="left")],
+        "rank": [Interval(Integral, 1, None, closed="left"), None],
         "rank_tol": [Interval(Real, 0, 1, closed="left")],
         "labeled_pivots": ["boolean"],
         "annealing": [StrOptions(set(ANNEALING)), "array-like"],
@@ -215,7 +216,7 @@ default="modified_logistic"
         balance_tol=None,
         fit_intercept=True,
         coordinates="cholesky",
-        rank=500,
+        rank=None,
         rank_tol=1e-6,
         labeled_pivots=True,
         annealing="geometric",
@@ -273,7 +274,8 @@ default="modified_logistic"
         labeled = np.flatnonzero(data.codes >= 0)
         if self.coordinates == "cholesky":
             first = labeled if self.labeled_pivots else None
-            return cholesky_coordinates(X, kernel, self.rank, self.rank_tol, mean_weight, first)
+            rank, tol = self._rank(X.shape[0]), self.rank_tol
+            return cholesky_coordinates(X, kernel, rank, tol, mean_weight, first)
         if self.coordinates == "regressors":
             index = self._regressors(labeled, X.shape[0])
             columns = kernel.columns(X, index)
@@ -283,7 +285,7 @@ default="modified_logistic"
             return RawCoefficients(K, mean_weight)
         if self.coordinates == "eigen":
             return eigen_coordinates(K, mean_weight=mean_weight)
-        return kpca_coordinates(K, min(self.rank, K.shape[0]), mean_weight)
+        return kpca_coordinates(K, self._rank(K.shape[0]), mean_weight)
 
     def _mean_weight(self, data):
         """Weights of the mean that centers the features: unlabeled rows, or all without any."""
@@ -295,11 +297,15 @@ default="modified_logistic"
             weight = data.sample_weight
         return weight / weight.sum()
 
+    def _rank(self, n):
+        """Number of variables that ``rank`` allows for n training rows."""
+        return min(n, min(max(500, n // 5), 1000) if self.rank is None else self.rank)
+
     def _regressors(self, labeled, n):
         """Sorted random subset of ``rank`` rows, with the labeled rows first in line."""
         generator = check_random_state(self.random_state)
         order = generator.permutation(n)
-        rank = min(self.rank, n)
+        rank = self._rank(n)
         if self.labeled_pivots and rank < n:
             kept = generator.permutation(labeled)[: (rank + 1) // 2]
             order = np.concatenate([kept, order[~np.isin(order, kept)]])
