@@ -3,6 +3,7 @@
 A new estimator joins by one line in ``ESTIMATORS``.
 """
 
+import inspect
 import pickle
 import re
 import warnings
@@ -825,14 +826,14 @@ def test_tags(case):
 
 @every
 def test_the_docstring_names_every_parameter_and_attribute(case, semi_supervised):
-    text = case.cls.__doc__
+    text = inspect.cleandoc(case.cls.__doc__)  # Python 3.13 has removed the indentation
     for name in case().get_params():
-        assert re.search(rf"^    {name} : ", text, re.MULTILINE), name
+        assert re.search(rf"^{name} : ", text, re.MULTILINE), name
     X, y = semi_supervised()
     for options in ({}, {"kernel": "linear"}):
         for name in vars(case(**options).fit(X, y)):
             if name.endswith("_") and not name.startswith("_"):
-                assert re.search(rf"^    {name} : ", text, re.MULTILINE), name
+                assert re.search(rf"^{name} : ", text, re.MULTILINE), name
 
 
 # --- Unlabeled rows -------------------------------------------------------------------------------
