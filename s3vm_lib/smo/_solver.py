@@ -29,7 +29,7 @@ class Solution(NamedTuple):
     objective: float  # value of (P), with φ_i(0) = 0 where 0 is feasible
     violation: float  # max(A − F) − min(B − F)
     n_iter: int
-    status: str  # "converged" or "max_iter"
+    status: str  # "converged", "max_iter" or "stopped" (by the callback)
     history: list  # (n_iter, violation, active points) per round
 
 
