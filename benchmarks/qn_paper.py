@@ -129,12 +129,22 @@ def partitions(
                     raise
         features = X[training], X[test]
         if rotate:
-            features = _rotated(*features)
+            features = rotated(*features)
         yield Partition(features[0], target, y[training], features[1], y[test])
 
 
-def _rotated(X, X_test):
-    """Coordinates in the span of the training rows, if that is smaller than the feature space."""
+def rotated(X, X_test):
+    """Coordinates in the span of the training rows, if that is smaller than the feature space.
+
+    Parameters
+    ----------
+    X, X_test : ndarray or CSR matrix
+        Training and test rows; sparse ones are returned as they are.
+
+    Returns
+    -------
+    X, X_test
+    """
     if sp.issparse(X) or X.shape[1] <= X.shape[0]:
         return X, X_test
     basis = np.linalg.qr(X.T)[0]
@@ -200,7 +210,7 @@ def compare(parts, methods, n_test, orders=None, n_splits=5):
     n_test : int
         Size of the test part.
     orders : dict of str to list of int, default=None
-        Per method the order of the settings from strong to weak, see `selected`.
+        Per method the order of the settings from strong to weak, see `selections`.
     n_splits : int, default=5
         Folds of the cross-validation.
 
@@ -225,8 +235,8 @@ def compare(parts, methods, n_test, orders=None, n_splits=5):
     return {"error": error, "unconverged": unconverged, "counts": counts}
 
 
-def selected(cv, test, n_test, order=None):
-    """Mean and standard deviation of the test error (%) under several rules of selection.
+def selections(cv, test, n_test, order=None):
+    """Test errors (%) of every partition under several rules of selection.
 
     Parameters
     ----------
@@ -239,7 +249,7 @@ def selected(cv, test, n_test, order=None):
 
     Returns
     -------
-    dict of str to [mean, standard deviation]
+    dict of str to ndarray of shape (n_partitions,)
         ``cv_strong`` and ``cv_weak``: best in cross-validation, ties to the first and to the last
         of `order`; ``cv_ties``: mean over all tied settings, the expectation of a random choice;
         ``best_setting``: the one setting with the best mean test error, and
@@ -249,16 +259,20 @@ def selected(cv, test, n_test, order=None):
     order = np.arange(cv.shape[1]) if order is None else np.asarray(order)
     cv, test = cv[:, order], test[:, order]
     rows, tied = np.arange(len(cv)), cv == cv.min(axis=1, keepdims=True)
-    chosen = {
+    return {
         "cv_strong": test[rows, tied.argmax(axis=1)],
         "cv_weak": test[rows, tied.shape[1] - 1 - tied[:, ::-1].argmax(axis=1)],
         "cv_ties": (test * tied).sum(axis=1) / tied.sum(axis=1),
         "best_setting": test[:, test.mean(axis=0).argmin()],
         "best_per_partition": test.min(axis=1),
     }
+
+
+def selected(cv, test, n_test, order=None):
+    """Mean and standard deviation over the partitions of `selections`, rounded to .01 %."""
     return {
         name: [round(float(e.mean()), 2), round(float(e.std(ddof=1)), 2)]
-        for name, e in chosen.items()
+        for name, e in selections(cv, test, n_test, order).items()
     }
 
 
