@@ -1,0 +1,31 @@
+"""Table 2 of the QN-S3VM paper, its other columns: CCCP, multi-switch and annealing.
+
+The partitions, the cross-validation and the rules of selection of ``qn_table2``, with the library's
+counterparts of the programs that the paper ran: `CCCPS3VM` for UniverSVM, `MultiSwitchTSVM` for
+TSVMlin and `DAS3VM` for DA, linear kernel. C = 1/(2λl) and C* = λ'/(2λu) (the paper gives UniverSVM
+C* in {.01, 1, 100}/u whatever C is), on a coarser grid than the paper's: λ in 2^{-10, -7, -4, -1, 2}
+and λ' in {.01, 1, 100}.
+"""
+
+from benchmarks import batch_solvers, qn_paper
+from benchmarks.tables import qn_table2
+
+COLUMNS = {"UniverSVM": "CCCPS3VM", "TSVMlin": "MultiSwitchTSVM", "DA": "DAS3VM"}
+LAMBDAS = [2.0**k for k in (2, -1, -4, -7, -10)]
+ROWS = [{**row, "column": column} for column in COLUMNS for row in qn_table2.ROWS]
+
+
+def measure(set, l, labels, column):
+    """One row: see the protocol in the module's docstring."""
+    sizes = qn_table2.paper()[set, l]["sizes"]
+    method = COLUMNS[column]
+    costs = [1 / (2 * lam * l) for lam in LAMBDAS]
+    settings = batch_solvers.grid(method, costs, qn_paper.LAMBDA_PRIMES)
+    parts = qn_paper.partitions(set, *sizes, stratified=labels == "stratified")
+    methods = {column: (settings, batch_solvers.make(method))}
+    compared = qn_paper.compare(parts, methods, sizes[2])
+    return {
+        "sizes": sizes,
+        "error": compared["error"][column],
+        "unconverged": compared["unconverged"][column],
+    }
