@@ -2,8 +2,8 @@
 
 The partitions, the cross-validation and the rules of selection of ``qn_table2``, with the library's
 counterparts of the programs that the paper ran: `CCCPS3VM` for UniverSVM, `MultiSwitchTSVM` for
-TSVMlin and `DAS3VM` for DA, linear kernel. C = 1/(2λl) and C* = λ'/(2λu) (the paper gives UniverSVM
-C* in {.01, 1, 100}/u whatever C is), on a coarser grid than the paper's: λ in 2^{-10, -7, -4, -1, 2}
+TSVMlin and `DAS3VM` for DA, linear kernel. C = 1/(2λl), C* = λ'/(2λu) (the paper gives UniverSVM
+C* in {.01, 1, 100}/u whatever C is), on a coarser grid than printed: λ in 2^{-10, -7, -4, -1, 2}
 and λ' in {.01, 1, 100}.
 """
 
