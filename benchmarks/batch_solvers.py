@@ -14,9 +14,12 @@ METHODS = (
     "DAS3VM",
     "NewtonS3VM",
     "QNS3VM",
+    "QNS3VM as published",
     "CCCPS3VM",
 )
 LINEAR_ONLY = ("MultiSwitchTSVM", "DAS3VM")
+# Raw coefficients, the paper's annealing, and the tolerance of the authors' program.
+_PUBLISHED = {"coordinates": "raw", "annealing": "paper", "ftol": 2.2e-4}
 
 
 def grid(method, costs, shares, gammas=(1.0,)):
@@ -54,7 +57,10 @@ def make(method, kernel="linear", **options):
     """
     import s3vm_lib
 
-    cls = getattr(s3vm_lib, method)
+    name, _, published = method.partition(" ")
+    cls = getattr(s3vm_lib, name)
+    if published:
+        options = _PUBLISHED | options
 
     def estimator(setting, y):
         gamma, C, share = setting
