@@ -28,6 +28,7 @@ from s3vm_lib import SVM, encode_labels, mark_unlabeled
 from s3vm_lib.kernels import Kernel
 from s3vm_lib.model_selection import SemiSupervisedKFold, labeled_accuracy_scorer
 from s3vm_lib.objective import evaluate
+from s3vm_lib.primal_newton import NewtonS3VM
 from s3vm_lib.quasi_newton import QNS3VM
 
 
@@ -55,6 +56,7 @@ class Case(NamedTuple):
 ESTIMATORS = [
     Case(SVM, dict(tol=1e-10), supervised=True),
     Case(QNS3VM, dict(tol=1e-10, ftol=0.0), decimals=1e-5),
+    Case(NewtonS3VM, dict(tol=1e-10, ftol=0.0), decimals=1e-5),
 ]
 
 

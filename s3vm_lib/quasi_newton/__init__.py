@@ -10,9 +10,11 @@ from s3vm_lib.quasi_newton._coordinates import (
     RawLinearCoefficients,
     centered,
     cholesky_coordinates,
+    default_rank,
     eigen_coordinates,
     kpca_coordinates,
     linear_coordinates,
+    mean_weight,
     regressor_coordinates,
 )
 from s3vm_lib.quasi_newton._engines import (
@@ -25,6 +27,7 @@ from s3vm_lib.quasi_newton._engines import (
     wolfe_step,
 )
 from s3vm_lib.quasi_newton._estimator import QNS3VM
+from s3vm_lib.quasi_newton._smooth import SmoothS3VM
 from s3vm_lib.quasi_newton._solver import (
     ANNEALING,
     ScaledObjective,
@@ -45,15 +48,18 @@ __all__ = [
     "RawLinearCoefficients",
     "ScaledObjective",
     "SharePenalty",
+    "SmoothS3VM",
     "Solution",
     "Stage",
     "bfgs_update",
     "centered",
     "cholesky_coordinates",
+    "default_rank",
     "eigen_coordinates",
     "kpca_coordinates",
     "linear_coordinates",
     "losses_and_slopes",
+    "mean_weight",
     "minimize_bfgs",
     "minimize_lbfgs",
     "minimize_scipy",

@@ -59,6 +59,46 @@ class Features:
         g += 2.0 * lam * w
         return g
 
+    def weighted_gram(self, D):
+        """Σ_i D_i z̃_i z̃_iᵀ and Σ_i D_i z̃_i over the centered features z̃_i = z_i − μ.
+
+        What losses with second derivatives D add to the Hessian in w, and in w and the offset.
+
+        Parameters
+        ----------
+        D : ndarray of shape (n,)
+            Factors of either sign; rows of factor 0 cost nothing.
+
+        Returns
+        -------
+        gram : ndarray of shape (d, d)
+            Dense, by O(n d²) operations of BLAS for dense features.
+        column : ndarray of shape (d,)
+        """
+        gram = self._gram_of(D)
+        column = self.Z.T @ D
+        if self.mean is not None:
+            crossed = np.outer(self.mean, column - 0.5 * D.sum() * self.mean)
+            gram -= crossed + crossed.T
+            column -= D.sum() * self.mean
+        return gram, column
+
+    def _gram_of(self, D):
+        """ZᵀDZ as a difference of two products of the form AᵀA, which BLAS does at half cost."""
+        gram = np.zeros((self.dimension, self.dimension))
+        for sign in (1.0, -1.0):
+            index = np.flatnonzero(sign * D > 0)
+            if index.size:
+                root = np.sqrt(np.abs(D[index]))[:, None]
+                part = self.Z if index.size == D.size else self.Z[index]
+                if sp.issparse(part):
+                    scaled = part.multiply(root).tocsr()
+                    gram += sign * (scaled.T @ scaled).toarray()
+                else:
+                    scaled = part * root
+                    gram += sign * (scaled.T @ scaled)
+        return gram
+
     def rows(self, index):
         """The same features on some rows only, with the same μ."""
         part = Features(self.Z[index])
@@ -181,6 +221,28 @@ def centered(K, mean_weight):
         return K
     column = K @ mean_weight
     return K - column[:, None] - column[None, :] + mean_weight @ column
+
+
+def mean_weight(sample_weight, unlabeled):
+    """Weights of the mean that centers the features: the unlabeled rows, or all without any.
+
+    Parameters
+    ----------
+    sample_weight : ndarray of shape (n,)
+    unlabeled : ndarray of bool, shape (n,)
+
+    Returns
+    -------
+    ndarray of shape (n,)
+        Sums to one.
+    """
+    weight = np.where(unlabeled, sample_weight, 0.0) if unlabeled.any() else sample_weight
+    return weight / weight.sum()
+
+
+def default_rank(n):
+    """Rank of a kernel over n rows where none is given: n/5 within [500, 1000], at most n."""
+    return min(n, max(500, n // 5), 1000)
 
 
 def _inverse_root(K, tol):

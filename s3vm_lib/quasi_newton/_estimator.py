@@ -6,22 +6,22 @@ import numpy as np
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from s3vm_lib._base import BaseS3VM, BinaryFit
-from s3vm_lib.losses import labeled_loss, unlabeled_loss
-from s3vm_lib.objective import Problem
 from s3vm_lib.quasi_newton._coordinates import (
     RawCoefficients,
     cholesky_coordinates,
+    default_rank,
     eigen_coordinates,
     kpca_coordinates,
     linear_coordinates,
+    mean_weight,
     regressor_coordinates,
 )
 from s3vm_lib.quasi_newton._engines import ENGINES
+from s3vm_lib.quasi_newton._smooth import SmoothS3VM
 from s3vm_lib.quasi_newton._solver import ANNEALING, solve_quasi_newton
 
 
-class QNS3VM(BaseS3VM):
+class QNS3VM(SmoothS3VM):
     """Semi-supervised support vector machine by quasi-Newton annealing (QN-S3VM).
 
     Minimizes the differentiable, non-convex objective
@@ -174,7 +174,7 @@ default="modified_logistic"
     """
 
     _parameter_constraints = {
-        **BaseS3VM._kernel_constraints,
+        **SmoothS3VM._kernel_constraints,
         "C_star": [Interval(Real, 0, None, closed="left"), None],
         "labeled_loss": [
             StrOptions({"modified_logistic", "squared_hinge", "smooth_hinge", "logistic"})
@@ -195,6 +195,7 @@ default="modified_logistic"
         "ftol": [Interval(Real, 0, None, closed="left")],
         "random_state": ["random_state"],
     }
+    _schedules = ANNEALING
     _largest_n = 100_000
     _memory = "n × rank numbers"
 
@@ -261,45 +262,33 @@ default="modified_logistic"
 
     def _prepare(self, data):
         """The coordinates, which all two-class problems share."""
-        if not self.fit_intercept and self.balance is not None:
-            raise ValueError(
-                "fit_intercept=False needs balance=None, because the balance constraint sets the "
-                f"offset; got balance={self.balance!r}"
-            )
-        mean_weight = self._mean_weight(data)
+        self._check_intercept()
+        center = None
+        if self.fit_intercept:
+            center = mean_weight(data.sample_weight, data.codes < 0)
         X, kernel = data.X, data.kernel
         if kernel.name == "linear" and self.coordinates in ("cholesky", "raw"):
             raw = self.coordinates == "raw"
-            return linear_coordinates(X, kernel.sigma_f, mean_weight, raw)
+            return linear_coordinates(X, kernel.sigma_f, center, raw)
         labeled = np.flatnonzero(data.codes >= 0)
         if self.coordinates == "cholesky":
             first = labeled if self.labeled_pivots else None
             rank, tol = self._rank(X.shape[0]), self.rank_tol
-            return cholesky_coordinates(X, kernel, rank, tol, mean_weight, first)
+            return cholesky_coordinates(X, kernel, rank, tol, center, first)
         if self.coordinates == "regressors":
             index = self._regressors(labeled, X.shape[0])
             columns = kernel.columns(X, index)
-            return regressor_coordinates(columns, columns[index], index, mean_weight=mean_weight)
+            return regressor_coordinates(columns, columns[index], index, mean_weight=center)
         K = kernel.gram(X)
         if self.coordinates == "raw":
-            return RawCoefficients(K, mean_weight)
+            return RawCoefficients(K, center)
         if self.coordinates == "eigen":
-            return eigen_coordinates(K, mean_weight=mean_weight)
-        return kpca_coordinates(K, self._rank(K.shape[0]), mean_weight)
-
-    def _mean_weight(self, data):
-        """Weights of the mean that centers the features: unlabeled rows, or all without any."""
-        if not self.fit_intercept:
-            return None
-        unlabeled = data.codes < 0
-        weight = np.where(unlabeled, data.sample_weight, 0.0)
-        if not unlabeled.any():
-            weight = data.sample_weight
-        return weight / weight.sum()
+            return eigen_coordinates(K, mean_weight=center)
+        return kpca_coordinates(K, self._rank(K.shape[0]), center)
 
     def _rank(self, n):
         """Number of variables that ``rank`` allows for n training rows."""
-        return min(n, min(max(500, n // 5), 1000) if self.rank is None else self.rank)
+        return default_rank(n) if self.rank is None else min(n, self.rank)
 
     def _regressors(self, labeled, n):
         """Sorted random subset of ``rank`` rows, with the labeled rows first in line."""
@@ -310,36 +299,6 @@ default="modified_logistic"
             kept = generator.permutation(labeled)[: (rank + 1) // 2]
             order = np.concatenate([kept, order[~np.isin(order, kept)]])
         return np.sort(order[:rank])
-
-    def _stages(self):
-        if isinstance(self.annealing, str):
-            return ANNEALING[self.annealing]
-        stages = np.asarray(self.annealing, dtype=float)
-        rising = stages.ndim == 1 and stages.size > 0 and np.all(np.diff(stages) > 0)
-        if not (rising and stages[0] > 0 and stages[-1] == 1):
-            raise ValueError(
-                f"annealing must be one of {sorted(ANNEALING)} or an increasing sequence of "
-                f"positive numbers that ends with 1, got {self.annealing!r}"
-            )
-        return tuple(stages.tolist())
-
-    def _problem(self, data, ratio):
-        """What is minimized; ``ratio`` None leaves the balance constraint out."""
-        sharpness = self.sharpness if self.labeled_loss == "modified_logistic" else None
-        s = self.s if self.unlabeled_loss == "gaussian" else None
-        C, C_star = self._penalties(data)
-        balance = "mean" if self.balance_tol is None else "share"
-        return Problem(
-            labeled_loss(self.labeled_loss, sharpness),
-            unlabeled_loss(self.unlabeled_loss, s),
-            C,
-            C_star,
-            data.kernel,
-            "free" if self.fit_intercept else "none",
-            "none" if ratio is None else balance,
-            ratio,
-            self.balance_tol or 0.0,
-        )
 
     def _fit_binary(self, data, coordinates, t, problem, index):
         solution = solve_quasi_newton(
@@ -353,26 +312,6 @@ default="modified_logistic"
             tol=self.tol,
             ftol=self.ftol,
             max_iter=self.max_iter,
-            callback=lambda stage, w, b: self._report(
-                {k: v for k, v in stage._asdict().items() if k != "status"}
-            ),
+            callback=self._report_stage,
         )
-        support, coefficients, constant = coordinates.model(solution.weights)
-        dual, coef = None, None
-        if support is None:
-            coef = data.kernel.sigma_f * coefficients
-        else:
-            dual = np.zeros(t.size)
-            dual[support] = coefficients
-            if data.kernel.name == "linear":
-                coef = data.kernel.sigma_f**2 * (dual @ data.X)
-        return BinaryFit(
-            dual,
-            coef,
-            solution.offset + constant,
-            solution.outputs,
-            solution.objective,
-            solution.n_iter,
-            solution.status,
-            list(solution.history),
-        )
+        return self._model(data, coordinates, solution)

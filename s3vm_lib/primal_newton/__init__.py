@@ -1,0 +1,56 @@
+"""Gradients and Newton in the primal: ∇TSVM, NTS3VM and a trust region.
+
+Read in this order: `_curvature` (second derivatives, the Hessian, the search along a ray),
+`_directions` (Newton's equations where the Hessian is indefinite), `_solver` (descent and
+continuation in C*), `_estimator` (`NewtonS3VM`).
+"""
+
+from s3vm_lib.primal_newton._curvature import (
+    CurvedObjective,
+    labeled_curvature,
+    loss_derivatives,
+    ray_derivatives,
+    search_ray,
+    unlabeled_curvature,
+)
+from s3vm_lib.primal_newton._directions import (
+    dense_direction,
+    krylov_direction,
+    lanczos,
+    model_step,
+    most_negative,
+)
+from s3vm_lib.primal_newton._estimator import NewtonS3VM
+from s3vm_lib.primal_newton._solver import (
+    ANNEALING,
+    GradientDirections,
+    Minimum,
+    NewtonDirections,
+    Solution,
+    Stage,
+    minimize,
+    solve_newton,
+)
+
+__all__ = [
+    "ANNEALING",
+    "CurvedObjective",
+    "GradientDirections",
+    "Minimum",
+    "NewtonDirections",
+    "NewtonS3VM",
+    "Solution",
+    "Stage",
+    "dense_direction",
+    "krylov_direction",
+    "labeled_curvature",
+    "lanczos",
+    "loss_derivatives",
+    "minimize",
+    "model_step",
+    "most_negative",
+    "ray_derivatives",
+    "search_ray",
+    "solve_newton",
+    "unlabeled_curvature",
+]

@@ -1,0 +1,305 @@
+"""One stage of minimization, and the continuation in C*."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from s3vm_lib.losses import UnlabeledLoss
+from s3vm_lib.primal_newton._curvature import CurvedObjective
+from s3vm_lib.primal_newton._directions import dense_direction, krylov_direction, most_negative
+
+SOLVERS = ("newton", "conjugate_gradient", "gradient")
+CURVATURES = ("drop", "modify", "trust")
+SYSTEMS = ("auto", "dense", "krylov")
+
+# Factors of the unlabeled term, by name: the default of `QNS3VM`, those of ∇TSVM, and no
+# continuation.
+ANNEALING = {
+    "geometric": tuple(10.0 ** (3 * k / 7 - 3) for k in range(8)),
+    "doubling": tuple(2.0 ** (k - 10) for k in range(11)),
+    "none": (1.0,),
+}
+DENSE_LIMIT = 100  # with more variables than this "auto" does without the Hessian
+# Curvature is told from 0 at this share of the curvature 2λ of the penalty.
+FLOOR = 1e-3
+_ACCURACY = 0.1  # of the search along a ray: |φ'(τ)| ≤ 0.1 |φ'(0)|
+_KRYLOV = 100  # most products for one direction
+_TEST = 20  # products of the test for negative curvature
+
+
+class Stage(NamedTuple):
+    """One stage of the continuation."""
+
+    alpha: float  # share of the unlabeled term
+    value: float  # scaled objective F at the end
+    gradient_norm: float  # largest gradient entry at the end
+    n_iter: int
+    n_evaluations: int  # trials along rays, O(n) each
+    n_negative: int  # iterations that met negative curvature
+    status: str
+
+
+class Solution(NamedTuple):
+    """What `solve_newton` returns."""
+
+    weights: np.ndarray  # coefficients in the coordinates of the solver
+    offset: float  # b
+    outputs: np.ndarray  # f on the training rows, offset included
+    objective: float  # J, in sum form
+    n_iter: int  # iterations of all stages together
+    status: str  # of the last stage, or "stopped" (by the callback)
+    history: tuple  # Stage by Stage; the first has alpha = 0
+
+
+class Minimum(NamedTuple):
+    """What `minimize` returns."""
+
+    x: np.ndarray
+    value: float
+    gradient: np.ndarray
+    n_iter: int
+    n_evaluations: int
+    n_negative: int
+    status: str  # "converged", "max_iter" or "no_step"
+
+
+class NewtonDirections:
+    """Newton's direction at a point, with one of three ways to treat negative curvature.
+
+    Parameters
+    ----------
+    objective : CurvedObjective
+    x : ndarray of shape (d,)
+        Start; the first radius of the trust region is the larger of its norm and 1.
+    curvature : {"drop", "modify", "trust"}
+        See `solve_newton`.
+    dense : bool
+        Whether to form the Hessian or only multiply by it.
+    """
+
+    def __init__(self, objective, x, curvature, dense):
+        self.objective, self.curvature, self.dense = objective, curvature, dense
+        self.floor = FLOOR * 2.0 * objective.lam
+        self.radius = max(1.0, float(np.linalg.norm(x)))
+
+    def __call__(self, x, gradient):
+        """(direction, first step, whether the curvature was negative)."""
+        objective, D = self.objective, self.objective.curvature
+        dropped = False
+        if self.curvature == "drop":
+            dropped = bool(D.min(initial=0.0) < 0)
+            D = np.maximum(D, 0.0)
+        rule = (self.curvature, self.radius, self.floor)
+        if self.dense:
+            d, negative = dense_direction(objective.hessian(D), gradient, *rule)
+        else:
+            tol = min(0.1, np.sqrt(np.linalg.norm(gradient)))
+            d, negative, _ = krylov_direction(
+                lambda v: objective.product(D, v), gradient, *rule, tol, _KRYLOV
+            )
+        return d, 1.0, negative or dropped
+
+    def moved(self, length):
+        """Adapt the radius to the length of the step that was taken."""
+        self.radius = max(2.0 * length, 0.25 * self.radius)
+
+    def escape(self, x, gradient):
+        """A direction along which a stationary point is no minimum, or None."""
+        objective, D = self.objective, self.objective.curvature
+        if self.curvature == "drop" or D.min(initial=0.0) >= 0:
+            return None
+        # Fixed noise, drawn to the directions in which the losses bend down.
+        start = objective.product(np.minimum(D, 0.0), np.cos(np.arange(x.size, dtype=float) ** 2))
+        hessian = objective.hessian(D) if self.dense else lambda v: objective.product(D, v)
+        d = most_negative(hessian, start, _TEST, self.floor)
+        return d if d is None or gradient @ d <= 0 else -d
+
+
+class GradientDirections:
+    """Steepest descent, or conjugate gradients by the rule of Polak and Ribière.
+
+    Parameters
+    ----------
+    conjugate : bool
+    """
+
+    def __init__(self, conjugate):
+        self.conjugate = conjugate
+        self.gradient = self.direction = None
+
+    def __call__(self, x, gradient):
+        """(direction, first step, False); a first step of 0 leaves the choice to `search_ray`."""
+        d = -gradient
+        if self.conjugate and self.gradient is not None:
+            change = gradient - self.gradient
+            beta = max(0.0, (gradient @ change) / (self.gradient @ self.gradient))
+            d = d + beta * self.direction
+            if gradient @ d >= 0:
+                d = -gradient
+        self.gradient, self.direction = gradient, d
+        return d, 0.0, False
+
+    def moved(self, length):
+        """Nothing to adapt."""
+
+    def escape(self, x, gradient):
+        """None: first derivatives do not tell a saddle point from a minimum."""
+
+
+def minimize(objective, x, directions, tol=1e-5, ftol=1e-9, max_iter=500, certify=True):
+    """Descend from x along directions of descent, each searched as a ray.
+
+    Parameters
+    ----------
+    objective : CurvedObjective
+    x : ndarray of shape (d,)
+        Start.
+    directions : NewtonDirections or GradientDirections
+    tol, ftol, max_iter
+        See `solve_newton`.
+    certify : bool, default=True
+        Whether to look for negative curvature where the descent ends. False does so only if it
+        ends where it began, as it does at a saddle point that the stage before has left behind.
+
+    Returns
+    -------
+    Minimum
+    """
+    f = objective.outputs(x)
+    value, gradient = objective.at(x, f)
+    n_iter, n_evaluations, n_negative, decrease = 0, 1, 0, np.inf
+    while True:
+        small = np.abs(gradient).max(initial=0.0) <= tol or decrease < ftol * max(1.0, abs(value))
+        d = directions.escape(x, gradient) if small and (certify or n_iter == 0) else None
+        if small and d is None:
+            status = "converged"
+            break
+        if n_iter == max_iter:
+            status = "max_iter"
+            break
+        if small:
+            step, negative = 0.0, True
+        else:
+            d, step, negative = directions(x, gradient)
+        change = objective.change(d)
+        step, evaluations, bend = objective.search(x, f, d, change, step, _ACCURACY)
+        n_evaluations += evaluations
+        n_negative += negative or bend < 0
+        if step == 0.0:
+            status = "converged" if small else "no_step"
+            break
+        n_iter += 1
+        x, f = x + step * d, f + step * change
+        before = value
+        value, gradient = objective.at(x, f)
+        decrease = max(0.0, before - value)  # rounding may turn the last ones around
+        directions.moved(step * np.linalg.norm(d))
+    return Minimum(x, value, gradient, n_iter, n_evaluations, int(n_negative), status)
+
+
+def solve_newton(
+    coordinates,
+    t,
+    sample_weight,
+    problem,
+    *,
+    solver="newton",
+    curvature="trust",
+    system="auto",
+    annealing=ANNEALING["geometric"],
+    tol=1e-5,
+    ftol=1e-9,
+    max_iter=500,
+    callback=None,
+):
+    """Newton's method, or gradient descent, in the primal with continuation in C*.
+
+    Parameters
+    ----------
+    coordinates : Features
+        Where the search takes place, for the kernel of the problem. With ``balance="mean"`` they
+        must be centered on the weighted mean of the unlabeled rows.
+    t : ndarray of shape (n,)
+        −1 and +1, and 0 for unlabeled rows; at least one labeled row.
+    sample_weight : ndarray of shape (n,)
+        Weights s; their sum over the labeled rows is positive.
+    problem : Problem
+        Losses, C, C*, and one of: ``bias="none"`` with ``balance="none"``; a free bias with
+        ``balance="none"`` or ``"mean"`` (the offset is then fixed at 2r − 1).
+    solver : {"newton", "conjugate_gradient", "gradient"}, default="newton"
+    curvature : {"drop", "modify", "trust"}, default="trust"
+        What Newton does about negative curvature: leave the negative entries of D out, replace
+        negative eigenvalues of the Hessian by their absolute values, or step inside a trust region.
+        The latter two also leave stationary points where the Hessian has a negative eigenvalue.
+    system : {"auto", "dense", "krylov"}, default="auto"
+        Whether Newton's equations are solved with the Hessian or with products alone; ``"auto"``
+        forms the Hessian of at most 100 variables.
+    annealing : sequence of float
+        Factors α of the unlabeled term, one stage each; the stage α = 0 comes before them.
+    tol : float, default=1e-5
+        Largest gradient entry of F at the end of a stage.
+    ftol : float, default=1e-9
+        Decrease of F by one iteration, relative to max(1, F), below which a stage ends.
+    max_iter : int, default=500
+        Iterations of a stage.
+    callback : callable, default=None
+        Called after each stage with the `Stage`, the coefficients and the offset; a true value
+        stops.
+
+    Returns
+    -------
+    Solution
+    """
+    labeled = t != 0
+    labeled_sum = sample_weight[labeled].sum()
+    unlabeled_sum = sample_weight[~labeled].sum()
+    unlabeled_loss = problem.unlabeled_loss or UnlabeledLoss("gaussian")
+    C_star = 0.0 if problem.unlabeled_loss is None else problem.C_star
+    lam = 0.5 / (problem.C * labeled_sum)
+    strength = C_star * unlabeled_sum / (problem.C * labeled_sum)
+    weight = sample_weight / np.where(labeled, labeled_sum, max(unlabeled_sum, 1e-300))
+    offset = None
+    if problem.bias == "none":
+        offset = 0.0
+    elif problem.balance == "mean" and unlabeled_sum > 0:
+        offset = 2.0 * problem.ratio - 1.0
+    dense = coordinates.dimension <= DENSE_LIMIT if system == "auto" else system == "dense"
+
+    def objective(alpha, coordinates=coordinates, rows=slice(None)):
+        losses = problem.labeled_loss, unlabeled_loss
+        return CurvedObjective(
+            coordinates, t[rows], weight[rows], *losses, alpha * strength, lam, offset
+        )
+
+    def split(x):
+        return (x[:-1], float(x[-1])) if offset is None else (x, offset)
+
+    history = []
+    x = np.zeros(coordinates.dimension + (offset is None))
+    status = "stopped"
+    stages = (0.0, *(annealing if strength > 0 else ()))
+    for alpha in stages:
+        if alpha == 0.0:
+            # Without the unlabeled term only the labeled rows matter.
+            rows = np.flatnonzero(labeled)
+            function = objective(alpha, coordinates.rows(rows), rows)
+        else:
+            function = objective(alpha)
+        if solver == "newton":
+            directions = NewtonDirections(function, x, curvature, dense)
+        else:
+            directions = GradientDirections(solver == "conjugate_gradient")
+        last = alpha == stages[-1]
+        minimum = minimize(function, x, directions, tol, ftol, max_iter, certify=last)
+        x = minimum.x
+        norm = float(np.abs(minimum.gradient).max(initial=0.0))
+        history.append(Stage(alpha, minimum.value, norm, *minimum[3:]))
+        if callback is not None and callback(history[-1], *split(x)):
+            break
+    else:
+        status = minimum.status
+    w, b = split(x)
+    f = coordinates.outputs(w) + b
+    value = sum(problem.data_terms(f, t, sample_weight)) + 0.5 * (w @ w)
+    n_iter = sum(stage.n_iter for stage in history)
+    return Solution(w, b, f, float(value), n_iter, status, tuple(history))
