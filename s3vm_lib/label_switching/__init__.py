@@ -6,7 +6,7 @@
 from s3vm_lib.label_switching._light import (
     Round,
     S3VMLight,
-    Solution,
+    LightSolution,
     annealing_levels,
     first_labels,
     settle,
@@ -19,7 +19,7 @@ from s3vm_lib.label_switching._light import (
 __all__ = [
     "Round",
     "S3VMLight",
-    "Solution",
+    "LightSolution",
     "annealing_levels",
     "first_labels",
     "settle",

@@ -34,7 +34,7 @@ class Round(NamedTuple):
     smo_iter: int  # SMO iterations
 
 
-class Solution(NamedTuple):
+class LightSolution(NamedTuple):
     """What `solve_s3vm_light` returns."""
 
     beta: np.ndarray  # signed dual variables, (n,)
@@ -312,7 +312,7 @@ def solve_s3vm_light(
 
     Returns
     -------
-    Solution
+    LightSolution
     """
     unlabeled = np.flatnonzero(t == 0)
     machine = _Machine(
@@ -332,7 +332,7 @@ def solve_s3vm_light(
         f, b = machine.f, machine.b
         value = problem.value(f + b, t, machine.beta @ f, b, weight)
         labels, n_iter = machine.labels, len(history)
-        return Solution(machine.beta, f, b, labels, float(value), n_iter, status, history)
+        return LightSolution(machine.beta, f, b, labels, float(value), n_iter, status, history)
 
     stopped = train(loose if semi_supervised else tol)
     machine.labels[unlabeled] = first_labels(machine.outputs[unlabeled], n_positive)
