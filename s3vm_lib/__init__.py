@@ -1,8 +1,19 @@
 """Semi-supervised support vector machines: every solver of the book, as scikit-learn estimators."""
 
 from s3vm_lib._base import capabilities, encode_labels, mark_unlabeled
+from s3vm_lib.annealing import DAS3VM
+from s3vm_lib.label_switching import MultiSwitchTSVM, S3VMLight
 from s3vm_lib.quasi_newton import QNS3VM
 from s3vm_lib.smo import SVM
 
 __version__ = "0.1.0"
-__all__ = ["QNS3VM", "SVM", "capabilities", "encode_labels", "mark_unlabeled"]
+__all__ = [
+    "DAS3VM",
+    "MultiSwitchTSVM",
+    "QNS3VM",
+    "S3VMLight",
+    "SVM",
+    "capabilities",
+    "encode_labels",
+    "mark_unlabeled",
+]
