@@ -25,8 +25,9 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import s3vm_lib
 from s3vm_lib import SVM, encode_labels, mark_unlabeled
+from s3vm_lib.annealing import DAS3VM
 from s3vm_lib.kernels import Kernel
-from s3vm_lib.label_switching import S3VMLight
+from s3vm_lib.label_switching import MultiSwitchTSVM, S3VMLight
 from s3vm_lib.model_selection import SemiSupervisedKFold, labeled_accuracy_scorer
 from s3vm_lib.objective import evaluate
 from s3vm_lib.primal_newton import NewtonS3VM
@@ -59,6 +60,8 @@ ESTIMATORS = [
     Case(QNS3VM, dict(tol=1e-10, ftol=0.0), decimals=1e-5),
     Case(NewtonS3VM, dict(tol=1e-10, ftol=0.0), decimals=1e-5),
     Case(S3VMLight, dict(tol=1e-10), counts=True),
+    Case(MultiSwitchTSVM, dict(tol=1e-10, path_tol=1e-10), kernels=False, counts=True),
+    Case(DAS3VM, dict(tol=1e-10, path_tol=1e-10), kernels=False),
 ]
 
 
@@ -911,6 +914,7 @@ def test_unlabeled_rows_help_where_classes_are_clusters(case):
     X = np.c_[0.4 * rng.standard_normal(200) + 3 * truth, 1.5 * rng.standard_normal(200)]
     # The labeled rows alone suggest a slanted boundary.
     X[:4] = [[0.5, -1.5], [2.5, 1.5], [0.4, -1.5], [2.6, 1.5]]
+    X -= X.mean(axis=0)  # a regularized offset wants the origin between the classes
     y = np.where(np.arange(200) < 4, truth, -1)
     unlabeled = y < 0
     error = np.mean(case(kernel="linear").fit(X, y).transduction_[unlabeled] != truth[unlabeled])

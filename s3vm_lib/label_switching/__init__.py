@@ -1,6 +1,8 @@
 """Label switching: guess the labels, train a supervised machine, exchange what looks wrong, repeat.
 
-`_light` holds S3VM-light (Joachims, 1999): `S3VMLight`.
+`_light` holds S3VM-light (Joachims, 1999), `S3VMLight`, with kernels and one or many pairs at a
+time; `_multi_switch` holds `MultiSwitchTSVM` (Sindhwani and Keerthi, 2006), which switches labels
+of a linear model in bulk.
 """
 
 from s3vm_lib.label_switching._light import (
@@ -15,16 +17,32 @@ from s3vm_lib.label_switching._light import (
     worst_pairs,
     wrong_signs,
 )
+from s3vm_lib.label_switching._multi_switch import (
+    Level,
+    MultiSwitchTSVM,
+    Solution,
+    c_star_levels,
+    solve_multi_switch,
+    switch_labels,
+    top_labels,
+)
 
 __all__ = [
+    "Level",
+    "LightSolution",
+    "MultiSwitchTSVM",
     "Round",
     "S3VMLight",
-    "LightSolution",
+    "Solution",
     "annealing_levels",
+    "c_star_levels",
     "first_labels",
     "settle",
+    "solve_multi_switch",
     "solve_s3vm_light",
     "switch_gain",
+    "switch_labels",
+    "top_labels",
     "worst_pairs",
     "wrong_signs",
 ]

@@ -1,0 +1,447 @@
+"""Multi-switch (Sindhwani and Keerthi, 2006): labels of the unlabeled rows, switched in bulk.
+
+With a label y_j for every unlabeled row what is left is an L2-SVM,
+
+    F(v, y) = ½‖v‖² + C Σ_L s_i ℓ(t_i, o_i) + C* Σ_U s_j ℓ(y_j, o_j),
+
+and minimizing over the labels as well, round(r u) of them positive, is the problem of the S3VM.
+The method alternates between the two: train, then give better labels to the same outputs. Either
+step lowers F, so a level of C* ends after finitely many rounds. C* rises from almost nothing.
+"""
+
+from numbers import Integral, Real
+from typing import NamedTuple
+
+import numpy as np
+from sklearn.utils._param_validation import Interval, StrOptions
+
+from s3vm_lib._base import BaseS3VM, BinaryFit
+from s3vm_lib.finite_newton import linear_rows, solve_finite_newton
+from s3vm_lib.losses import LabeledLoss, UnlabeledLoss
+from s3vm_lib.objective import Problem
+
+_TIE = 1e-10  # outputs that differ by less count as equal: identical rows, rounded differently
+
+
+class Level(NamedTuple):
+    """One value of C*."""
+
+    C_star: float
+    objectives: tuple  # F after each training
+    n_rounds: int  # trainings
+    n_switched: int  # labels that changed
+    n_iter: int  # Newton steps
+    n_cg: int  # iterations of conjugate gradients
+    status: str  # "converged", "max_rounds" or "max_iter"
+
+
+class Solution(NamedTuple):
+    """What `solve_multi_switch` returns."""
+
+    v: np.ndarray  # weights of the features and, last, the offset, (d + 1,)
+    outputs: np.ndarray  # (n,)
+    labels: np.ndarray  # −1 and +1 for every row, (n,)
+    objective: float  # J: unlabeled rows cost the smaller of the losses of both labels
+    n_iter: int  # Newton steps of all levels
+    status: str
+    history: tuple  # Level by Level; the first has C* = 0
+
+
+# --- Labels ---------------------------------------------------------------------------------------
+
+
+def top_labels(outputs, n_positive):
+    """+1 for the ``n_positive`` largest outputs, −1 for the others; ties to the earlier rows.
+
+    Parameters
+    ----------
+    outputs : ndarray of shape (u,)
+    n_positive : int
+
+    Returns
+    -------
+    ndarray of shape (u,)
+    """
+    labels = np.full(outputs.size, -1.0)
+    labels[np.argsort(-outputs, kind="stable")[:n_positive]] = 1.0
+    return labels
+
+
+def switch_labels(labels, outputs, n_switch=None, keep_counts=True):
+    """Labels after one round of switching; every single switch lowers the loss.
+
+    Giving a row of output o the label −1 in place of +1 costs h(o) = ½ max(0, 1 + o)² −
+    ½ max(0, 1 − o)², which strictly increases. A pair of a positive row i and a negative row j
+    gains h(o_j) − h(o_i) > 0 by exchanging labels if and only if o_i < o_j. Pairs are taken in the
+    order of their gain: the lowest positive with the highest negative, and so on. Without a limit
+    the positives are afterwards the largest outputs.
+
+    Parameters
+    ----------
+    labels, outputs : ndarrays of shape (u,)
+        Labels −1 and +1, and outputs.
+    n_switch : int, default=None
+        Largest number of pairs, or of single rows without counts.
+    keep_counts : bool, default=True
+        Whether rows exchange labels in pairs. Otherwise those change whose label is not the sign
+        of their output, the most wrong first.
+
+    Returns
+    -------
+    ndarray of shape (u,)
+    """
+    labels = labels.copy()
+    if not keep_counts:
+        wrong = np.flatnonzero(labels * outputs < -_TIE)
+        wrong = wrong[np.argsort(-np.abs(outputs[wrong]), kind="stable")][:n_switch]
+        labels[wrong] *= -1
+        return labels
+    positive, negative = labels > 0, labels < 0
+    if not (positive.any() and negative.any()):
+        return labels
+    # Only rows beyond the best of the other side can be in a pair; these few are sorted.
+    lowest, highest = outputs[positive].min(), outputs[negative].max()
+    positive = np.flatnonzero(positive & (outputs < highest - _TIE))
+    negative = np.flatnonzero(negative & (outputs > lowest + _TIE))
+    positive = positive[np.argsort(outputs[positive], kind="stable")]
+    negative = negative[np.argsort(-outputs[negative], kind="stable")]
+    pairs = min(positive.size, negative.size)
+    gain = outputs[negative[:pairs]] - outputs[positive[:pairs]]
+    pairs = min(np.count_nonzero(gain > _TIE), pairs if n_switch is None else n_switch)
+    labels[positive[:pairs]], labels[negative[:pairs]] = -1.0, 1.0
+    return labels
+
+
+def c_star_levels(C_star, start, factor):
+    """start, factor · start, … below C*, and C* itself; none if C* is 0."""
+    levels = []
+    while start < C_star and start > 0:
+        levels.append(start)
+        start *= factor
+    return (*levels, C_star) if C_star > 0 else ()
+
+
+# --- The solver -----------------------------------------------------------------------------------
+
+
+def solve_multi_switch(
+    rows,
+    t,
+    sample_weight,
+    problem,
+    *,
+    start=1e-5,
+    factor=1.5,
+    n_switch=None,
+    max_rounds=1000,
+    tol=1e-3,
+    path_tol=0.03,
+    max_iter=50,
+    callback=None,
+):
+    """Train with assigned labels, switch them until no switch gains, raise C*, and so on.
+
+    Parameters
+    ----------
+    rows : SparseRows or DenseRows
+        The n rows.
+    t : ndarray of shape (n,)
+        −1 and +1, and 0 for unlabeled rows; at least one labeled row.
+    sample_weight : ndarray of shape (n,)
+        Weights s; equal on the unlabeled rows if the problem counts labels.
+    problem : Problem
+        Squared hinge and squared symmetric hinge, regularized bias, balance "counts" or "none".
+    start : float, default=1e-5
+        First C*, as a multiple of the one that gives both parts equal total weight.
+    factor : float, default=1.5
+        Ratio of successive C*; the last one is that of the problem.
+    n_switch : int, default=None
+        Largest number of pairs (without counts: of rows) that one round switches.
+    max_rounds : int, default=1000
+        Largest number of trainings at one C*.
+    tol : float, default=1e-3
+        Precision of the last training, see `solve_finite_newton`.
+    path_tol : float, default=0.03
+        Precision of the trainings before, if that is coarser than `tol`.
+    max_iter : int, default=50
+        Largest number of Newton steps of one training.
+    callback : callable, default=None
+        Called after each level with the `Level`; a true value stops.
+
+    Returns
+    -------
+    Solution
+    """
+    labeled = t != 0
+    index, unlabeled = np.flatnonzero(labeled), np.flatnonzero(~labeled)
+    counts = problem.balance == "counts"
+    path_tol = max(tol, path_tol)
+
+    def costs(labels, C_star):
+        weight = np.where(labeled, problem.C, C_star) * sample_weight
+        return np.where(labels > 0, weight, 0.0), np.where(labels < 0, weight, 0.0)
+
+    first = tuple(cost[index] for cost in costs(t, 0.0))
+    now = solve_finite_newton(rows.take(index), *first, tol=tol, max_iter=max_iter)
+    now = now._replace(outputs=rows.outputs(now.v))
+    history = [Level(0.0, (now.objective,), 1, 0, now.n_iter, now.n_cg, now.status)]
+    stopped = callback is not None and callback(history[-1])
+    labels, levels = t.astype(float), ()
+    if unlabeled.size:
+        outputs = now.outputs[unlabeled]
+        n_positive = round(problem.ratio * unlabeled.size) if counts else np.sum(outputs > 0)
+        labels[unlabeled] = top_labels(outputs, n_positive)
+        equal = problem.C * sample_weight[labeled].sum() / sample_weight[unlabeled].sum()
+        levels = c_star_levels(problem.C_star, start * equal, factor)
+    for C_star in levels:
+        if stopped:
+            break
+        objectives, switched, n_iter, n_cg, status = [], 0, 0, 0, "max_rounds"
+        precision = path_tol
+        while len(objectives) < max_rounds:
+            plus, minus = costs(labels, C_star)
+            now = solve_finite_newton(
+                rows, plus, minus, now.v, now.outputs, tol=precision, max_iter=max_iter
+            )
+            objectives.append(now.objective)
+            n_iter, n_cg = n_iter + now.n_iter, n_cg + now.n_cg
+            found = switch_labels(labels[unlabeled], now.outputs[unlabeled], n_switch, counts)
+            changed = int(np.count_nonzero(found != labels[unlabeled]))
+            if changed:
+                switched += changed
+                labels[unlabeled] = found
+            elif C_star == levels[-1] and precision > tol:
+                precision = tol
+            else:
+                status = "converged"
+                break
+        status = "max_iter" if now.status == "max_iter" else status
+        history.append(
+            Level(C_star, tuple(objectives), len(objectives), switched, n_iter, n_cg, status)
+        )
+        stopped = callback is not None and callback(history[-1])
+    v = now.v
+    value = problem.value(now.outputs, t, v[:-1] @ v[:-1], v[-1], sample_weight)
+    failed = any(level.status != "converged" and level.status != "no_step" for level in history)
+    return Solution(
+        v,
+        now.outputs,
+        labels,
+        float(value),
+        sum(level.n_iter for level in history),
+        "stopped" if stopped else "max_iter" if failed else "converged",
+        tuple(history),
+    )
+
+
+# --- The estimator --------------------------------------------------------------------------------
+
+
+class MultiSwitchTSVM(BaseS3VM):
+    """Linear transductive support vector machine by multi-switch (SVMlin's TSVM).
+
+    Minimizes over w, b and a label y_j for each unlabeled row
+
+        ½‖w‖² + ½b² + C Σ_L s_i ℓ(t_i, o_i) + C* Σ_U s_j ℓ(y_j, o_j),    ℓ(y, o) = ½ max(0, 1 − yo)²
+
+    with outputs o = w·x + b, where round(r u) of the u labels y_j must be positive. Training with
+    given labels and giving better labels to the same outputs take turns until neither changes
+    anything, while C* rises to its value from almost nothing; each training is a modified finite
+    Newton method on the sparse or dense rows, started at the last one.
+
+    Parameters
+    ----------
+    C : float, default=1.0
+        Weight of the labeled losses; 1/(λl) in the notation of SVMlin, for its option -W λ.
+    C_star : float, default=None
+        Weight of the unlabeled losses; λ′/(λu) in the notation of SVMlin, for its option -U λ′.
+        None gives the labeled and the unlabeled part equal total weight, which is λ′ = 1.
+    balance : "labels", float or None, default="labels"
+        Share r of the class ``classes_[1]`` among the labels of the unlabeled rows: estimated by
+        the share among the labeled rows, or given. None lets rows change their label one by one.
+    start : float, default=1e-5
+        First C*, as a multiple of the one that gives both parts equal total weight.
+    factor : float, default=1.5
+        Ratio of two successive C*.
+    n_switch : int, default=None
+        Largest number of pairs that switch before the next training; None means all that gain.
+        (SVMlin: 10000.)
+    max_rounds : int, default=1000
+        Largest number of trainings at one C*.
+    tol : float, default=1e-3
+        Largest relative error of (w, b) as a minimizer for the final labels: the last training
+        ends when ‖∇F‖ ≤ tol ‖(w, b)‖.
+    path_tol : float, default=0.03
+        The same for the trainings before, where it is coarser than `tol`. SVMlin's trainings are
+        all tight; the errors do not differ.
+    max_iter : int, default=50
+        Largest number of Newton steps of one training.
+    class_weight : dict or "balanced", default=None
+        Factors on C per class; ``"balanced"`` counts labeled rows only.
+    verbose : int, default=0
+        Print one line per level of C*.
+    callback : callable, default=None
+        Called after each level with a dict (C_star, n_rounds, n_switched, n_iter, n_cg); a true
+        value stops.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        Class labels.
+    coef_ : ndarray of shape (n_problems, d)
+        Weights w; one row for two classes, otherwise one per class.
+    intercept_ : ndarray of shape (n_problems,)
+        Offsets b. They are regularized: b is the weight of a further feature that is always 1.
+    gamma_ : float
+        Not used by linear methods.
+    transduction_ : ndarray of shape (n,)
+        A label for every training row: its own, or the sign of its output where it was unlabeled.
+    objective_ : float or ndarray of shape (n_classes,)
+        J at the solution: every unlabeled row costs the smaller of the losses of both labels.
+        ``history_[-1].objectives[-1]`` is the objective with the labels as they were assigned; it
+        is larger where counting forced a label on a row that its output contradicts.
+    problem_ : Problem or list of Problem
+        What was minimized. `Problem.balance_residual` of the outputs says how many of their signs
+        contradict the count, which binds the assigned labels only.
+    n_iter_ : int
+        Newton steps of all trainings, the largest number over the two-class problems.
+    history_ : list
+        One `Level` (C_star, objectives, n_rounds, n_switched, n_iter, n_cg, status) per value of
+        C*; the first has C* = 0 and is the supervised model.
+    termination_condition_ : str
+        ``"converged"``, ``"max_iter"`` (a training or a level met its limit) or ``"stopped"`` (by
+        the callback); a list of these with more than two classes.
+    n_features_in_ : int
+        Number of features.
+
+    Raises
+    ------
+    ValueError
+        From ``fit``, for unlabeled rows of unequal positive weights together with a balance:
+        labels are counted, and a count has no weights.
+
+    See Also
+    --------
+    DAS3VM : The same problem by deterministic annealing; lower objectives, somewhat slower.
+
+    Notes
+    -----
+    Scale the rows to unit length (text), or center the features: the offset is regularized, so the
+    origin matters. That has a use: where r is estimated from a few labels and wrong, a free offset
+    would follow it. With more features than rows any labeling can be fitted, and the first labels
+    stay unless C is small. For ‖x‖² = R begin the search near C = 50/(R l).
+
+    References
+    ----------
+    V. Sindhwani and S. S. Keerthi, "Large scale semi-supervised linear SVMs", SIGIR 2006,
+    section 3; S. S. Keerthi and D. DeCoste, "A modified finite Newton method for fast solution of
+    large scale linear SVMs", JMLR 6, 2005.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from s3vm_lib import MultiSwitchTSVM
+    >>> X = np.array([[-2.0], [-1.9], [-1.5], [1.4], [1.8], [2.0]])
+    >>> y = np.array([0, -1, -1, -1, -1, 1])
+    >>> MultiSwitchTSVM().fit(X, y).transduction_.tolist()
+    [0, 0, 0, 1, 1, 1]
+    """
+
+    _parameter_constraints = {
+        **{
+            name: BaseS3VM._kernel_constraints[name]
+            for name in ("C", "tol", "max_iter", "class_weight", "verbose", "callback")
+        },
+        "C_star": [Interval(Real, 0, None, closed="left"), None],
+        "balance": [StrOptions({"labels"}), Interval(Real, 0, 1, closed="neither"), None],
+        "start": [Interval(Real, 0, None, closed="neither")],
+        "factor": [Interval(Real, 1, None, closed="neither")],
+        "n_switch": [Interval(Integral, 1, None, closed="left"), None],
+        "max_rounds": [Interval(Integral, 1, None, closed="left")],
+        "path_tol": [Interval(Real, 0, None, closed="neither")],
+    }
+    _largest_n = 1_000_000
+    _memory = "n × d numbers, or the non-zeros"
+
+    def __init__(
+        self,
+        *,
+        C=1.0,
+        C_star=None,
+        balance="labels",
+        start=1e-5,
+        factor=1.5,
+        n_switch=None,
+        max_rounds=1000,
+        tol=1e-3,
+        path_tol=0.03,
+        max_iter=50,
+        class_weight=None,
+        verbose=0,
+        callback=None,
+    ):
+        self.C = C
+        self.C_star = C_star
+        self.balance = balance
+        self.start = start
+        self.factor = factor
+        self.n_switch = n_switch
+        self.max_rounds = max_rounds
+        self.tol = tol
+        self.path_tol = path_tol
+        self.max_iter = max_iter
+        self.class_weight = class_weight
+        self.verbose = verbose
+        self.callback = callback
+
+    def _prepare(self, data):
+        """The rows, which all two-class problems share."""
+        weight = data.sample_weight[data.codes < 0]
+        if self.balance is not None and weight.size and np.ptp(weight) > 0:
+            raise ValueError(
+                "sample_weight of unlabeled rows must be equal (or 0) where labels are counted, "
+                f"got values from {weight.min():g} to {weight.max():g}; repeat rows, or use "
+                "balance=None or DAS3VM"
+            )
+        return linear_rows(data.X)
+
+    def _problem(self, data, ratio):
+        """What is minimized; ``ratio`` None leaves the counts out."""
+        C, C_star = self._penalties(data)
+        return Problem(
+            LabeledLoss("squared_hinge"),
+            UnlabeledLoss("squared_symmetric_hinge"),
+            C,
+            C_star,
+            data.kernel,
+            "regularized",
+            "none" if ratio is None else "counts",
+            ratio,
+        )
+
+    def _fit_binary(self, data, rows, t, problem, index):
+        shown = ("C_star", "n_rounds", "n_switched", "n_iter", "n_cg")
+        solution = solve_multi_switch(
+            rows,
+            t,
+            data.loss_weight,
+            problem,
+            start=self.start,
+            factor=self.factor,
+            n_switch=self.n_switch,
+            max_rounds=self.max_rounds,
+            tol=self.tol,
+            path_tol=self.path_tol,
+            max_iter=self.max_iter,
+            callback=lambda level: self._report({name: getattr(level, name) for name in shown}),
+        )
+        return BinaryFit(
+            None,
+            solution.v[:-1],
+            float(solution.v[-1]),
+            solution.outputs,
+            solution.objective,
+            solution.n_iter,
+            solution.status,
+            list(solution.history),
+        )
