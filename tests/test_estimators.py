@@ -26,6 +26,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 import s3vm_lib
 from s3vm_lib import SVM, encode_labels, mark_unlabeled
 from s3vm_lib.annealing import DAS3VM
+from s3vm_lib.cccp import CCCPS3VM
 from s3vm_lib.kernels import Kernel
 from s3vm_lib.label_switching import MultiSwitchTSVM, S3VMLight
 from s3vm_lib.model_selection import SemiSupervisedKFold, labeled_accuracy_scorer
@@ -57,6 +58,7 @@ class Case(NamedTuple):
 
 ESTIMATORS = [
     Case(SVM, dict(tol=1e-10), supervised=True),
+    Case(CCCPS3VM, dict(tol=1e-10)),
     Case(QNS3VM, dict(tol=1e-10, ftol=0.0), decimals=1e-5),
     Case(NewtonS3VM, dict(tol=1e-10, ftol=0.0), decimals=1e-5),
     Case(S3VMLight, dict(tol=1e-10), counts=True),

@@ -10,8 +10,8 @@ semi-supervised inner problems need. With F = Kβ let A_i = −φ_i'(β_i+) and 
 or plus infinity at a bound. Then β is optimal exactly when max_i (A_i − F_i) ≤ min_j (B_j − F_j),
 and every b between the two is an offset.
 
-Read in this order: `_iterations` (the compiled loop), `_solver` (kernel values, shrinking, start
-and stop), `_estimator` (`SVM`).
+Read in this order: `_iterations` (the compiled loop), `_lines` (steps of many variables at once),
+`_solver` (kernel values, shrinking, start and stop), `_estimator` (`SVM`).
 """
 
 from s3vm_lib.smo._estimator import SVM
@@ -19,12 +19,14 @@ from s3vm_lib.smo._iterations import (
     BIG,
     Costs,
     RowCache,
+    add_rows,
     fetch_row,
     gains,
     select_j,
     smo_iterations,
     update_and_select_i,
 )
+from s3vm_lib.smo._lines import face_step, line_minimum, null_step
 from s3vm_lib.smo._solver import Gram, Solution, feasible, solve_smo, svc_costs
 
 __all__ = [
@@ -34,9 +36,13 @@ __all__ = [
     "RowCache",
     "SVM",
     "Solution",
+    "add_rows",
+    "face_step",
     "feasible",
     "fetch_row",
     "gains",
+    "line_minimum",
+    "null_step",
     "select_j",
     "smo_iterations",
     "solve_smo",

@@ -20,6 +20,10 @@ class Costs(NamedTuple):
     s1: np.ndarray
     s2: np.ndarray
 
+    def take(self, index):
+        """The costs of the variables ``index``."""
+        return Costs(*(part[index] for part in self))
+
 
 class RowCache(NamedTuple):
     """Kernel rows in memory: the least recently used one makes room for a new one."""
@@ -32,6 +36,7 @@ class RowCache(NamedTuple):
     whole: np.ndarray  # values of the cache that this one is a sub-matrix of; empty at the top
     whole_slot: np.ndarray  # slots in that cache of the rows kept here
     columns: np.ndarray  # the columns kept here
+    mean: np.ndarray  # kernel values of the mean point, which comes last; empty without one
 
 
 # --- One iteration: two selections and a step -----------------------------------------------------
@@ -134,8 +139,13 @@ def fetch_row(cache, rows, i, scratch):
             row = cache.whole[cache.whole_slot[i]]
             for j in range(cache.columns.size):
                 cache.values[s, j] = row[cache.columns[j]]
+        elif i + 1 == cache.mean.size:
+            cache.values[s] = cache.mean
         else:
-            kernel_row(rows, i, cache.values[s], scratch)
+            m = cache.slot.size - min(1, cache.mean.size)
+            kernel_row(rows, i, cache.values[s, :m], scratch)
+            if m < cache.slot.size:
+                cache.values[s, m] = cache.mean[i]
         cache.slot[i] = s
         cache.owner[s] = i
     cache.stamp[s] = cache.state[0]
@@ -184,8 +194,8 @@ def add_rows(cache, rows, weights, out):
 
 
 @njit
-def fill_rows(values, rows):
-    """The whole kernel matrix, row by row."""
-    scratch = np.empty(values.shape[1], np.int32)
-    for i in range(values.shape[0]):
-        kernel_row(rows, i, values[i], scratch)
+def fetch_all(cache, rows):
+    """Compute the rows that are not in the cache, which has room for all."""
+    scratch = np.empty(cache.slot.size, np.int32)
+    for i in range(cache.slot.size):
+        fetch_row(cache, rows, i, scratch)

@@ -11,13 +11,15 @@ from s3vm_lib.smo._iterations import (
     Costs,
     RowCache,
     add_rows,
-    fill_rows,
+    fetch_all,
     smo_iterations,
 )
+from s3vm_lib.smo._lines import face_step, null_step
 
 TAU = 1e-12  # smallest curvature along a pair, relative to the largest kernel value
 _RANGE_SINGLE = (1e-25, 1e30)  # kernel values outside are kept in double precision
 _SHRINK_BELOW = 0.7  # compact when the active share falls below this
+_SLOW = 4  # Newton steps begin after this many iterations per variable
 
 
 class Solution(NamedTuple):
@@ -51,17 +53,34 @@ class Gram:
         Precision of the values; sums over them are always accumulated in double precision.
     n_solves : int, default=1
         Number of problems that will be solved with these values.
+    mean_weights : ndarray of shape (n,), default=None
+        Weights ω with Σω = 1: adds the mean Σ_j ω_j φ(x_j) of the rows in feature space as one
+        more point, the last one. Constraints on the mean output need it.
 
     Attributes
     ----------
     storage : {"full", "rows"}
         What was chosen.
+    diagonal : ndarray of shape (n,) or (n + 1,)
+        Values k(x, x).
+    null : ndarray of shape (n + 1,) or None
+        (ω, −1) with a mean point: a direction v with Kv = 0 and Σv = 0 exactly.
     """
 
     _SMALL = 1500
 
-    def __init__(self, X, kernel, megabytes=1000, storage="auto", dtype=np.float32, n_solves=1):
+    def __init__(
+        self,
+        X,
+        kernel,
+        megabytes=1000,
+        storage="auto",
+        dtype=np.float32,
+        n_solves=1,
+        mean_weights=None,
+    ):
         n = X.shape[0]
+        size = n if mean_weights is None else n + 1
         precomputed = kernel.name == "precomputed"
         diagonal = kernel.diagonal(X)
         if not np.all(np.isfinite(diagonal)):
@@ -74,51 +93,82 @@ class Gram:
             sizes = (diagonal.max(), np.abs(X).max() ** 2)
             if max(sizes) > _RANGE_SINGLE[1] or min(sizes) < _RANGE_SINGLE[0]:
                 dtype = np.float64
-        self.diagonal = diagonal.astype(dtype)
-        slots = int(megabytes * 2**20 / (n * np.dtype(dtype).itemsize))
+        slots = int(megabytes * 2**20 / (size * np.dtype(dtype).itemsize))
+        # The mean of any kernel but the linear one takes the rows of all its points.
+        visits_all = mean_weights is not None and kernel.name != "linear"
         if precomputed:
             storage = "full"
         elif storage == "auto":
-            storage = "full" if slots >= n and (n <= self._SMALL or n_solves > 1) else "rows"
+            most = n <= self._SMALL or n_solves > 1 or visits_all
+            storage = "full" if slots >= size and most else "rows"
         self.storage = storage
-        if precomputed:
+        slots = size if storage == "full" else min(max(slots, 2), size)
+        if precomputed and mean_weights is None:
             values = np.ascontiguousarray(X)
-            self.rows = _no_rows(values.dtype, n)
         else:
-            slots = n if storage == "full" else min(max(slots, 2), n)
-            values = np.empty((slots, n), dtype)
-            self.rows = kernel_rows(X, kernel, dtype)
-        self.cache = _cache(values, n, values[:0], np.empty(0, np.intp), np.empty(0, np.intp))
+            values = np.empty((slots, size), dtype)
+        nothing = np.empty(0, np.intp)
+        mean = np.zeros(0 if mean_weights is None else size, dtype)
+        self.cache = _cache(values, size, values[:0], nothing, nothing, mean)
+        self.rows = _no_rows(dtype, n) if precomputed else kernel_rows(X, kernel, dtype)
+        if precomputed:
+            self.cache.slot[:] = self.cache.owner[:] = np.arange(size)
+            self.cache.state[1] = size
+            if mean_weights is not None:
+                values[:n, :n] = X
+        self.null = None
+        if mean_weights is not None:
+            self.null = np.append(mean_weights, -1.0)
+            mean[:] = self._mean(X, kernel, mean_weights)
+            used = min(self.cache.state[1], n)
+            values[:used, n] = mean[self.cache.owner[:used]]
+            if precomputed:
+                values[n] = mean
+            diagonal = np.append(diagonal, mean[n])
+        self.diagonal = diagonal.astype(dtype)
         if storage == "full":
-            self.cache.slot[:] = self.cache.owner[:] = np.arange(n)
-            self.cache.state[1] = n
-            if not precomputed:
-                fill_rows(values, self.rows)
+            fetch_all(self.cache, self.rows)
+
+    def _mean(self, X, kernel, weights):
+        """Kernel values between the mean point and all points, itself included, shape (n + 1,)."""
+        n = weights.size
+        if kernel.name == "linear":
+            mean = kernel.sigma_f**2 * np.asarray(X @ (X.T @ weights)).ravel()
+        elif kernel.name == "precomputed":
+            mean = np.asarray(weights @ X, dtype=float)
+        else:
+            mean = np.zeros(n + 1)
+            add_rows(self.cache, self.rows, weights, mean)
+            mean = mean[:n]
+        return np.append(mean, weights @ mean)
 
     def restrict(self, keep):
         """(cache, rows) for the sub-matrix of the indices ``keep``, filled from this cache."""
         top = self.cache
         slots = min(keep.size, max(2, top.values.size // keep.size))
         values = np.empty((slots, keep.size), top.values.dtype)
-        cache = _cache(values, keep.size, top.values, top.slot[keep], keep)
+        mean, points = top.mean[:0], keep
+        if top.mean.size and keep[-1] + 1 == top.mean.size:
+            mean, points = top.mean[keep], keep[:-1]
+        cache = _cache(values, keep.size, top.values, top.slot[keep], keep, mean)
         r = self.rows
         if r.indptr.size > 1:
-            counts = np.diff(r.indptr)[keep]
+            counts = np.diff(r.indptr)[points]
             indptr = np.r_[0, np.cumsum(counts)]
-            take = np.repeat(r.indptr[keep] - indptr[:-1], counts) + np.arange(indptr[-1])
+            take = np.repeat(r.indptr[points] - indptr[:-1], counts) + np.arange(indptr[-1])
             return cache, r._replace(
-                squares=r.squares[keep], data=r.data[take], indices=r.indices[take], indptr=indptr
+                squares=r.squares[points], data=r.data[take], indices=r.indices[take], indptr=indptr
             )
-        return cache, r._replace(XT=np.ascontiguousarray(r.XT[:, keep]))
+        return cache, r._replace(XT=np.ascontiguousarray(r.XT[:, points]))
 
 
-def _cache(values, n, whole, whole_slot, columns):
+def _cache(values, n, whole, whole_slot, columns, mean):
     """An empty `RowCache` over the memory ``values``."""
     slots = values.shape[0]
     slot, owner = np.full(n, -1), np.full(slots, -1)
     return RowCache(
         values, slot, owner, np.zeros(slots, np.int64), np.zeros(2, np.int64),
-        whole, whole_slot, columns,
+        whole, whole_slot, columns, mean,
     )  # fmt: skip
 
 
@@ -132,7 +182,17 @@ def _no_rows(dtype, n):
 
 
 def solve_smo(
-    gram, costs, beta=None, *, tol=1e-3, max_iter=10_000_000, shrinking=True, callback=None
+    gram,
+    costs,
+    beta=None,
+    F=None,
+    *,
+    tol=1e-3,
+    max_iter=10_000_000,
+    shrinking=True,
+    null_steps=True,
+    face_steps=0,
+    callback=None,
 ):
     """Minimize (P) by SMO with second-order working sets and shrinking.
 
@@ -144,6 +204,8 @@ def solve_smo(
         Piecewise-linear costs, five float64 arrays of shape (n,).
     beta : ndarray of shape (n,), default=None
         Feasible start; None means 0, which must then be feasible.
+    F : ndarray of shape (n,), default=None
+        The values Kβ of the start, if they are known.
     tol : float, default=1e-3
         Stop when max(A − F) − min(B − F) < tol.
     max_iter : int, default=10_000_000
@@ -151,6 +213,12 @@ def solve_smo(
     shrinking : bool, default=True
         Set points aside that sit at a bound or kink and show no wish to leave it. What they would
         do is checked before the solver stops.
+    null_steps : bool, default=True
+        Minimize exactly along the direction that the mean point of a `Gram` brings with it, which
+        changes neither Kβ nor Σβ, before each round that has all points.
+    face_steps : int, default=0
+        Largest number of Newton steps on the free variables after each round of a solve
+        that takes long, see `face_step`.
     callback : callable, default=None
         Called with a dict (n_iter, violation, n_active) after each round; a true value stops.
 
@@ -164,15 +232,19 @@ def solve_smo(
     training support vector machines", JMLR 6 (2005).
     """
     beta = np.zeros(gram.diagonal.size) if beta is None else np.array(beta, dtype=float)
-    F = np.zeros(beta.size)
-    add_rows(gram.cache, gram.rows, beta, F)
+    if F is None:
+        F = np.zeros(beta.size)
+        add_rows(gram.cache, gram.rows, beta, F)
+    else:
+        F = np.array(F, dtype=float)
     total, history, status = 0, [], "max_iter"
     # The first pass stops early, before it polishes a problem from which too much was set aside.
     target = 10 * tol if shrinking else tol
     while total < max_iter:
         n_iter, stopped = _pass(
-            gram, costs, beta, F, target, max_iter - total, shrinking, total, history, callback
-        )
+            gram, costs, beta, F, target, max_iter - total, shrinking,
+            gram.null if null_steps else None, face_steps, total, history, callback,
+        )  # fmt: skip
         total += n_iter
         violation = _violation(costs, beta, F)
         target = tol
@@ -192,7 +264,9 @@ def solve_smo(
     )
 
 
-def _pass(gram, costs, beta, F, tol, max_iter, shrinking, done, history, callback):
+def _pass(
+    gram, costs, beta, F, tol, max_iter, shrinking, null, face_steps, done, history, callback
+):
     """SMO rounds from (beta, F), both updated in place, on an active set that only shrinks."""
     n = beta.size
     width = gram.cache.values.dtype
@@ -212,14 +286,22 @@ def _pass(gram, costs, beta, F, tol, max_iter, shrinking, done, history, callbac
                 final[active] = x
                 active = active[keep]
                 cache, rows = gram.restrict(active)
-                c = Costs(*(part[active] for part in costs))
+                c = costs.take(active)
                 x, g, A, B, diagonal = x[keep], g[keep], A[keep], B[keep], diagonal[keep]
         first = False
+        if null is not None and active.size == n and null_step(null, c, x):
+            A, B = _slopes(c, x)
         steps = min(max_iter - n_iter, max(100, min(n, 1000)))
         steps, violation = smo_iterations(
             cache, rows, c, diagonal, x, g, A, B, score, bits, tau, tol, steps
         )
         n_iter += steps
+        slow = violation >= tol and done + n_iter >= _SLOW * n
+        for _ in range(face_steps if slow else 0):
+            again = face_step(cache, rows, c, x, g, A, B)
+            A, B = _slopes(c, x)
+            if not again:
+                break
         state = (done + n_iter, violation, active.size)
         history.append(state)
         if callback is not None:
@@ -273,8 +355,12 @@ def svc_costs(t, upper):
     return Costs(lo, hi.copy(), hi, -t.astype(float), -t.astype(float))
 
 
-def feasible(beta, costs):
-    """Projection of beta onto the box, cut by Σβ = 0: a common shift, then clipping.
+def feasible(beta, costs, shift=True):
+    """A feasible point near beta.
+
+    By default the projection onto the box, cut by Σβ = 0: a common shift, then clipping. Without
+    the shift as few variables as possible pay for what clipping adds to Σβ, so that Kβ can be
+    updated with few rows.
 
     Parameters
     ----------
@@ -282,6 +368,7 @@ def feasible(beta, costs):
         Dual variables of an earlier, similar problem.
     costs : Costs
         Costs of the new problem; a feasible point must exist.
+    shift : bool, default=True
 
     Returns
     -------
@@ -289,7 +376,7 @@ def feasible(beta, costs):
     """
     result = np.clip(beta, costs.lo, costs.hi)
     # A sum that is zero up to rounding must not lift every point off its bound.
-    if abs(result.sum()) > 1e-12 * max(1.0, np.abs(result).sum()):
+    if shift and abs(result.sum()) > 1e-12 * max(1.0, np.abs(result).sum()):
         low, high = float(np.min(costs.lo - beta)), float(np.max(costs.hi - beta))
         for _ in range(200):
             shift = 0.5 * (low + high)

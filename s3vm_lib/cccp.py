@@ -1,0 +1,484 @@
+"""The concave-convex procedure (CCCP) for semi-supervised support vector machines.
+
+The unlabeled loss is a convex minus a convex function, u = v − h with
+
+    v(f) = max(0, 1 − f) + max(0, 1 + f),   h(f) = max(0, s − f) + max(0, s + f)    (symmetric ramp)
+    v(f) = max(0, |f| − 1),                 h(f) = |f| − 1                         (symmetric hinge)
+
+and CCCP replaces h, again and again, by its tangent at the last outputs f. What is left is convex,
+touches J there and lies above it everywhere else, so that J cannot rise. With the slopes
+δ_j = C* s_j h'(f_j) ∈ {−C* s_j, 0, C* s_j} its dual is the problem (P) of `s3vm_lib.smo` with one
+signed variable for each row,
+
+    labeled    φ_i(β) = −t_i β      on [0, C s_i] or [−C s_i, 0]
+    unlabeled  φ_j(β) = |β − δ_j|   on [δ_j − C* s_j, δ_j + C* s_j],                      (1)
+
+and, where the mean output over U is to be 2r − 1, one more for the mean of the unlabeled rows in
+feature space, φ_0(β) = −(2r − 1)β without bounds. Collobert et al. write the same problem with
+every unlabeled row twice, once for each label: of the two variables μ⁺, μ⁻ of a row only
+β = μ⁺ + μ⁻ enters the quadratic term, and eliminating the other leaves (1).
+"""
+
+from numbers import Real
+from typing import NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.utils._param_validation import Interval, StrOptions
+
+from s3vm_lib._base import BaseS3VM, BinaryFit
+from s3vm_lib.losses import LabeledLoss, UnlabeledLoss
+from s3vm_lib.objective import Problem
+from s3vm_lib.smo import BIG, Costs, Gram, add_rows, feasible, solve_smo
+
+__all__ = ["CCCPS3VM", "Loop", "Solution", "concave_slopes", "inner_costs", "solve_cccp"]
+
+
+class Loop(NamedTuple):
+    """What happened in one convex problem."""
+
+    objective: float  # J at its solution
+    n_changed: int  # rows whose slope δ is another one at its solution
+    n_iter: int  # iterations of SMO
+    violation: float  # of the optimality conditions when SMO ended
+    balance_residual: float  # by how much the mean output misses 2r − 1
+
+
+class Solution(NamedTuple):
+    """Result of `solve_cccp`."""
+
+    dual: np.ndarray  # coefficients of k(x_i, ·), the mean point shared out among U, (n,)
+    b: float  # offset
+    outputs: np.ndarray  # f(x_i) + b, (n,)
+    objective: float  # J
+    n_iter: int  # convex problems solved
+    status: str  # "converged", "max_iter" or "stopped" (by the callback)
+    history: list  # of Loop
+
+
+# --- The convex problem --------------------------------------------------------------------------
+
+
+def concave_slopes(loss, f, upper):
+    """δ_j = C* s_j h'(f_j): slopes of the part of the unlabeled loss that is linearized.
+
+    Parameters
+    ----------
+    loss : UnlabeledLoss
+        ``symmetric_ramp`` or ``symmetric_hinge``.
+    f : ndarray of shape (u,)
+        Outputs of the unlabeled rows.
+    upper : ndarray of shape (u,)
+        Weights C* s_j.
+
+    Returns
+    -------
+    ndarray of shape (u,)
+    """
+    return -upper * loss.concave_part(f)[1]
+
+
+def inner_costs(t, upper, width, delta, mean_output=None):
+    """The costs (1) of the convex problem.
+
+    Parameters
+    ----------
+    t : ndarray of shape (n,)
+        Labels −1, +1, and 0 for unlabeled rows.
+    upper : ndarray of shape (n,)
+        Weights C s_i of the labeled rows; entries of unlabeled rows are not used.
+    width : ndarray of shape (u,)
+        Weights C* s_j of the unlabeled rows; 0 leaves them out.
+    delta : ndarray of shape (u,)
+        Slopes δ_j.
+    mean_output : float, default=None
+        2r − 1, which adds the mean point; None for no balance constraint.
+
+    Returns
+    -------
+    Costs
+        With n entries, or n + 1 with the mean point, which is last.
+    """
+    size = t.size if mean_output is None else t.size + 1
+    lo, mid, hi, s1, s2 = np.zeros((5, size))
+    L, U = np.flatnonzero(t), np.flatnonzero(t == 0)
+    lo[L], hi[L] = np.where(t[L] > 0, 0.0, -upper[L]), np.where(t[L] > 0, upper[L], 0.0)
+    mid[L], s1[L], s2[L] = hi[L], -t[L], -t[L]
+    lo[U], mid[U], hi[U], s1[U], s2[U] = delta - width, delta, delta + width, -1.0, 1.0
+    if mean_output is not None:
+        lo[-1], mid[-1], hi[-1], s1[-1], s2[-1] = -BIG, BIG, BIG, -mean_output, -mean_output
+    return Costs(lo, mid, hi, s1, s2)
+
+
+# --- The solver ----------------------------------------------------------------------------------
+
+
+def solve_cccp(
+    gram,
+    t,
+    weight,
+    problem,
+    start=None,
+    *,
+    tol=1e-3,
+    max_iter=100,
+    max_inner_iter=1_000_000,
+    null_steps=True,
+    face_steps=10,
+    callback=None,
+):
+    """Minimize J by CCCP: convex problems, each solved by SMO from the solution of the last.
+
+    Parameters
+    ----------
+    gram : Gram
+        Kernel values of the n rows, with the mean point of the unlabeled rows if and only if the
+        problem has ``balance="mean"``.
+    t : ndarray of shape (n,)
+        Labels −1, +1, and 0 for unlabeled rows.
+    weight : ndarray of shape (n,)
+        Weights s.
+    problem : Problem
+        Hinge, symmetric ramp or symmetric hinge, a free bias, balance ``"mean"`` or ``"none"``.
+    start : ndarray of shape (n,), default=None
+        Outputs where h is linearized first. None means those of the supervised problem, C* = 0
+        under the same balance constraint, which is then the first convex problem.
+    tol : float, default=1e-3
+        Largest violation of the optimality conditions of a convex problem, see `solve_smo`.
+    max_iter : int, default=100
+        Largest number of convex problems.
+    max_inner_iter : int, default=1_000_000
+        Largest number of SMO iterations in each.
+    null_steps, face_steps : bool, int, default=True, 10
+        Steps of many variables in SMO, see `solve_smo`.
+    callback : callable, default=None
+        Called with each `Loop`; a true value stops.
+
+    Returns
+    -------
+    Solution
+
+    Notes
+    -----
+    It ends when no slope changes, in which case the next problem would be the same one, or when J
+    does not fall any more, which with inexact inner solutions can happen before: J at one of them
+    is above the minimum of the convex problem by at most ``violation`` times Σ_i (hi_i − lo_i).
+
+    References
+    ----------
+    R. Collobert, F. Sinz, J. Weston and L. Bottou, "Large scale transductive SVMs", JMLR 7
+    (2006), Algorithm 1 and equations (12)-(20).
+    """
+    n, U = t.size, np.flatnonzero(t == 0)
+    target = None if problem.balance == "none" else 2 * problem.ratio - 1
+    upper = problem.C * weight
+    width = problem.C_star * weight[U]
+    semi = bool(np.any(width > 0))
+    supervised = start is None or not semi
+    delta = np.zeros(U.size)
+    if not supervised:
+        delta = concave_slopes(problem.unlabeled_loss, start[U], width)
+    beta = np.zeros(gram.diagonal.size)
+    F = np.zeros(beta.size)
+    history, status = [], "max_iter"
+    while len(history) < max_iter:
+        costs = inner_costs(t, upper, 0 * width if supervised else width, delta, target)
+        # Rows whose variable stays inside its new box cost nothing here.
+        nearby = feasible(beta, costs, shift=False)
+        add_rows(gram.cache, gram.rows, nearby - beta, F)
+        inner = solve_smo(
+            gram, costs, nearby, F, tol=tol, max_iter=max_inner_iter, null_steps=null_steps,
+            face_steps=face_steps,
+        )  # fmt: skip
+        beta, F = inner.beta, inner.f
+        b = inner.b if target is None else float(target - F[n])
+        outputs = F[:n] + b
+        objective = float(problem.value(outputs, t, beta @ F, b, weight))
+        slopes = concave_slopes(problem.unlabeled_loss, outputs[U], width) if semi else delta
+        n_changed = int(np.sum(slopes != delta))
+        falls = not history or objective < history[-1].objective
+        residual = float(problem.balance_residual(outputs, t, weight))
+        history.append(Loop(objective, n_changed, inner.n_iter, inner.violation, residual))
+        settled = not semi if supervised else n_changed == 0 or not falls
+        if callback is not None and callback(history[-1]) and not settled:
+            status = "stopped"
+            break
+        if settled:
+            status = inner.status
+            break
+        delta, supervised = slopes, False
+    dual = beta[:n] if target is None else beta[:n] + beta[n] * gram.null[:n]
+    return Solution(dual, b, outputs, objective, len(history), status, history)
+
+
+# --- The estimator -------------------------------------------------------------------------------
+
+
+class CCCPS3VM(BaseS3VM):
+    """Semi-supervised support vector machine by the concave-convex procedure (CCCP).
+
+    Minimizes
+
+        J(f, b) = ½‖f‖² + C Σ_L s_i max(0, 1 − t_i (f(x_i) + b)) + C* Σ_U s_j u(f(x_j) + b)
+
+    with the symmetric ramp or the symmetric hinge u, by a sequence of convex problems, each of
+    them solved by SMO. The balance constraint Σ_U s_j (f(x_j) + b) / Σ_U s_j = 2r − 1 keeps all
+    unlabeled rows from falling into one class.
+
+    Parameters
+    ----------
+    C : float, default=1.0
+        Weight of the hinge losses of labeled rows.
+    C_star : float, default=None
+        Weight of the unlabeled losses. None gives the labeled and the unlabeled part equal total
+        weight, the rule U C* = L C of the paper.
+    kernel : {"linear", "poly", "rbf", "laplacian", "precomputed"}, default="rbf"
+        Kernel function, see `Kernel`.
+    gamma : {"scale", "auto"} or float, default="scale"
+        Kernel coefficient of rbf, poly and laplacian, see `resolve_gamma`.
+    degree : int, default=3
+        Degree of the polynomial kernel.
+    coef0 : float, default=0.0
+        Constant of the polynomial kernel.
+    sigma_f : float, default=1.0
+        Output standard deviation: kernels are multiplied by its square.
+    unlabeled_loss : {"symmetric_ramp", "symmetric_hinge"}, default="symmetric_ramp"
+        Loss u of unlabeled rows.
+    s : float or "paper", default=-0.3
+        Where the ramp ends, in (−1, 1): the procedure takes no side on rows with ``|f| < |s|``.
+        Since s and −s give losses that differ by a constant, only its size matters. ``"paper"``
+        is 0, for which the ramp is the symmetric hinge plus 1; from there the procedure rarely
+        leaves the neighborhood of its start. Not used by the other loss.
+    balance : "labels", float or None, default="labels"
+        Share r of the class ``classes_[1]`` among the unlabeled rows: estimated by the share
+        among the labeled rows, given, or not used.
+    init : array-like of shape (n,) or (n, n_classes), default=None
+        Outputs to start from, for example the ``decision_function`` of another model on X; those
+        of labeled rows are ignored. None starts from the supervised problem under the balance
+        constraint.
+    tol : float, default=1e-3
+        Largest violation of the optimality conditions of each convex problem. Below 1e-5 kernel
+        values are kept in double instead of single precision.
+    max_iter : int, default=100
+        Largest number of convex problems.
+    max_inner_iter : int, default=1_000_000
+        Largest number of SMO iterations in each of them.
+    gram : {"auto", "full", "rows"}, default="auto"
+        Keep the whole Gram matrix or the rows that are visited, see `Gram`.
+    cache_size : float, default=1000
+        Memory for kernel values in MiB. While points are set aside, a copy of the part that is
+        still needed may take as much again.
+    class_weight : dict or "balanced", default=None
+        Factors on C per class; ``"balanced"`` counts labeled rows only.
+    verbose : int, default=0
+        Print one line per convex problem.
+    callback : callable, default=None
+        Called after each convex problem with a dict (the fields of ``history_``); a true value
+        stops.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        Class labels.
+    support_ : ndarray of shape (n_support,)
+        Training rows with a nonzero coefficient. The balance constraint involves the mean of the
+        unlabeled rows, and with it all of them.
+    support_vectors_ : {ndarray, CSR matrix} of shape (n_support, d)
+        These rows; absent with ``kernel="precomputed"``.
+    dual_coef_ : ndarray of shape (n_problems, n_support)
+        Their coefficients; one row for two classes, otherwise one per class.
+    coef_ : ndarray of shape (n_problems, d)
+        Weights of the features, with ``kernel="linear"`` only.
+    intercept_ : ndarray of shape (n_problems,)
+        Offsets b.
+    gamma_ : float
+        The kernel coefficient that was used.
+    gram_ : {"full", "rows"}
+        How kernel values were kept.
+    transduction_ : ndarray of shape (n,)
+        A label for every training row: its own, or the one found where it was unlabeled.
+    objective_ : float or ndarray of shape (n_classes,)
+        J at the solution.
+    problem_ : Problem or list of Problem
+        What was minimized, with the values that ``C_star``, ``gamma`` and ``balance`` stood for.
+    n_iter_ : int
+        Convex problems solved, the supervised start included; the largest number over the
+        two-class problems.
+    history_ : list
+        One `Loop` (objective, n_changed, n_iter, violation, balance_residual) per convex problem;
+        the first is the supervised start unless ``init`` is given.
+    termination_condition_ : str
+        ``"converged"``, ``"max_iter"`` (of the convex problems, or within the last of them) or
+        ``"stopped"`` (by the callback); a list of these with more than two classes.
+    n_features_in_ : int
+        Number of features.
+
+    See Also
+    --------
+    SVM : The supervised baseline, and the solver of the convex problems.
+    QNS3VM : Quasi-Newton annealing for a smooth version of the objective.
+
+    Notes
+    -----
+    J falls from one convex problem to the next, up to ``tol``, and the procedure ends after
+    finitely many of them at a point that solves its own convex problem. That need not be the best
+    minimum, and the best one need not have the lowest error. What matters most is the share r: give
+    ``balance`` as a number if you know it better than a few labels do. A small C makes the decision
+    rest on the clusters more than on single labels. Raising C* in stages, or s, was tried on data
+    of four clusters and split them along the wrong axis more often, not less; neither is offered.
+
+    References
+    ----------
+    R. Collobert, F. Sinz, J. Weston and L. Bottou, "Large scale transductive SVMs", JMLR 7
+    (2006); A. L. Yuille and A. Rangarajan, "The concave-convex procedure", Neural Computation 15
+    (2003).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from s3vm_lib import CCCPS3VM
+    >>> X = np.array([[-2.0], [-1.9], [-1.5], [1.4], [1.8], [2.0]])
+    >>> y = np.array([0, -1, -1, -1, -1, 1])
+    >>> CCCPS3VM(kernel="linear").fit(X, y).transduction_.tolist()
+    [0, 0, 0, 1, 1, 1]
+    """
+
+    _parameter_constraints = {
+        **BaseS3VM._kernel_constraints,
+        "C_star": [Interval(Real, 0, None, closed="left"), None],
+        "unlabeled_loss": [StrOptions({"symmetric_ramp", "symmetric_hinge"})],
+        "s": [Interval(Real, -1, 1, closed="neither"), StrOptions({"paper"})],
+        "balance": [StrOptions({"labels"}), Interval(Real, 0, 1, closed="neither"), None],
+        "init": ["array-like", None],
+        "max_inner_iter": BaseS3VM._kernel_constraints["max_iter"],
+        "gram": [StrOptions({"auto", "full", "rows"})],
+        "cache_size": [Interval(Real, 0, None, closed="neither")],
+    }
+    _largest_n = 50_000
+    _memory = "n² kernel values, or fewer and more time"
+
+    def __init__(
+        self,
+        *,
+        C=1.0,
+        C_star=None,
+        kernel="rbf",
+        gamma="scale",
+        degree=3,
+        coef0=0.0,
+        sigma_f=1.0,
+        unlabeled_loss="symmetric_ramp",
+        s=-0.3,
+        balance="labels",
+        init=None,
+        tol=1e-3,
+        max_iter=100,
+        max_inner_iter=1_000_000,
+        gram="auto",
+        cache_size=1000,
+        class_weight=None,
+        verbose=0,
+        callback=None,
+    ):
+        self.C = C
+        self.C_star = C_star
+        self.kernel = kernel
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.sigma_f = sigma_f
+        self.unlabeled_loss = unlabeled_loss
+        self.s = s
+        self.balance = balance
+        self.init = init
+        self.tol = tol
+        self.max_iter = max_iter
+        self.max_inner_iter = max_inner_iter
+        self.gram = gram
+        self.cache_size = cache_size
+        self.class_weight = class_weight
+        self.verbose = verbose
+        self.callback = callback
+
+    def _prepare(self, data):
+        """The kernel values and the start, which all two-class problems share."""
+        X, center, mean_weights = data.X, None, None
+        unlabeled = data.codes < 0
+        if self.balance is not None and unlabeled.any():
+            mean_weights = np.where(unlabeled, data.sample_weight, 0.0)
+            mean_weights /= mean_weights.sum()
+        if self.kernel == "linear" and not sp.issparse(X):
+            # With Σβ = 0 a shift of the data moves only b, and centered data keep their digits.
+            center = X.mean(axis=0)
+            X = X - center
+        gram = Gram(
+            X,
+            data.kernel,
+            self.cache_size,
+            self.gram,
+            np.float32 if self.tol >= 1e-5 else np.float64,
+            1 if data.n_classes == 2 else data.n_classes,
+            mean_weights,
+        )
+        self.gram_ = gram.storage
+        starts = None
+        if self.init is not None:
+            starts = np.asarray(self.init, dtype=float)[data.rows].reshape(data.rows.size, -1)
+        return gram, center, starts
+
+    def _training(self, X, codes, weight, classes):
+        columns = 1 if classes.size == 2 else classes.size
+        shape = (X.shape[0],) if columns == 1 else (X.shape[0], columns)
+        if self.init is not None:
+            start = np.asarray(self.init, dtype=float)
+            if start.shape != shape or not np.all(np.isfinite(start)):
+                raise ValueError(
+                    f"init must hold finite numbers in an array of shape {shape}, got an array "
+                    f"of shape {start.shape}"
+                )
+        return super()._training(X, codes, weight, classes)
+
+    def _problem(self, data, ratio):
+        """What is minimized; ``ratio`` None leaves the balance constraint out."""
+        C, C_star = self._penalties(data)
+        s = None
+        if self.unlabeled_loss == "symmetric_ramp":
+            s = 0.0 if self.s == "paper" else float(self.s)
+        return Problem(
+            LabeledLoss("hinge"),
+            UnlabeledLoss(self.unlabeled_loss, s),
+            C,
+            C_star,
+            data.kernel,
+            balance="none" if ratio is None else "mean",
+            ratio=ratio,
+        )
+
+    def _fit_binary(self, data, shared, t, problem, index):
+        gram, center, starts = shared
+        solution = solve_cccp(
+            gram,
+            t,
+            data.loss_weight,
+            problem,
+            None if starts is None else starts[:, index],
+            tol=self.tol,
+            max_iter=self.max_iter,
+            max_inner_iter=self.max_inner_iter,
+            callback=lambda loop: self._report(loop._asdict()),
+        )
+        dual, b, coef = solution.dual, solution.b, None
+        if self.kernel == "linear":
+            coef = data.kernel.sigma_f**2 * (dual @ data.X)
+            if center is not None:
+                b -= coef @ center
+        return BinaryFit(
+            dual,
+            coef,
+            b,
+            solution.outputs,
+            solution.objective,
+            solution.n_iter,
+            solution.status,
+            solution.history,
+        )
