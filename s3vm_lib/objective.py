@@ -41,8 +41,9 @@ class Problem:
         Whether b is unpenalized, enters as ½b², or is 0.
     balance : {"none", "mean", "share", "counts"}, default="none"
         Constraint on the unlabeled rows: none; the mean output equals 2r − 1; the share of
-        positive outputs differs from r by less than ``balance_tol``; the number of positive
-        outputs is round(r u).
+        positive outputs differs from r by less than ``balance_tol``; round(r u) rows are labeled
+        positive. The last binds the labels that a method assigns: the signs of the outputs may
+        contradict them, and `balance_residual` says how far.
     ratio : float or None, default=None
         Share r of positives; needed with every balance but ``"none"``.
     balance_tol : float, default=0.0

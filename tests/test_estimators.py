@@ -161,7 +161,8 @@ def test_the_objective_is_that_of_the_problem_it_names(case, semi_supervised, ke
     if n_classes == 2:
         found = evaluate(model, X, y, model.problem_, weight)
         assert_allclose(found.objective, model.objective_, rtol=1e-6)
-        assert found.balance_residual < 1e-8
+        # Counted labels bind no outputs; those of the other methods meet their constraint.
+        assert found.balance_residual < 1e-8 or case.counts
         return
     assert len(model.problem_) == 3
     for k, problem in enumerate(model.problem_):

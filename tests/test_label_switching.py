@@ -419,18 +419,13 @@ def test_the_objective_counts_the_nearer_label(clouds):
     f, labels = fit.decision_function(X), fit.assigned_[0]
     wrong = labels[u] * f[u] < 0
     assert wrong.sum() >= 3
-    assert fit.problem_.balance == "none"
-    assert fit.problem_.ratio == 0.15
-    assert_allclose(evaluate(fit, X, y, fit.problem_).objective, fit.objective_, rtol=1e-9)
+    assert (fit.problem_.balance, fit.problem_.ratio) == ("counts", 0.15)
+    found = evaluate(fit, X, y, fit.problem_)
+    assert_allclose(found.objective, fit.objective_, rtol=1e-9)
+    assert found.balance_residual == wrong.sum()
     excess = hinge_sum(f[u], labels[u], 0.02, 0.02) - 0.02 * np.maximum(0, 1 - np.abs(f[u])).sum()
     assert excess > 0
     assert_allclose(fit.history_[-1].value, fit.objective_ + excess, rtol=1e-7)
-    # How far the outputs are from the count can be asked, too.
-    counts = Problem(
-        fit.problem_.labeled_loss, fit.problem_.unlabeled_loss, 1.0, 0.02,
-        balance="counts", ratio=0.15,
-    )  # fmt: skip
-    assert evaluate(fit, X, y, counts).balance_residual == wrong.sum()
 
 
 def test_classes_against_the_rest_have_their_counts(semi_supervised):

@@ -223,12 +223,14 @@ def test_objective_and_balance_of_the_estimator(balance):
     assert model.problem_.balance == ("none" if balance is None else "counts")
     forced = model.history_[-1].objectives[-1]
     positive = np.sum(model.decision_function(X)[y < 0] > 0)
+    assert_array_equal(model.assigned_[0, y >= 0], 2 * y[y >= 0] - 1)
     if balance is None:
         assert found.balance_residual == 0
         assert_allclose(forced, model.objective_, rtol=1e-12)
     else:
         # 20 of 40 rows are positive: another number binds the labels, and not the signs.
         count = round(40 * model.problem_.ratio)
+        assert np.sum(model.assigned_[0, y < 0] > 0) == count
         assert found.balance_residual == abs(positive - count)
         assert (forced > model.objective_ * (1 + 1e-9)) == (positive != count)
         assert count == 12 or balance == "labels"

@@ -15,7 +15,8 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from s3vm_lib._base import BaseS3VM, BinaryFit
+from s3vm_lib._base import BinaryFit
+from s3vm_lib.label_switching._assigned import LabelSwitching
 from s3vm_lib.losses import LabeledLoss, UnlabeledLoss
 from s3vm_lib.objective import Problem
 from s3vm_lib.smo import Gram, solve_smo, svc_costs
@@ -369,7 +370,7 @@ def solve_s3vm_light(
 # --- The estimator --------------------------------------------------------------------------------
 
 
-class S3VMLight(BaseS3VM):
+class S3VMLight(LabelSwitching):
     """Semi-supervised support vector machine by switching labels (S3VM-light, Joachims' TSVM).
 
     Minimizes
@@ -461,8 +462,8 @@ class S3VMLight(BaseS3VM):
     objective_ : float or ndarray of shape (n_classes,)
         Value of ``problem_`` at the solution, where an unlabeled row costs C* max(0, 1 − |f|).
     problem_ : Problem or list of Problem
-        Hinge and symmetric hinge with ``balance="none"``; ``ratio`` is the share r of the
-        assigned labels.
+        What was minimized. `Problem.balance_residual` of the outputs says by how many their
+        signs miss the count of the assigned labels.
     n_iter_ : int
         Trainings, the largest number over the two-class problems.
     history_ : list
@@ -509,7 +510,7 @@ class S3VMLight(BaseS3VM):
     """
 
     _parameter_constraints = {
-        **BaseS3VM._kernel_constraints,
+        **LabelSwitching._kernel_constraints,
         "C_star": [Interval(Real, 0, None, closed="left"), None],
         "balance": [StrOptions({"labels"}), Interval(Real, 0, 1, closed="neither"), None],
         "switching": [StrOptions({"all", "pair"})],
@@ -574,12 +575,7 @@ class S3VMLight(BaseS3VM):
     def _prepare(self, data):
         """Rows that have an influence, their kernel values, and what they were shifted by."""
         unlabeled = data.codes < 0
-        weight = data.sample_weight[unlabeled]
-        if self.balance is not None and weight.size and np.any(weight != weight[0]):
-            raise ValueError(
-                "sample_weight must give all unlabeled rows an equal weight (or 0), because "
-                f"{type(self).__name__} counts them; balance=None allows any weights"
-            )
+        self._check_weights(data)
         C_star = self._penalties(data)[1]
         rows = np.flatnonzero(~unlabeled) if C_star == 0 else np.arange(unlabeled.size)
         X = data.X[rows]
@@ -593,13 +589,13 @@ class S3VMLight(BaseS3VM):
         dtype = np.float32 if self.tol >= 1e-5 else np.float64
         gram = Gram(X, data.kernel, self.cache_size, self.gram, dtype, n_solves=2)
         self.gram_ = gram.storage
-        self.assigned_ = []
         return rows, gram, center
 
     def _problem(self, data, ratio):
         C, C_star = self._penalties(data)
         losses = LabeledLoss("hinge"), UnlabeledLoss("symmetric_hinge")
-        return Problem(*losses, C, C_star, data.kernel, ratio=ratio)
+        balance = "none" if ratio is None else "counts"
+        return Problem(*losses, C, C_star, data.kernel, balance=balance, ratio=ratio)
 
     def _fit_binary(self, data, shared, t, problem, index):
         rows, gram, center = shared
@@ -621,10 +617,9 @@ class S3VMLight(BaseS3VM):
             callback=lambda round: self._report(round._asdict()),
         )
         b = solution.b
-        dual, outputs, assigned = np.zeros(t.size), np.full(t.size, np.nan), np.zeros(t.size)
+        dual, outputs = np.zeros(t.size), np.full(t.size, np.nan)
         dual[rows], outputs[rows] = solution.beta, solution.f + b
-        assigned[rows] = solution.labels
-        self.assigned_.append(assigned)
+        self._assign(solution.labels, rows, t.size)
         coef = data.kernel.sigma_f**2 * (dual @ data.X) if self.kernel == "linear" else None
         if center is not None:
             b -= coef @ center
@@ -638,9 +633,3 @@ class S3VMLight(BaseS3VM):
             solution.status,
             solution.history,
         )
-
-    def _transduce(self, X, codes, rows, fits):
-        super()._transduce(X, codes, rows, fits)
-        assigned = np.zeros((len(fits), codes.size))
-        assigned[:, rows] = self.assigned_
-        self.assigned_ = assigned

@@ -15,8 +15,9 @@ from typing import NamedTuple
 import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from s3vm_lib._base import BaseS3VM, BinaryFit
+from s3vm_lib._base import BinaryFit
 from s3vm_lib.finite_newton import linear_rows, solve_finite_newton
+from s3vm_lib.label_switching._assigned import LabelSwitching
 from s3vm_lib.losses import LabeledLoss, UnlabeledLoss
 from s3vm_lib.objective import Problem
 
@@ -237,7 +238,7 @@ def solve_multi_switch(
 # --- The estimator --------------------------------------------------------------------------------
 
 
-class MultiSwitchTSVM(BaseS3VM):
+class MultiSwitchTSVM(LabelSwitching):
     """Linear transductive support vector machine by multi-switch (SVMlin's TSVM).
 
     Minimizes over w, b and a label y_j for each unlabeled row
@@ -296,6 +297,10 @@ class MultiSwitchTSVM(BaseS3VM):
         Not used by linear methods.
     transduction_ : ndarray of shape (n,)
         A label for every training row: its own, or the sign of its output where it was unlabeled.
+    assigned_ : ndarray of shape (n_problems, n)
+        The labels at the end: +1 for ``classes_[1]``, or for each class against the rest, −1
+        otherwise, 0 for rows of no weight. Among the unlabeled rows round(r u) are +1; the signs
+        of the outputs may differ from them.
     objective_ : float or ndarray of shape (n_classes,)
         J at the solution: every unlabeled row costs the smaller of the losses of both labels.
         ``history_[-1].objectives[-1]`` is the objective with the labels as they were assigned; it
@@ -349,7 +354,7 @@ class MultiSwitchTSVM(BaseS3VM):
 
     _parameter_constraints = {
         **{
-            name: BaseS3VM._kernel_constraints[name]
+            name: LabelSwitching._kernel_constraints[name]
             for name in ("C", "tol", "max_iter", "class_weight", "verbose", "callback")
         },
         "C_star": [Interval(Real, 0, None, closed="left"), None],
@@ -396,13 +401,7 @@ class MultiSwitchTSVM(BaseS3VM):
 
     def _prepare(self, data):
         """The rows, which all two-class problems share."""
-        weight = data.sample_weight[data.codes < 0]
-        if self.balance is not None and weight.size and np.ptp(weight) > 0:
-            raise ValueError(
-                "sample_weight of unlabeled rows must be equal (or 0) where labels are counted, "
-                f"got values from {weight.min():g} to {weight.max():g}; repeat rows, or use "
-                "balance=None or DAS3VM"
-            )
+        self._check_weights(data)
         return linear_rows(data.X)
 
     def _problem(self, data, ratio):
@@ -435,6 +434,7 @@ class MultiSwitchTSVM(BaseS3VM):
             max_iter=self.max_iter,
             callback=lambda level: self._report({name: getattr(level, name) for name in shown}),
         )
+        self._assign(solution.labels, np.arange(t.size), t.size)
         return BinaryFit(
             None,
             solution.v[:-1],
