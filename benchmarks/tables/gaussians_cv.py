@@ -17,8 +17,11 @@ from benchmarks.harness import digits, mean_and_error
 from benchmarks.instances import gaussians
 
 SEEDS = range(30)
-COSTS = (0.004, 0.04, 0.4, 4.0)
-SHARES = (0.1, 1.0, 10.0)
+COSTS, SHARES = (0.004, 0.04, 0.4, 4.0), (0.1, 1.0, 10.0)
+_GRIDS = {
+    "QNS3VM": ((0.04, 0.32, 2.56), SHARES),
+    "CCCPS3VM": ((0.01, 0.1, 1.0), (1.0, 10.0)),
+}
 ROWS = [
     {"kind": kind, "method": method, "ratio": ratio}
     for ratio in ("labels", "true")
@@ -30,7 +33,7 @@ ROWS = [
 
 def measure(kind, method, ratio):
     """One row: see the protocol in the module's docstring."""
-    settings = batch_solvers.grid(method, COSTS, SHARES)
+    settings = batch_solvers.grid(method, *_GRIDS.get(method.split()[0], (COSTS, SHARES)))
     cv, test, unconverged = [], [], 0
     for seed in SEEDS:
         instance = gaussians(kind, seed)
