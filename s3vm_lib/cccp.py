@@ -197,6 +197,8 @@ def solve_cccp(
         slopes = concave_slopes(problem.unlabeled_loss, outputs[U], width) if semi else delta
         n_changed = int(np.sum(slopes != delta))
         falls = not history or objective < history[-1].objective
+        if falls:
+            best = beta, b, outputs, objective
         residual = float(problem.balance_residual(outputs, t, weight))
         history.append(Loop(objective, n_changed, inner.n_iter, inner.violation, residual))
         settled = not semi if supervised else n_changed == 0 or not falls
@@ -207,6 +209,8 @@ def solve_cccp(
             status = inner.status
             break
         delta, supervised = slopes, False
+    # Of two inexact solutions the later one can be the higher.
+    beta, b, outputs, objective = best
     dual = beta[:n] if target is None else beta[:n] + beta[n] * gram.null[:n]
     return Solution(dual, b, outputs, objective, len(history), status, history)
 
