@@ -16,15 +16,10 @@ METHODS = (
     "QNS3VM",
     "QNS3VM as published",
     "CCCPS3VM",
-    "CCCPS3VM as published",
 )
 LINEAR_ONLY = ("MultiSwitchTSVM", "DAS3VM")
-# Raw coefficients, the paper's annealing and the tolerance of the authors' program; convex problems
-# of CCCP solved to a tenth of the margin.
-_PUBLISHED = {
-    "QNS3VM": {"coordinates": "raw", "annealing": "paper", "ftol": 2.2e-4},
-    "CCCPS3VM": {"tol": 0.1},
-}
+# Raw coefficients, the paper's annealing, and the tolerance of the authors' program.
+_PUBLISHED = {"coordinates": "raw", "annealing": "paper", "ftol": 2.2e-4}
 
 
 def grid(method, costs, shares, gammas=(1.0,)):
@@ -65,7 +60,7 @@ def make(method, kernel="linear", **options):
     name, _, published = method.partition(" ")
     cls = getattr(s3vm_lib, name)
     if published:
-        options = _PUBLISHED[name] | options
+        options = _PUBLISHED | options
 
     def estimator(setting, y):
         gamma, C, share = setting
