@@ -1,8 +1,9 @@
 """Semi-supervised support vector machines: every solver of the book, as scikit-learn estimators."""
 
 from s3vm_lib._base import capabilities, encode_labels, mark_unlabeled
+from s3vm_lib.branch_and_bound import BranchBoundS3VM
 from s3vm_lib.quasi_newton import QNS3VM
 from s3vm_lib.smo import SVM
 
 __version__ = "0.1.0"
-__all__ = ["QNS3VM", "SVM", "capabilities", "encode_labels", "mark_unlabeled"]
+__all__ = ["BranchBoundS3VM", "QNS3VM", "SVM", "capabilities", "encode_labels", "mark_unlabeled"]

@@ -25,6 +25,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import s3vm_lib
 from s3vm_lib import SVM, encode_labels, mark_unlabeled
+from s3vm_lib.branch_and_bound import BranchBoundS3VM
 from s3vm_lib.kernels import Kernel
 from s3vm_lib.model_selection import SemiSupervisedKFold, labeled_accuracy_scorer
 from s3vm_lib.objective import evaluate
@@ -38,22 +39,48 @@ class Case(NamedTuple):
     exact: dict
     supervised: bool = False  # unlabeled rows have no influence
     decimals: float = 1e-6  # agreement of two exact solutions
+    rows: int = 700  # of a problem that takes several rounds
+    kernels: bool = True  # has a kernel; the others are linear
+    counts: bool = False  # counts labels: unlabeled rows must all have one weight
 
     def __call__(self, **parameters):
+        if not self.kernels:
+            for name in ("kernel", "gamma", "degree", "coef0", "sigma_f"):
+                parameters.pop(name, None)
         return self.cls(**parameters)
+
+    def permitted(self, weight, y):
+        """The weights, those of unlabeled rows made equal for a method that counts labels."""
+        return np.where(y < 0, (weight > 0).astype(weight.dtype), weight) if self.counts else weight
 
 
 ESTIMATORS = [
     Case(SVM, dict(tol=1e-10), supervised=True),
     Case(QNS3VM, dict(tol=1e-10, ftol=0.0), decimals=1e-5),
+    Case(BranchBoundS3VM, dict(tol=1e-10), rows=35),
 ]
 
-every = pytest.mark.parametrize("case", ESTIMATORS, ids=lambda case: case.cls.__name__)
-semi = pytest.mark.parametrize(
-    "case",
-    [case for case in ESTIMATORS if not case.supervised],
-    ids=lambda case: case.cls.__name__,
-)
+
+def those(condition):
+    """Run a test for every estimator that meets the condition."""
+    cases = [case for case in ESTIMATORS if condition(case)]
+    return pytest.mark.parametrize("case", cases, ids=lambda case: case.cls.__name__)
+
+
+def with_kernels(*kernels, condition=lambda case: True):
+    """Run a test for every estimator and kernel; a linear method takes part as kernel="linear"."""
+    pairs = [
+        pytest.param(case, kernel, id=f"{case.cls.__name__}-{kernel}")
+        for case in ESTIMATORS
+        for kernel in kernels
+        if condition(case) and (case.kernels or kernel == "linear")
+    ]
+    return pytest.mark.parametrize(("case", "kernel"), pairs)
+
+
+every = those(lambda case: True)
+semi = those(lambda case: not case.supervised)
+kernelized = those(lambda case: case.kernels)
 
 
 def test_every_public_estimator_is_tested():
@@ -106,8 +133,11 @@ def test_attributes(case, semi_supervised):
     assert_array_equal(model.classes_, [0, 1])
     assert model.n_features_in_ == 2
     assert model.intercept_.shape == (1,)
-    assert model.dual_coef_.shape == (1, len(model.support_))
-    assert_array_equal(model.support_vectors_, X[model.support_])
+    if case.kernels:
+        assert model.dual_coef_.shape == (1, len(model.support_))
+        assert_array_equal(model.support_vectors_, X[model.support_])
+    else:
+        assert model.coef_.shape == (1, 2)
     assert model.transduction_.shape == (80,)
     assert isinstance(model.objective_, float)
     assert isinstance(model.n_iter_, int)
@@ -116,12 +146,11 @@ def test_attributes(case, semi_supervised):
     assert model.termination_condition_ == "converged"
 
 
-@every
-@pytest.mark.parametrize("kernel", ["linear", "rbf"])
+@with_kernels("linear", "rbf")
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_the_objective_is_that_of_the_problem_it_names(case, semi_supervised, kernel, n_classes):
     X, y = semi_supervised(n_labeled=30, n_classes=n_classes)
-    weight = np.random.default_rng(0).uniform(0.5, 2, 80)
+    weight = case.permitted(np.random.default_rng(0).uniform(0.5, 2, 80), y)
     model = case(kernel=kernel, C=2.0, sigma_f=1.3, **case.exact).fit(X, y, sample_weight=weight)
     if n_classes == 2:
         found = evaluate(model, X, y, model.problem_, weight)
@@ -133,7 +162,7 @@ def test_the_objective_is_that_of_the_problem_it_names(case, semi_supervised, ke
         f = model.decision_function(X)[:, k]
         t = np.where(y < 0, 0.0, np.where(y == k, 1.0, -1.0))
         if kernel == "linear":
-            norm2 = np.sum(model.coef_[k] ** 2) / 1.3**2
+            norm2 = np.sum(model.coef_[k] ** 2) / problem.kernel.sigma_f**2
         else:
             K = problem.kernel.gram(model.support_vectors_)
             norm2 = model.dual_coef_[k] @ K @ model.dual_coef_[k]
@@ -147,6 +176,8 @@ def test_a_linear_model_has_weights(case, semi_supervised):
     model = case(kernel="linear", sigma_f=1.7).fit(X, y)
     assert model.coef_.shape == (1, 2)
     assert_allclose(model.decision_function(X), X @ model.coef_[0] + model.intercept_[0])
+    if not case.kernels:
+        return
     assert not hasattr(case().fit(X, y), "coef_")
     assert not hasattr(model.set_params(kernel="rbf").fit(X, y), "coef_")
 
@@ -160,8 +191,7 @@ def test_transduction_labels_every_row_and_keeps_given_labels(case, semi_supervi
     assert_array_equal(model.transduction_[~labeled], model.predict(X[~labeled]))
 
 
-@every
-@pytest.mark.parametrize("kernel", ["linear", "poly", "rbf", "laplacian"])
+@with_kernels("linear", "poly", "rbf", "laplacian")
 def test_the_sign_of_the_decision_function_is_the_second_class(case, semi_supervised, kernel):
     X, y = semi_supervised()
     model = case(kernel=kernel).fit(X, y)
@@ -174,7 +204,7 @@ def test_the_sign_of_the_decision_function_is_the_second_class(case, semi_superv
 @every
 def test_fit_leaves_its_arguments_alone(case, semi_supervised):
     X, y = semi_supervised()
-    weight, mask = np.linspace(0, 1, 80), y < 0
+    weight, mask = case.permitted(np.linspace(0, 1, 80), y), y < 0
     arguments = (X, y, weight, mask)
     copies = [a.copy() for a in arguments]
     case().fit(*arguments)
@@ -302,7 +332,8 @@ def test_three_classes(case, semi_supervised):
     assert_array_equal(model.transduction_[y >= 0], names[y[y >= 0]].astype(str))
     assert model.objective_.shape == (3,)
     assert len(model.history_) == len(model.termination_condition_) == 3
-    assert model.dual_coef_.shape == (3, len(model.support_))
+    if case.kernels:
+        assert model.dual_coef_.shape == (3, len(model.support_))
     linear = case(kernel="linear").fit(X, y)
     assert linear.coef_.shape == (3, 2)
 
@@ -310,11 +341,10 @@ def test_three_classes(case, semi_supervised):
 # --- Weights --------------------------------------------------------------------------------------
 
 
-@every
-@pytest.mark.parametrize("kernel", ["linear", "rbf"])
+@with_kernels("linear", "rbf")
 def test_a_weight_of_k_is_k_copies_and_zero_is_absence(case, semi_supervised, kernel):
     X, y = semi_supervised(n=60, n_labeled=20, seed=1)
-    weight = np.random.default_rng(0).integers(0, 4, 60)
+    weight = case.permitted(np.random.default_rng(0).integers(0, 4, 60), y)
     for options in ({}, {"class_weight": "balanced"}):
         model = case(kernel=kernel, **case.exact, **options)
         weighted = clone(model).fit(X, y, sample_weight=weight)
@@ -366,25 +396,24 @@ def test_balanced_class_weight_counts_labeled_rows_only(case, semi_supervised):
 # --- The same model by every road -----------------------------------------------------------------
 
 
-@every
-@pytest.mark.parametrize("kernel", ["linear", "poly", "rbf", "laplacian"])
+@with_kernels("linear", "poly", "rbf", "laplacian")
 def test_dense_sparse_and_precomputed_agree(case, semi_supervised, kernel):
     X, y = semi_supervised(n=70, n_labeled=16)
     X[np.abs(X) < 0.3] = 0
     options = dict(kernel=kernel, gamma=0.3, coef0=1.0, **case.exact)
     dense, sparse = case(**options).fit(X, y), case(**options).fit(sp.csr_matrix(X), y)
     K = Kernel(kernel, 0.3, 3, 1.0).gram(X)
-    given = case(kernel="precomputed", **case.exact).fit(K, y)
     expected = dense.decision_function(X)
-    for other, rows in ((sparse, sp.csr_matrix(X)), (sparse, sp.csc_array(X)), (given, K)):
+    others = [(sparse, sp.csr_matrix(X)), (sparse, sp.csc_array(X))]
+    if case.kernels:
+        others.append((case(kernel="precomputed", **case.exact).fit(K, y), K))
+    for other, rows in others:
         assert_allclose(other.decision_function(rows), expected, atol=10 * case.decimals)
         assert_allclose(other.objective_, dense.objective_, rtol=case.decimals)
-    assert_array_equal(sparse.transduction_, dense.transduction_)
-    assert_array_equal(given.transduction_, dense.transduction_)
+        assert_array_equal(other.transduction_, dense.transduction_)
 
 
-@every
-@pytest.mark.parametrize("kernel", ["linear", "rbf"])
+@with_kernels("linear", "rbf")
 def test_row_order_and_label_swap(case, semi_supervised, kernel):
     X, y = semi_supervised(n=70, n_labeled=16)
     options = dict(kernel=kernel, gamma=0.3, **case.exact)
@@ -489,15 +518,6 @@ def test_bad_data(case, semi_supervised, name):
         (dict(C=0), "'C' parameter"),
         (dict(C=np.nan), "'C' parameter"),
         (dict(C="large"), "'C' parameter"),
-        (dict(kernel="gauss"), "'kernel' parameter"),
-        (dict(kernel=None), "'kernel' parameter"),
-        (dict(gamma=-0.5), "'gamma' parameter"),
-        (dict(gamma=0.0), "'gamma' parameter"),
-        (dict(gamma="wide"), "'gamma' parameter"),
-        (dict(degree=0), "'degree' parameter"),
-        (dict(degree=2.5), "'degree' parameter"),
-        (dict(sigma_f=0.0), "'sigma_f' parameter"),
-        (dict(coef0=np.inf), "'coef0' parameter"),
         (dict(tol=0.0), "'tol' parameter"),
         (dict(max_iter=0), "'max_iter' parameter"),
         (dict(class_weight="heavy"), "'class_weight' parameter"),
@@ -508,6 +528,28 @@ def test_bad_data(case, semi_supervised, name):
     ids=repr,
 )
 def test_bad_parameters_are_named(case, semi_supervised, parameters, message):
+    X, y = semi_supervised(n=40)
+    with pytest.raises(ValueError, match=message):
+        case(**parameters).fit(X, y)
+
+
+@kernelized
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        (dict(kernel="gauss"), "'kernel' parameter"),
+        (dict(kernel=None), "'kernel' parameter"),
+        (dict(gamma=-0.5), "'gamma' parameter"),
+        (dict(gamma=0.0), "'gamma' parameter"),
+        (dict(gamma="wide"), "'gamma' parameter"),
+        (dict(degree=0), "'degree' parameter"),
+        (dict(degree=2.5), "'degree' parameter"),
+        (dict(sigma_f=0.0), "'sigma_f' parameter"),
+        (dict(coef0=np.inf), "'coef0' parameter"),
+    ],
+    ids=repr,
+)
+def test_bad_kernel_parameters_are_named(case, semi_supervised, parameters, message):
     X, y = semi_supervised(n=40)
     with pytest.raises(ValueError, match=message):
         case(**parameters).fit(X, y)
@@ -559,7 +601,17 @@ def test_weights_that_remove_a_class_are_refused_by_its_name(case, semi_supervis
         case().fit(X, names, sample_weight=(y != 1).astype(float))
 
 
-@every
+@those(lambda case: case.counts)
+def test_unequal_weights_of_counted_rows_are_refused_by_name(case, semi_supervised):
+    X, y = semi_supervised(n=40)
+    weight = np.where(y < 0, 2.0, 1.0)
+    case().fit(X, y, sample_weight=weight)
+    weight[np.flatnonzero(y < 0)[3]] = 1.0
+    with pytest.raises(ValueError, match=r"sample_weight.*unlabeled.*equal"):
+        case().fit(X, y, sample_weight=weight)
+
+
+@kernelized
 def test_bad_gram_matrices(case, semi_supervised):
     X, y = semi_supervised(n=40)
     model = case(kernel="precomputed")
@@ -611,8 +663,7 @@ def test_a_fit_that_fails_leaves_the_estimator_untouched(case, semi_supervised):
     assert_array_equal(model.decision_function(X), outputs)
 
 
-@every
-@pytest.mark.parametrize("kernel", ["linear", "poly", "rbf", "laplacian"])
+@with_kernels("linear", "poly", "rbf", "laplacian")
 def test_constant_features_and_identical_rows(case, semi_supervised, kernel):
     X, y = semi_supervised(n=40)
     with warnings.catch_warnings():
@@ -626,8 +677,7 @@ def test_constant_features_and_identical_rows(case, semi_supervised, kernel):
             assert np.all(np.isfinite(model.decision_function(rows)))
 
 
-@every
-@pytest.mark.parametrize("kernel", ["linear", "rbf"])
+@with_kernels("linear", "rbf")
 def test_rows_both_labeled_and_unlabeled_and_contradictory_labels(case, semi_supervised, kernel):
     X, y = semi_supervised(n=40)
     labeled = y >= 0
@@ -685,8 +735,8 @@ def test_verbose_prints_progress(case, semi_supervised, capsys):
 
 @every
 def test_a_callback_sees_every_round_and_can_stop(case, mixture):
-    X, t = mixture(700)
-    y = np.where(np.arange(700) < 600, t + 2, -1)
+    X, t = mixture(case.rows)
+    y = np.where(np.arange(case.rows) < 6 * case.rows // 7, t + 2, -1)
     states = []
     full = case(C=100.0, callback=states.append).fit(X, y)
     assert len(states) == len(full.history_) >= 2
@@ -712,8 +762,7 @@ def test_clone_and_parameters(case):
     assert case.cls.__name__ in repr(model)
 
 
-@every
-@pytest.mark.parametrize("kernel", ["linear", "rbf", "precomputed"])
+@with_kernels("linear", "rbf", "precomputed")
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_pickle_and_skops(case, semi_supervised, kernel, n_classes):
     skops = pytest.importorskip("skops.io")
@@ -742,7 +791,8 @@ def test_pipeline_and_grid_search(case, semi_supervised):
     search.fit(X[labeled], y[labeled])
     assert search.best_score_ > 0.8
     assert_array_equal(search.predict(X), search.best_estimator_.predict(X))
-    assert cross_val_score(case(kernel="precomputed"), X @ X.T, np.abs(y), cv=3).shape == (3,)
+    if case.kernels:
+        assert cross_val_score(case(kernel="precomputed"), X @ X.T, np.abs(y), cv=3).shape == (3,)
 
 
 @every
@@ -759,7 +809,7 @@ def test_grid_search_over_partly_labeled_data(case, semi_supervised):
 def test_the_mask_and_weights_are_routed(case, semi_supervised):
     X, y = semi_supervised(n=60, n_labeled=60)
     signs, hidden = 2 * y - 1, np.arange(60) % 3 == 0
-    weight = np.linspace(0.5, 2, 60)
+    weight = case.permitted(np.linspace(0.5, 2, 60), np.where(hidden, -1, y))
     with sklearn.config_context(enable_metadata_routing=True):
         model = case().set_fit_request(unlabeled_mask=True, sample_weight=True)
         expected = clone(model).fit(X, signs, weight, hidden)
@@ -793,7 +843,7 @@ def test_pandas(case, semi_supervised):
     assert_array_equal(found, case().fit(X, y).decision_function(X))
     with pytest.raises(ValueError, match="feature names"):
         model.predict(frame[["right", "left"]])
-    weight = pd.Series(np.linspace(0.5, 2, 80), index=frame.index)
+    weight = pd.Series(case.permitted(np.linspace(0.5, 2, 80), y), index=frame.index)
     by_series = case().fit(frame, labels, sample_weight=weight)
     by_array = case().fit(X, y, sample_weight=weight.to_numpy())
     assert_array_equal(by_series.decision_function(frame), by_array.decision_function(X))
@@ -819,6 +869,8 @@ def test_tags(case):
     assert not tags.input_tags.pairwise
     assert tags.classifier_tags.multi_class
     assert tags.target_tags.required
+    if not case.kernels:
+        return
     given = get_tags(case(kernel="precomputed"))
     assert given.input_tags.pairwise
     assert not given.input_tags.sparse
@@ -839,8 +891,7 @@ def test_the_docstring_names_every_parameter_and_attribute(case, semi_supervised
 # --- Unlabeled rows -------------------------------------------------------------------------------
 
 
-@semi
-@pytest.mark.parametrize("kernel", ["linear", "rbf"])
+@with_kernels("linear", "rbf", condition=lambda case: not case.supervised)
 def test_unlabeled_rows_of_no_weight_or_no_cost_have_no_influence(case, semi_supervised, kernel):
     X, y = semi_supervised(n=60, n_labeled=20)
     options = dict(kernel=kernel, gamma=0.3, balance=None, **case.exact)

@@ -22,6 +22,8 @@ from s3vm_lib.smo._iterations import (
     fetch_row,
     gains,
     select_j,
+    slope_down,
+    slope_up,
     smo_iterations,
     update_and_select_i,
 )
@@ -38,6 +40,8 @@ __all__ = [
     "fetch_row",
     "gains",
     "select_j",
+    "slope_down",
+    "slope_up",
     "smo_iterations",
     "solve_smo",
     "svc_costs",
