@@ -2,6 +2,7 @@
 
 from s3vm_lib._base import capabilities, encode_labels, mark_unlabeled
 from s3vm_lib.annealing import DAS3VM
+from s3vm_lib.branch_and_bound import BranchBoundS3VM
 from s3vm_lib.cccp import CCCPS3VM
 from s3vm_lib.label_switching import MultiSwitchTSVM, S3VMLight
 from s3vm_lib.primal_newton import NewtonS3VM
@@ -10,6 +11,7 @@ from s3vm_lib.smo import SVM
 
 __version__ = "0.1.0"
 __all__ = [
+    "BranchBoundS3VM",
     "CCCPS3VM",
     "DAS3VM",
     "MultiSwitchTSVM",

@@ -86,10 +86,28 @@ class BruteForce(NamedTuple):
     """The global optimum of a small problem (see `brute_force`)."""
 
     objective: float
-    labels: np.ndarray  # −1 and +1 for every row, (n,)
+    labels: np.ndarray  # −1 and +1 for every row, 0 on the flat piece of the ramp, (n,)
     beta: np.ndarray  # signed dual variables of the rows, (n,)
     b: float
     n_solved: int  # labelings whose SVM was solved
+
+
+def _loss_costs(loss, t, weight):
+    """Arrays lo, mid, hi, s1, s2 of `Costs`, and what the loss adds to the diagonal of K.
+
+    The conjugate of ½(1 − z)₊² has the quadratic part β²/(2c), that of the smooth hinge pβ²/(2c).
+    """
+    on, zero = np.abs(t), np.zeros(len(t))
+    width = loss.p if loss.name == "epsilon_insensitive" else 0.0
+    if loss.name in ("l1", "epsilon_insensitive"):
+        lo, mid, hi = -weight * on, zero, weight * on
+    else:
+        top = np.full(len(t), BIG) if loss.name == "squared_hinge" else weight
+        lo, hi = np.where(t < 0, -top, 0.0), np.where(t > 0, top, 0.0)
+        mid = hi
+    curvature = {"squared_hinge": 1.0, "smooth_hinge": loss.p}.get(loss.name, 0.0)
+    ridge = np.divide(curvature, weight, out=zero, where=weight > 0)
+    return np.array([lo, mid, hi, -t - width, -t + width]), ridge
 
 
 def fixed_label_svm(problem, K, t, labeled, sample_weight=None, tol=1e-8):
@@ -98,14 +116,15 @@ def fixed_label_svm(problem, K, t, labeled, sample_weight=None, tol=1e-8):
     Parameters
     ----------
     problem : Problem
-        With hinge losses and ``balance`` "none", "mean" or "counts"; counts are a matter of the
-        labels alone and constrain nothing here.
+        With losses as in `brute_force`, and ``balance`` "none", "mean" or "counts"; counts are a
+        matter of the labels alone and constrain nothing here.
     K : ndarray of shape (n, n)
         Gram matrix.
     t : ndarray of shape (n,)
-        A label −1 or +1 for every row.
+        A label −1 or +1 for every row; 0 for a row that costs nothing.
     labeled : ndarray of bool, shape (n,)
-        True for the rows that cost C, False for those that cost C*.
+        True for the rows that cost C ℓ, False for those that cost C* times the labeled loss that
+        the unlabeled one is made of.
     sample_weight : ndarray of shape (n,), default=None
     tol : float, default=1e-8
         Largest violation of the optimality conditions.
@@ -120,39 +139,49 @@ def fixed_label_svm(problem, K, t, labeled, sample_weight=None, tol=1e-8):
     unlabeled rows in feature space, with the linear cost −(2r − 1)β and no bounds.
     """
     n = len(t)
+    t = np.asarray(t, dtype=float)
     s = np.ones(n) if sample_weight is None else sample_weight
-    upper = np.where(labeled, problem.C, problem.C_star) * s
-    lo, hi = np.where(t > 0, 0.0, -upper), np.where(t > 0, upper, 0.0)
-    slope = -t.astype(float)
+    weight = np.where(labeled, problem.C, problem.C_star) * s
+    losses = [problem.labeled_loss]
+    if not labeled.all():
+        losses.append(problem.unlabeled_loss.pieces.loss)
+    parts = [_loss_costs(loss, t, weight) for loss in losses]
+    costs, ridge = (np.where(labeled, a, b) for a, b in zip(parts[0], parts[-1], strict=True))
     balanced = problem.balance == "mean" and not labeled.all()
     if balanced:
         share = np.where(labeled, 0.0, s) / s[~labeled].sum()
         row = K @ share
         K = np.block([[K, row[:, None]], [row[None, :], np.array([[share @ row]])]])
-        lo, hi = np.append(lo, -BIG), np.append(hi, BIG)
-        slope = np.append(slope, 1 - 2 * problem.ratio)
-    gram = Gram(np.ascontiguousarray(K), Kernel("precomputed"), dtype=np.float64)
-    solution = solve_smo(gram, Costs(lo, hi, hi, slope, slope), tol=tol, shrinking=False)
+        linear = 1 - 2 * problem.ratio
+        costs = np.column_stack([costs, [-BIG, BIG, BIG, linear, linear]])
+        ridge = np.append(ridge, 0.0)
+    gram = Gram(np.ascontiguousarray(K + np.diag(ridge)), Kernel("precomputed"), dtype=np.float64)
+    solution = solve_smo(gram, Costs(*costs), tol=tol, shrinking=False)
     beta = solution.beta[:n] + (solution.beta[n] * share if balanced else 0.0)
-    f = solution.f[:n]
-    objective = 0.5 * solution.beta @ solution.f + upper @ np.maximum(0, 1 - t * (f + solution.b))
+    f = (solution.f - ridge * solution.beta)[:n] + solution.b
+    objective = 0.5 * solution.beta @ (solution.f - ridge * solution.beta)
+    for loss, rows in zip((losses[0], losses[-1]), (labeled, ~labeled), strict=True):
+        rows = rows & (t != 0)
+        objective += weight[rows] @ loss.value(t[rows], f[rows])
     return float(objective), beta, solution.b
 
 
 def brute_force(problem, K, t, sample_weight=None):
-    """Global optimum of a problem with hinge and symmetric hinge, over all labelings.
+    """Global optimum of a small problem, over all labelings of its unlabeled rows.
 
-    min(ℓ(1, f), ℓ(−1, f)) = max(0, 1 − |f|) for the hinge: the best f and the best labeling can
-    be found together, and for each of the 2^u labelings the problem in f is convex.
+    An effective loss is min(ℓ(1, f), ℓ(−1, f)), for the hinge max(0, ``1 − |f|``): the best f and
+    the best labeling can be found together, and for each of the 2^u labelings the problem in f is
+    convex. The symmetric ramp has a third, flat piece, and 3^u choices.
 
     Parameters
     ----------
     problem : Problem
-        ``hinge`` and ``symmetric_hinge``, ``bias="free"``, ``balance`` "none", "mean" or "counts".
+        Any losses but the logistic ones and the Gaussian; ``bias="free"``; ``balance`` "none",
+        "mean" or "counts" (the latter not with the ramp).
     K : ndarray of shape (n, n)
         Gram matrix.
     t : ndarray of shape (n,)
-        Labels −1 and +1, and 0 for the u ≤ 20 unlabeled rows.
+        Labels −1 and +1, and 0 for the unlabeled rows, at most 20 (12 with the ramp).
     sample_weight : ndarray of shape (n,), default=None
 
     Returns
@@ -162,28 +191,41 @@ def brute_force(problem, K, t, sample_weight=None):
     Raises
     ------
     ValueError
-        For another loss, bias or balance, or more than 20 unlabeled rows.
+        For another loss, bias or balance, or more unlabeled rows.
     """
+    pieces = getattr(problem.unlabeled_loss, "pieces", None)
     names = (problem.labeled_loss.name, getattr(problem.unlabeled_loss, "name", None))
-    if names != ("hinge", "symmetric_hinge"):
-        raise ValueError(f"losses must be hinge and symmetric_hinge, got {names}")
+    if pieces is None or any("logistic" in name for name in names):
+        raise ValueError(
+            f"losses must be a labeled loss, not logistic, and an effective loss or the ramp, got "
+            f"{names}"
+        )
+    ramp = np.isfinite(pieces.height)
     if problem.bias != "free" or problem.balance == "share":
         raise ValueError(
             "bias must be 'free' and balance 'none', 'mean' or 'counts', got "
             f"{problem.bias!r} and {problem.balance!r}"
         )
-    unlabeled = np.flatnonzero(t == 0)
-    if unlabeled.size > 20:
-        raise ValueError(f"t must leave at most 20 rows unlabeled, got {unlabeled.size}")
+    if ramp and problem.balance == "counts":
+        raise ValueError("balance must be 'none' or 'mean' with the symmetric ramp, got 'counts'")
+    unlabeled, most = np.flatnonzero(t == 0), 12 if ramp else 20
+    if unlabeled.size > most:
+        raise ValueError(f"t must leave at most {most} rows unlabeled, got {unlabeled.size}")
     labeled = t != 0
+    s = np.ones(len(t)) if sample_weight is None else sample_weight
+    weight = problem.C_star * s[unlabeled]
     best, solved = None, 0
-    for signs in itertools.product((-1.0, 1.0), repeat=unlabeled.size):
+    for signs in itertools.product(
+        (-1.0, 0.0, 1.0) if ramp else (-1.0, 1.0), repeat=len(unlabeled)
+    ):
         if problem.balance == "counts":
             if signs.count(1.0) != round(problem.ratio * unlabeled.size):
                 continue
         labels = t.astype(float)
         labels[unlabeled] = signs
         objective, beta, b = fixed_label_svm(problem, K, labels, labeled, sample_weight)
+        flat = pieces.height * weight[labels[unlabeled] == 0].sum() if ramp else 0.0
+        objective += pieces.base * weight.sum() + flat
         solved += 1
         if best is None or objective < best[0]:
             best = (objective, labels, beta, b)

@@ -21,15 +21,23 @@ epsilon_insensitive   ``max(0, |y − f| − p)``                      half widt
 
 and the unlabeled losses, all of them even functions of f,
 
-=======================  ========================================  ==========================
-name                     u(f)                                      parameter p
-=======================  ========================================  ==========================
-symmetric_hinge          ``max(0, 1 − |f|)``
-squared_symmetric_hinge  ``½ max(0, 1 − |f|)²``
-symmetric_ramp           R(f) + R(−f), where                       where the ramp ends: R is
-                         R(z) = min(1 − p, max(0, 1 − z))          constant for z ≤ p
-gaussian                 exp(−p f²)                                inverse squared width
-=======================  ========================================  ==========================
+=============================  ==================================  ==========================
+name                           u(f)                                parameter p
+=============================  ==================================  ==========================
+symmetric_hinge                ``max(0, 1 − |f|)``
+squared_symmetric_hinge        ``½ max(0, 1 − |f|)²``
+symmetric_ramp                 R(f) + R(−f), where                 where the ramp ends: R is
+                               R(z) = min(1 − p, max(0, 1 − z))    constant for z ≤ p
+gaussian                       exp(−p f²)                          inverse squared width
+symmetric_smooth_hinge         the smooth hinge at ``z = |f|``     width of the curved part
+symmetric_logistic             ``log(1 + exp(−|f|))``
+symmetric_modified_logistic    ``log(1 + exp(p(1 − |f|)))/p``      sharpness
+symmetric_l1                   ``|1 − |f||``
+symmetric_epsilon_insensitive  ``max(0, |1 − |f|| − p)``           half width of the flat part
+=============================  ==================================  ==========================
+
+All but the ramp and the Gaussian are *effective* losses, the least loss over both labels:
+min over y = ±1 of ℓ(y, f), which is ``ℓ(1, |f|)`` (`LabeledLoss.effective`).
 
 Where a loss has a kink the derivative returned is one of its subgradients: that of the flat side
 at a margin, and 0 at the kink of symmetry f = 0.
@@ -37,6 +45,7 @@ at a margin, and 0 at the kink of symmetry f = 0.
 
 import math
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -61,8 +70,28 @@ LABELED_LOSSES = (
     EPSILON_INSENSITIVE,
 ) = range(7)
 
-UNLABELED_LOSSES = ("symmetric_hinge", "squared_symmetric_hinge", "symmetric_ramp", "gaussian")
-SYMMETRIC_HINGE, SQUARED_SYMMETRIC_HINGE, SYMMETRIC_RAMP, GAUSSIAN = range(4)
+UNLABELED_LOSSES = (
+    "symmetric_hinge",
+    "squared_symmetric_hinge",
+    "symmetric_ramp",
+    "gaussian",
+    "symmetric_smooth_hinge",
+    "symmetric_logistic",
+    "symmetric_modified_logistic",
+    "symmetric_l1",
+    "symmetric_epsilon_insensitive",
+)
+(
+    SYMMETRIC_HINGE,
+    SQUARED_SYMMETRIC_HINGE,
+    SYMMETRIC_RAMP,
+    GAUSSIAN,
+    SYMMETRIC_SMOOTH_HINGE,
+    SYMMETRIC_LOGISTIC,
+    SYMMETRIC_MODIFIED_LOGISTIC,
+    SYMMETRIC_L1,
+    SYMMETRIC_EPSILON_INSENSITIVE,
+) = range(9)
 
 
 # --- Scalar formulas, for the inner loops --------------------------------------------------------
@@ -141,13 +170,70 @@ def labeled_derivative(code, y, f, p):
 
 
 @njit
+def _xlogx(a):
+    return a * math.log(a) if a > 0 else 0.0
+
+
+@njit
+def labeled_conjugate(code, y, a, p):
+    """Fenchel conjugate sup over f of a·f − ℓ(y, f) of one labeled point.
+
+    It turns any dual point into a lower bound: ℓ(y, f) ≥ a·f − ℓ*(y, a) for every f and a, with
+    equality at a = ∂ℓ/∂f.
+
+    Parameters
+    ----------
+    code : int
+        ``HINGE`` to ``EPSILON_INSENSITIVE``.
+    y : float
+        Label, −1 or +1 (any real target for the last two).
+    a : float
+        Slope.
+    p : float
+        The parameter of the loss; ignored by those that have none.
+
+    Returns
+    -------
+    float
+        Infinite where no line of slope a lies below the loss.
+    """
+    if code == L1 or code == EPSILON_INSENSITIVE:
+        if abs(a) > 1.0:
+            return math.inf
+        return y * a + (p * abs(a) if code == EPSILON_INSENSITIVE else 0.0)
+    v = y * a
+    if v > 0.0 or (v < -1.0 and code != SQUARED_HINGE):
+        return math.inf
+    if code == HINGE:
+        return v
+    if code == SQUARED_HINGE:
+        return v + 0.5 * v * v
+    if code == SMOOTH_HINGE:
+        return v + 0.5 * p * v * v
+    entropy = _xlogx(-v) + _xlogx(1.0 + v)
+    return entropy if code == LOGISTIC else v + entropy / p
+
+
+@njit
+def labeled_code(code):
+    """Code of the labeled loss ℓ with u(f) = ``ℓ(1, |f|)``; −1 for the ramp and the Gaussian."""
+    if code == SYMMETRIC_HINGE:
+        return HINGE
+    if code == SQUARED_SYMMETRIC_HINGE:
+        return SQUARED_HINGE
+    if code < SYMMETRIC_SMOOTH_HINGE:
+        return -1
+    return code - SYMMETRIC_SMOOTH_HINGE + SMOOTH_HINGE
+
+
+@njit
 def unlabeled_value(code, f, p):
     """Loss u(f) of one unlabeled point.
 
     Parameters
     ----------
     code : int
-        ``SYMMETRIC_HINGE`` to ``GAUSSIAN``.
+        ``SYMMETRIC_HINGE`` to ``SYMMETRIC_EPSILON_INSENSITIVE``.
     f : float
         Output.
     p : float
@@ -161,6 +247,8 @@ def unlabeled_value(code, f, p):
         return math.exp(-p * f * f)
     if code == SYMMETRIC_RAMP:
         return min(1.0 - p, max(0.0, 1.0 - f)) + min(1.0 - p, max(0.0, 1.0 + f))
+    if code >= SYMMETRIC_SMOOTH_HINGE:
+        return labeled_value(labeled_code(code), 1.0, abs(f), p)
     gap = max(0.0, 1.0 - abs(f))
     return gap if code == SYMMETRIC_HINGE else 0.5 * gap * gap
 
@@ -172,6 +260,11 @@ def unlabeled_derivative(code, f, p):
         return -2.0 * p * f * math.exp(-p * f * f)
     if code == SYMMETRIC_RAMP:
         return (1.0 if p < -f < 1.0 else 0.0) - (1.0 if p < f < 1.0 else 0.0)
+    if code >= SYMMETRIC_SMOOTH_HINGE:
+        if f == 0.0:
+            return 0.0
+        slope = labeled_derivative(labeled_code(code), 1.0, abs(f), p)
+        return slope if f > 0 else -slope
     if abs(f) >= 1.0 or f == 0.0:
         return 0.0
     slope = 1.0 if code == SYMMETRIC_HINGE else 1.0 - abs(f)
@@ -191,6 +284,12 @@ def _labeled_values(code, y, f, p, out):
 def _labeled_derivatives(code, y, f, p, out):
     for i in range(out.size):
         out[i] = labeled_derivative(code, y[i], f[i], p)
+
+
+@njit
+def _labeled_conjugates(code, y, a, p, out):
+    for i in range(out.size):
+        out[i] = labeled_conjugate(code, y[i], a[i], p)
 
 
 @njit
@@ -229,6 +328,14 @@ _LABELED_PARAMETERS = {
 _UNLABELED_PARAMETERS = {
     "symmetric_ramp": ("s", -0.3, -1.0, 1.0),
     "gaussian": ("s", 3.0, 0.0, math.inf),
+    **{f"symmetric_{name}": facts for name, facts in _LABELED_PARAMETERS.items()},
+}
+
+
+_EFFECTIVE_OF = {
+    "symmetric_hinge": "hinge",
+    "squared_symmetric_hinge": "squared_hinge",
+    **{f"symmetric_{name}": name for name in LABELED_LOSSES[SMOOTH_HINGE:]},
 }
 
 
@@ -321,6 +428,28 @@ class LabeledLoss:
         """Derivative of the loss with respect to ``f`` (see the module for kinks)."""
         return _apply(_labeled_derivatives, self.code, y, f, self.p)
 
+    def conjugate(self, y, a):
+        """Fenchel conjugate sup over f of a·f − ℓ(y, f) at slopes ``a``; infinite off its domain.
+
+        Examples
+        --------
+        >>> LabeledLoss("hinge").conjugate(1, np.array([-1.0, -0.5, 0.5]))
+        array([-1. , -0.5,  inf])
+        """
+        return _apply(_labeled_conjugates, self.code, y, a, self.p)
+
+    @property
+    def effective(self):
+        """The `UnlabeledLoss` min over y = ±1 of ℓ(y, f): what a point costs that picks its label.
+
+        Examples
+        --------
+        >>> LabeledLoss("squared_hinge").effective
+        UnlabeledLoss(name='squared_symmetric_hinge', parameter=None)
+        """
+        name = next(n for n, labeled in _EFFECTIVE_OF.items() if labeled == self.name)
+        return UnlabeledLoss(name, self.parameter)
+
     @property
     def convex(self):
         """Whether f ↦ ℓ(y, f) is convex: true of every labeled loss here."""
@@ -348,6 +477,14 @@ class LabeledLoss:
         return constants.get(self.name, math.inf)
 
 
+class Pieces(NamedTuple):
+    """u(f) = base + min(ℓ(1, f), ℓ(−1, f), height): a least of two or three convex functions."""
+
+    loss: LabeledLoss  # ℓ
+    height: float  # of the flat piece; infinite where there is none
+    base: float  # least value of u
+
+
 @dataclass(frozen=True)
 class UnlabeledLoss:
     """A loss u(f) of unlabeled points: even, non-convex, small away from the decision boundary.
@@ -357,8 +494,9 @@ class UnlabeledLoss:
     name : str
         One of ``UNLABELED_LOSSES``; the table at the top of the module gives the formulas.
     parameter : float, default=None
-        ``s`` of ``symmetric_ramp`` (−0.3) or of ``gaussian`` (3); None takes the value in
-        brackets. The other losses have none.
+        ``s`` of ``symmetric_ramp`` (−0.3) or of ``gaussian`` (3), or the parameter of the labeled
+        loss that this is the effective loss of; None takes the value in brackets, or that of
+        `LabeledLoss`. The other losses have none.
 
     Raises
     ------
@@ -415,8 +553,8 @@ class UnlabeledLoss:
 
     @property
     def convex(self):
-        """Whether u is convex: true of no unlabeled loss here."""
-        return False
+        """Whether u is convex: only ``symmetric_epsilon_insensitive`` is, if its p is 1 or more."""
+        return self.name == "symmetric_epsilon_insensitive" and self.p >= 1.0
 
     @property
     def differentiable(self):
@@ -425,8 +563,12 @@ class UnlabeledLoss:
 
     @property
     def lipschitz(self):
-        """Largest ``|u'|``: 1, and √(2s/e) for the Gaussian, taken at f = 1/√(2s)."""
-        return math.sqrt(2.0 * self.p / math.e) if self.name == "gaussian" else 1.0
+        """Largest ``|u'|``: √(2s/e) for the Gaussian, at f = 1/√(2s); otherwise at most 1."""
+        if self.name == "gaussian":
+            return math.sqrt(2.0 * self.p / math.e)
+        if self.name in ("symmetric_ramp", "symmetric_l1", "symmetric_epsilon_insensitive"):
+            return 1.0
+        return self._slope_at_zero
 
     @property
     def derivative_lipschitz(self):
@@ -440,14 +582,36 @@ class UnlabeledLoss:
         The Gaussian is a smooth stand-in for the symmetric hinge; the symmetric ramp is the sum
         of a truncated hinge over both labels.
         """
-        names = {"symmetric_hinge": "hinge", "squared_symmetric_hinge": "squared_hinge"}
-        return names.get(self.name)
+        return _EFFECTIVE_OF.get(self.name)
+
+    @property
+    def pieces(self):
+        """The convex pieces that u is the least of, or None for the Gaussian.
+
+        Of the effective losses these are the two labels. The ramp has a third, flat one:
+        u(f) = 1 − s + min(H_1(f), H_1(−f), ``1 − |s|``).
+
+        Returns
+        -------
+        Pieces or None
+        """
+        if self.name == "symmetric_ramp":
+            return Pieces(LabeledLoss("hinge"), 1.0 - abs(self.p), 1.0 - self.p)
+        if self.name == "gaussian":
+            return None
+        return Pieces(LabeledLoss(self.effective_of, self.parameter), math.inf, 0.0)
+
+    @property
+    def _slope_at_zero(self):
+        """κ = −u'(0+) of an effective loss: adding ``κ|f|`` to it leaves a convex function."""
+        return -float(LabeledLoss(self.effective_of, self.parameter).derivative(1.0, 1e-300))
 
     def convex_part(self, f):
         """Value and derivative of the convex part of u.
 
         ``max(0, |f| − 1)`` for the symmetric hinge; ½(1 + f²) up to ``|f| = 1`` and ``|f|``
-        beyond for its square; H_1(f) + H_1(−f) for the ramp; exp(−sf²) + sf² for the Gaussian.
+        beyond for its square; H_1(f) + H_1(−f) for the ramp; exp(−sf²) + sf² for the Gaussian;
+        ``u(f) − u'(0+)|f|`` for the other effective losses.
 
         Parameters
         ----------
@@ -466,13 +630,16 @@ class UnlabeledLoss:
             return np.where(a < 1, (1 + f * f) / 2, a), np.clip(f, -1, 1)
         if self.name == "symmetric_ramp":
             return _hinge_pair(1.0, f)
+        if self.name != "gaussian":
+            kink = self._slope_at_zero
+            return self.value(f) + kink * a, self.derivative(f) + kink * sign
         return self.value(f) + self.p * f * f, self.derivative(f) + 2 * self.p * f
 
     def concave_part(self, f):
         """Value and (super)derivative of the concave part of u, which is u minus the convex part.
 
         ``1 − |f|`` for the symmetric hinge; ``−|f|`` for its square; −H_s(f) − H_s(−f) for the
-        ramp; −sf² for the Gaussian.
+        ramp; −sf² for the Gaussian; ``u'(0+)|f|`` for the other effective losses.
 
         Parameters
         ----------
@@ -491,6 +658,9 @@ class UnlabeledLoss:
         if self.name == "symmetric_ramp":
             value, derivative = _hinge_pair(self.p, f)
             return -value, -derivative
+        if self.name != "gaussian":
+            kink = self._slope_at_zero
+            return -kink * np.abs(f), -kink * np.sign(f)
         return -self.p * f * f, -2 * self.p * f
 
 

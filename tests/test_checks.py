@@ -174,19 +174,89 @@ def test_the_balance_point_of_one_sided_problems(two_gaussians):
     assert np.all(K @ beta + b >= 1 - 1e-7)
 
 
+@pytest.mark.parametrize(
+    "name", ["hinge", "squared_hinge", "smooth_hinge", "l1", "epsilon_insensitive"]
+)
+@pytest.mark.parametrize("balance", ["none", "mean"])
+def test_fixed_labels_of_every_loss_equal_another_solver(two_gaussians, name, balance):
+    cp = pytest.importorskip("cvxpy")
+    X, t = two_gaussians(n=12, d=2, seed=5)
+    t[-2:] = 0  # two rows that cost nothing
+    labeled, K = np.arange(12) < 5, Kernel("rbf", 0.5).gram(X)
+    s = np.random.default_rng(0).uniform(0.5, 2, 12)
+    loss = LabeledLoss(name)
+    problem = Problem(loss, loss.effective, 2.0, 0.7, balance=balance, ratio=0.6)
+    w, b = cp.Variable(12), cp.Variable()
+    f = np.linalg.cholesky(K + 1e-12 * np.eye(12)) @ w + b
+    z, p = cp.multiply(t, f), loss.p
+    values = {
+        "hinge": lambda: cp.pos(1 - z),
+        "squared_hinge": lambda: cp.square(cp.pos(1 - z)) / 2,
+        # Huber's function is quadratic up to p and linear beyond, with the slope 2p.
+        "smooth_hinge": lambda: cp.huber(cp.pos(1 - z), p) / (2 * p),
+        "l1": lambda: cp.abs(t - f),
+        "epsilon_insensitive": lambda: cp.pos(cp.abs(t - f) - p),
+    }[name]()
+    weight = np.where(labeled, 2.0, 0.7) * s * (t != 0)
+    constraints = []
+    if balance == "mean":
+        constraints = [s[~labeled] @ f[~labeled] == 0.2 * s[~labeled].sum()]
+    program = cp.Problem(cp.Minimize(cp.sum_squares(w) / 2 + weight @ values), constraints)
+    program.solve(solver=cp.CLARABEL, tol_gap_abs=1e-10, tol_gap_rel=1e-10, tol_feas=1e-10)
+    objective, beta, offset = fixed_label_svm(problem, K, t, labeled, s)
+    assert_allclose(objective, program.value, rtol=1e-6)
+    found = K @ beta + offset
+    assert_allclose(found, f.value, atol=1e-3)
+    if balance == "mean":
+        assert problem.balance_residual(found, np.where(labeled, t, 0), s) < 1e-7
+
+
+@pytest.mark.parametrize("s", [-0.4, 0.2])
+def test_brute_force_of_the_ramp_is_no_worse_than_any_function(two_gaussians, s):
+    X, t = two_gaussians(n=9, d=2, seed=6)
+    t[4:] = 0
+    K = Kernel("rbf", 0.5).gram(X)
+    ramp = UnlabeledLoss("symmetric_ramp", s)
+    problem = Problem(LabeledLoss("hinge"), ramp, 2.0, 0.7)
+    found = brute_force(problem, K, t)
+    assert found.n_solved == 3**5
+    f = K @ found.beta + found.b
+    norm2 = found.beta @ K @ found.beta
+    assert_allclose(problem.value(f, t, norm2, found.b), found.objective, rtol=1e-7)
+    rng = np.random.default_rng(0)
+    for _ in range(300):
+        c = found.beta + 10.0 ** rng.uniform(-3, 0) * rng.standard_normal(9)
+        b = found.b + 0.1 * rng.standard_normal()
+        assert problem.value(K @ c + b, t, c @ K @ c, b) >= found.objective - 1e-9
+    # With s = 0 it is the symmetric hinge plus 1.
+    flat = Problem(LabeledLoss("hinge"), UnlabeledLoss("symmetric_ramp", 0.0), 2.0, 0.7)
+    hinge = Problem(LabeledLoss("hinge"), UnlabeledLoss("symmetric_hinge"), 2.0, 0.7)
+    assert_allclose(
+        brute_force(flat, K, t).objective, brute_force(hinge, K, t).objective + 0.7 * 5, rtol=1e-7
+    )
+
+
 def test_brute_force_refuses_other_problems():
     K, t = np.eye(3), np.array([1.0, -1, 0])
     with pytest.raises(
-        ValueError, match=r"losses must be hinge and symmetric_hinge, got .*gaussian"
+        ValueError, match=r"losses must be a labeled loss, not logistic, .*gaussian"
     ):
         brute_force(Problem(unlabeled_loss=UnlabeledLoss("gaussian")), K, t)
-    with pytest.raises(ValueError, match="losses must be"):
+    with pytest.raises(ValueError, match="an effective loss or the ramp"):
         brute_force(Problem(), K, t)
     symmetric = UnlabeledLoss("symmetric_hinge")
     with pytest.raises(ValueError, match=r"bias must be 'free'.*'regularized'"):
         brute_force(Problem(unlabeled_loss=symmetric, bias="regularized"), K, t)
     with pytest.raises(ValueError, match=r"balance 'none', 'mean' or 'counts'.*'share'"):
         brute_force(Problem(unlabeled_loss=symmetric, balance="share", ratio=0.5), K, t)
+    ramp = UnlabeledLoss("symmetric_ramp")
+    with pytest.raises(ValueError, match="at most 12 rows unlabeled, got 13"):
+        brute_force(Problem(unlabeled_loss=ramp), np.eye(14), np.r_[1.0, np.zeros(13)])
+    with pytest.raises(ValueError, match="with the symmetric ramp, got 'counts'"):
+        brute_force(Problem(unlabeled_loss=ramp, balance="counts", ratio=0.5), K, t)
+    with pytest.raises(ValueError, match="not logistic"):
+        logistic = LabeledLoss("logistic")
+        brute_force(Problem(logistic, logistic.effective), K, t)
     with pytest.raises(ValueError, match="at most 20 rows unlabeled, got 21"):
         brute_force(semi_problem(), np.eye(22), np.r_[1.0, np.zeros(21)])
 

@@ -26,6 +26,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 import s3vm_lib
 from s3vm_lib import SVM, encode_labels, mark_unlabeled
 from s3vm_lib.annealing import DAS3VM
+from s3vm_lib.branch_and_bound import BranchBoundS3VM
 from s3vm_lib.cccp import CCCPS3VM
 from s3vm_lib.kernels import Kernel
 from s3vm_lib.label_switching import MultiSwitchTSVM, S3VMLight
@@ -42,6 +43,7 @@ class Case(NamedTuple):
     exact: dict
     supervised: bool = False  # unlabeled rows have no influence
     decimals: float = 1e-6  # agreement of two exact solutions
+    rows: int = 700  # of a problem that takes several rounds
     kernels: bool = True  # has a kernel; the others are linear
     counts: bool = False  # counts labels: unlabeled rows must all have one weight
 
@@ -64,6 +66,7 @@ ESTIMATORS = [
     Case(S3VMLight, dict(tol=1e-10), counts=True),
     Case(MultiSwitchTSVM, dict(tol=1e-10, path_tol=1e-10), kernels=False, counts=True),
     Case(DAS3VM, dict(tol=1e-10, path_tol=1e-10), kernels=False),
+    Case(BranchBoundS3VM, dict(tol=1e-10), rows=35),
 ]
 
 
@@ -742,8 +745,8 @@ def test_verbose_prints_progress(case, semi_supervised, capsys):
 
 @every
 def test_a_callback_sees_every_round_and_can_stop(case, mixture):
-    X, t = mixture(700)
-    y = np.where(np.arange(700) < 600, t + 2, -1)
+    X, t = mixture(case.rows)
+    y = np.where(np.arange(case.rows) < 6 * case.rows // 7, t + 2, -1)
     states = []
     full = case(C=100.0, callback=states.append).fit(X, y)
     assert len(states) == len(full.history_) >= 2

@@ -23,6 +23,8 @@ from s3vm_lib.smo._iterations import (
     fetch_row,
     gains,
     select_j,
+    slope_down,
+    slope_up,
     smo_iterations,
     update_and_select_i,
 )
@@ -44,6 +46,8 @@ __all__ = [
     "line_minimum",
     "null_step",
     "select_j",
+    "slope_down",
+    "slope_up",
     "smo_iterations",
     "solve_smo",
     "svc_costs",

@@ -1,0 +1,109 @@
+"""Which pieces the unlabeled rows may take together, and what they cost."""
+
+import numpy as np
+
+from s3vm_lib._numba import njit
+from s3vm_lib.losses import labeled_value
+
+FLAT = 2  # the decision for the flat piece; −1 and +1 are labels, 0 is none
+_SAME = 1e-14  # squared distance of rows that count as identical, relative to their squares
+
+
+@njit
+def labeled_costs(code, p, weight, t, f, rows):
+    """Σ c_i ℓ(t_i, f_i) over the given rows."""
+    value = 0.0
+    for i in rows:
+        value += weight[i] * labeled_value(code[i], t[i], f[i], p[i])
+    return value
+
+
+@njit
+def piece_costs(code, p, weight, f, rows, negative, positive):
+    """c ℓ(−1, f) and c ℓ(+1, f) of the given rows."""
+    for k in range(rows.size):
+        i = rows[k]
+        negative[k] = weight[i] * labeled_value(code[i], -1.0, f[i], p[i])
+        positive[k] = weight[i] * labeled_value(code[i], 1.0, f[i], p[i])
+
+
+class Decisions:
+    """Which decisions the unlabeled rows may take together, and what they cost.
+
+    Parameters
+    ----------
+    flat : ndarray of shape (u,)
+        Costs of the flat piece, infinite where there is none.
+    mass : ndarray of shape (u,)
+        What a row contributes to the balance of the labels.
+    low, high : float
+        Least and largest total mass of the rows with label +1.
+    twin : ndarray of shape (u,)
+        Rows of equal number may be exchanged; all numbers differ where no two may.
+    """
+
+    def __init__(self, flat, mass, low, high, twin):
+        self.flat, self.mass, self.low, self.high, self.twin = flat, mass, low, high, twin
+        self.has_flat = bool(np.any(np.isfinite(flat)))
+        self.bounded = low > 0 or high < mass.sum()
+        self.slack = 1e-9 * max(1.0, mass.sum())
+
+    def assign(self, negative, positive):
+        """The cheapest decisions that keep the balance, and their cost (infinite if none do)."""
+        if not self.bounded:
+            decided = np.where(positive <= negative, 1, -1)
+            least = np.minimum(positive, negative)
+        else:
+            difference = np.minimum(negative, self.flat) - np.minimum(positive, self.flat)
+            order = np.argsort(-difference, kind="stable")
+            total = np.r_[0.0, np.cumsum(self.mass[order])]
+            value = np.r_[0.0, np.cumsum(-difference[order])]
+            allowed = (total >= self.low - self.slack) & (total <= self.high + self.slack)
+            if not allowed.any():
+                return np.zeros(len(order), dtype=int), np.inf
+            count = np.flatnonzero(allowed)[np.argmin(value[allowed])]
+            decided = np.full(len(order), -1)
+            decided[order[:count]] = 1
+            least = np.where(decided > 0, positive, negative)
+        decided = np.where(least <= self.flat, decided, FLAT)
+        return decided, float(np.minimum(least, self.flat).sum())
+
+    def decide(self, decided, row, label):
+        """Decisions with one more, and all that follow from it; None if they break the balance."""
+        decided = decided.copy()
+        decided[row] = label
+        if not self.bounded or self.has_flat:
+            return decided if not self.bounded or self._possible(decided) else None
+        if label < 0:  # if a twin were +1, the two could be exchanged
+            decided[(decided == 0) & (self.twin == self.twin[row])] = -1
+        if not self._possible(decided):
+            return None
+        undecided = decided == 0
+        positive = self.mass[decided == 1].sum()
+        negative = self.mass[decided == -1].sum()
+        decided[undecided & (positive + self.mass > self.high + self.slack)] = -1
+        most = self.mass.sum() - self.low + self.slack
+        decided[undecided & (decided == 0) & (negative + self.mass > most)] = 1
+        return decided if self._possible(decided) else None
+
+    def _possible(self, decided):
+        positive = self.mass[decided == 1].sum()
+        negative = self.mass[decided == -1].sum()
+        return (
+            positive <= self.high + self.slack
+            and self.mass.sum() - negative >= self.low - self.slack
+        )
+
+
+def twins(K, rows, weight=None):
+    """A number per row; rows of equal number are identical in feature space, and in weight."""
+    twin = np.arange(rows.size)
+    diagonal = np.diag(K)[rows]
+    for k in range(1, rows.size):
+        distance = diagonal[:k] + diagonal[k] - 2 * K[rows[k], rows[:k]]
+        same = distance <= _SAME * (diagonal[:k] + diagonal[k])
+        if weight is not None:
+            same &= weight[:k] == weight[k]
+        if same.any():
+            twin[k] = twin[np.argmax(same)]
+    return twin

@@ -1,0 +1,274 @@
+"""The estimator `BranchBoundS3VM`."""
+
+from numbers import Real
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.utils._param_validation import Interval, StrOptions
+
+from s3vm_lib._base import BaseS3VM, BinaryFit
+from s3vm_lib.branch_and_bound._search import BRANCHING, solve_branch_and_bound
+from s3vm_lib.losses import LABELED_LOSSES, labeled_loss, unlabeled_loss
+from s3vm_lib.objective import BIASES, Problem
+
+
+class BranchBoundS3VM(BaseS3VM):
+    """Global optimum of the semi-supervised support vector machine by branch and bound.
+
+    Minimizes
+
+        J(f, b) = ½‖f‖² + C Σ_L s_i ℓ(y_i, f(x_i) + b) + C* Σ_U s_j u(f(x_j) + b)
+
+    over all functions and all labels of the unlabeled rows: u is the least of the losses ℓ(−1, ·)
+    and ℓ(1, ·), or the symmetric ramp. The search decides one label after the other. The convex
+    problem of the rows decided so far bounds from below what any completion can reach, and is
+    abandoned as soon as that is no better than the best solution found. Practical up to about 32
+    unlabeled rows, and more where the classes are well separated.
+
+    Parameters
+    ----------
+    C : float, default=1.0
+        Weight of the labeled losses.
+    C_star : float, default=None
+        Weight of the unlabeled losses. None gives the labeled and the unlabeled part equal total
+        weight.
+    kernel : {"linear", "poly", "rbf", "laplacian", "precomputed"}, default="rbf"
+        Kernel function, see `Kernel`.
+    gamma : {"scale", "auto"} or float, default="scale"
+        Kernel coefficient of rbf, poly and laplacian, see `resolve_gamma`.
+    degree : int, default=3
+        Degree of the polynomial kernel.
+    coef0 : float, default=0.0
+        Constant of the polynomial kernel.
+    sigma_f : float, default=1.0
+        Output standard deviation: kernels are multiplied by its square.
+    labeled_loss : {"hinge", "squared_hinge", "smooth_hinge", "logistic", "modified_logistic", \
+"l1", "epsilon_insensitive"}, default="hinge"
+        Loss ℓ of labeled rows.
+    loss_parameter : float, default=None
+        Parameter of ℓ, see `LabeledLoss`; None takes its default.
+    unlabeled_loss : {"effective", "symmetric_ramp"}, default="effective"
+        Loss u of unlabeled rows: min over y = ±1 of ℓ(y, f), or the symmetric ramp, which goes
+        with any ℓ but the two logistic losses.
+    s : float, default=-0.3
+        Where the symmetric ramp ends. Not used by the effective loss.
+    bias : {"free", "regularized", "none"}, default="free"
+        Whether the offset b is unpenalized, enters the objective as ½b², or is 0.
+    balance : "labels", float or None, default="labels"
+        Share r of the class ``classes_[1]`` among the unlabeled rows: estimated by the share
+        among the labeled rows, given, or not used.
+    balance_mode : {"mean", "counts", "share"}, default="mean"
+        What r asks for: the mean output 2r − 1; round(r u) unlabeled rows that are charged as
+        positive; a share of such rows within ``balance_tol`` of r.
+    balance_tol : float, default=0.05
+        Tolerance of ``balance_mode="share"``. Not used by the others.
+    branching : {"gain", "confidence"}, default="gain"
+        Decide next the row with the largest product of what either label adds to the bound in
+        one step, or the row with the output farthest from 0, as in the paper.
+    tol : float, default=1e-6
+        Largest gap between the objective and its lower bound at the end, relative to the
+        objective.
+    max_iter : int, default=100_000
+        Largest number of nodes.
+    class_weight : dict or "balanced", default=None
+        Factors on C per class; ``"balanced"`` counts labeled rows only.
+    verbose : int, default=0
+        Print a line at each better solution and at least every 100 nodes.
+    callback : callable, default=None
+        Called as often with a dict (n_iter, objective, lower_bound); a true value stops.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        Class labels.
+    support_ : ndarray of shape (n_support,)
+        Training rows that carry the model.
+    support_vectors_ : {ndarray, CSR matrix} of shape (n_support, d)
+        These rows; absent with ``kernel="precomputed"``.
+    dual_coef_ : ndarray of shape (n_problems, n_support)
+        Their coefficients; one row for two classes, otherwise one per class.
+    coef_ : ndarray of shape (n_problems, d)
+        Weights of the features, with ``kernel="linear"`` only.
+    intercept_ : ndarray of shape (n_problems,)
+        Offsets b.
+    gamma_ : float
+        The kernel coefficient that was used.
+    transduction_ : ndarray of shape (n,)
+        A label for every training row: its own, or the one found where it was unlabeled.
+    objective_ : float or ndarray of shape (n_classes,)
+        J at the solution; with the balance modes ``"counts"`` and ``"share"`` each unlabeled row
+        is charged for the label that the balance gives it.
+    lower_bound_ : float or ndarray of shape (n_classes,)
+        No function has a smaller objective.
+    gap_ : float or ndarray of shape (n_classes,)
+        ``objective_ - lower_bound_``; at most ``tol * objective_`` unless stopped early.
+    problem_ : Problem or list of Problem
+        What was minimized, with the values that ``C_star``, ``gamma`` and ``balance`` stood for.
+    n_iter_ : int
+        Nodes whose convex problem was solved, the largest number over the two-class problems.
+    history_ : list
+        One `Progress` (n_iter, objective, lower_bound) per report.
+    termination_condition_ : str
+        ``"converged"``, ``"max_iter"``, ``"stopped"`` (by the callback) or ``"inexact"`` (a convex
+        problem took too many iterations, and ``gap_``, though valid, is larger than ``tol`` asks
+        for); a list of these with more than two classes.
+    n_features_in_ : int
+        Number of features.
+
+    See Also
+    --------
+    SVM : The supervised baseline.
+
+    Notes
+    -----
+    The number of nodes grows exponentially with the unlabeled rows that no bound decides: those
+    between the classes. Identical unlabeled rows are decided together. With the balance modes
+    ``"counts"`` and ``"share"`` the constraint is one on labels, as in S3VM-light, and an output
+    may have another sign than the label that its row is charged for.
+
+    References
+    ----------
+    O. Chapelle, V. Sindhwani and S. Keerthi, "Branch and bound for semi-supervised support vector
+    machines", NIPS 19 (2006).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from s3vm_lib import BranchBoundS3VM
+    >>> X = np.array([[-2.0], [2.0], [-1.5], [-1.0], [1.0], [1.5]])
+    >>> y = np.array([0, 1, -1, -1, -1, -1])
+    >>> model = BranchBoundS3VM(kernel="linear").fit(X, y)
+    >>> model.transduction_.tolist(), round(model.objective_, 4), model.termination_condition_
+    ([0, 1, 0, 0, 1, 1], 0.5, 'converged')
+    """
+
+    _parameter_constraints = {
+        **BaseS3VM._kernel_constraints,
+        "C_star": [Interval(Real, 0, None, closed="left"), None],
+        "labeled_loss": [StrOptions(set(LABELED_LOSSES))],
+        "loss_parameter": [Interval(Real, 0, None, closed="neither"), None],
+        "unlabeled_loss": [StrOptions({"effective", "symmetric_ramp"})],
+        "s": [Interval(Real, -1, 1, closed="neither")],
+        "bias": [StrOptions(set(BIASES))],
+        "balance": [StrOptions({"labels"}), Interval(Real, 0, 1, closed="neither"), None],
+        "balance_mode": [StrOptions({"mean", "counts", "share"})],
+        "balance_tol": [Interval(Real, 0, 1, closed="left")],
+        "branching": [StrOptions(set(BRANCHING))],
+    }
+    _largest_n = 50
+    _memory = "n² numbers"
+
+    def __init__(
+        self,
+        *,
+        C=1.0,
+        C_star=None,
+        kernel="rbf",
+        gamma="scale",
+        degree=3,
+        coef0=0.0,
+        sigma_f=1.0,
+        labeled_loss="hinge",
+        loss_parameter=None,
+        unlabeled_loss="effective",
+        s=-0.3,
+        bias="free",
+        balance="labels",
+        balance_mode="mean",
+        balance_tol=0.05,
+        branching="gain",
+        tol=1e-6,
+        max_iter=100_000,
+        class_weight=None,
+        verbose=0,
+        callback=None,
+    ):
+        self.C = C
+        self.C_star = C_star
+        self.kernel = kernel
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.sigma_f = sigma_f
+        self.labeled_loss = labeled_loss
+        self.loss_parameter = loss_parameter
+        self.unlabeled_loss = unlabeled_loss
+        self.s = s
+        self.bias = bias
+        self.balance = balance
+        self.balance_mode = balance_mode
+        self.balance_tol = balance_tol
+        self.branching = branching
+        self.tol = tol
+        self.max_iter = max_iter
+        self.class_weight = class_weight
+        self.verbose = verbose
+        self.callback = callback
+
+    def _prepare(self, data):
+        """The Gram matrix, which all two-class problems share, and the point it is centered at."""
+        if self.balance_mode == "counts" and self.balance is not None:
+            weight = data.sample_weight[data.codes < 0]
+            if np.ptp(weight) > 0 if weight.size else False:
+                raise ValueError(
+                    "sample_weight must be equal on all unlabeled rows with "
+                    "balance_mode='counts', which counts them"
+                )
+        X, center = data.X, None
+        if data.kernel.name == "linear" and self.bias == "free" and not sp.issparse(X):
+            # A shift of the data moves only b, and centered data keep their digits.
+            center = X.mean(axis=0)
+            X = X - center
+        return data.kernel.gram(X), center
+
+    def _problem(self, data, ratio):
+        """What is minimized; ``ratio`` None leaves the balance constraint out."""
+        labeled = labeled_loss(self.labeled_loss, self.loss_parameter)
+        if self.unlabeled_loss == "effective":
+            unlabeled = labeled.effective
+        else:
+            unlabeled = unlabeled_loss(self.unlabeled_loss, self.s)
+        mode = "none" if ratio is None else self.balance_mode
+        return Problem(
+            labeled,
+            unlabeled,
+            *self._penalties(data),
+            data.kernel,
+            self.bias,
+            mode,
+            ratio,
+            self.balance_tol if mode == "share" else 0.0,
+        )
+
+    def _fit_binary(self, data, shared, t, problem, index):
+        K, center = shared
+        solution = solve_branch_and_bound(
+            problem,
+            K,
+            t,
+            data.loss_weight,
+            tol=self.tol,
+            max_iter=self.max_iter,
+            branching=self.branching,
+            callback=self._report,
+        )
+        coef, b = None, solution.b
+        if data.kernel.name == "linear":
+            coef = data.kernel.sigma_f**2 * (solution.beta @ data.X)
+            b = b if center is None else b - coef @ center
+        return BinaryFit(
+            solution.beta,
+            coef,
+            b,
+            solution.outputs,
+            solution.objective,
+            solution.n_iter,
+            solution.status,
+            solution.history,
+        )
+
+    def _store(self, data, problems, fits):
+        super()._store(data, problems, fits)
+        bounds = np.array([min(fit.history[-1].lower_bound, fit.objective) for fit in fits])
+        self.lower_bound_ = float(bounds[0]) if len(fits) == 1 else bounds
+        self.gap_ = self.objective_ - self.lower_bound_

@@ -1,0 +1,500 @@
+"""The convex problem of a node: some rows are open and carry a label, the others cost nothing.
+
+With c_i the weight of row i and y_i the label of an open row,
+
+    P(f, b) = ½‖f‖² + Σ_open c_i ℓ(y_i, f(x_i) + b)
+    D(β)    = −½ βᵀKβ − Σ_open c_i ℓ*(y_i, −β_i/c_i),     Σβ = 0 where b is free.
+
+`fold` puts the offset and the balance constraint into K and into a fixed part of the outputs.
+Every β in the domain of D bounds the minimum of P from below, however early a solver stops.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from s3vm_lib._numba import njit
+from s3vm_lib.branch_and_bound._gains import Opening, open_rows, reference
+from s3vm_lib.kernels import Kernel
+from s3vm_lib.losses import (
+    EPSILON_INSENSITIVE,
+    L1,
+    LOGISTIC,
+    MODIFIED_LOGISTIC,
+    SMOOTH_HINGE,
+    SQUARED_HINGE,
+    labeled_conjugate,
+    labeled_derivative,
+    labeled_value,
+)
+from s3vm_lib.smo import BIG, Costs, Gram, slope_down, slope_up, smo_iterations, solve_smo
+
+_BLOCK = 256  # length of the buffer in which `smo_iterations` compares gains
+_ROUND = 10  # iterations between two looks at the bound
+_COARSE = 1e-3  # relative gap at which a node that will be branched is good enough
+_SHORTEST = 1e-10  # Newton step
+_NEWTON_STEPS = 100
+_DAMPING = 1e-8  # least curvature of a loss in a Newton step, relative to its weight
+LOGISTIC_LOSSES = ("logistic", "modified_logistic")
+
+
+# --- Offset and balance ---------------------------------------------------------------------------
+
+
+class Folded(NamedTuple):
+    """A problem without offset and balance constraint: outputs Gβ + fixed, plus b where free."""
+
+    G: np.ndarray  # Gram matrix of the features that are left, (n, n)
+    fixed: np.ndarray  # part of the outputs that does not depend on β, (n,)
+    constant: float  # penalty that does not depend on β
+    free: bool  # whether an offset b is free, and Σβ = 0 with it
+
+
+def fold(K, bias="free", share=None, mean=0.0):
+    """Solve offset and balance constraint for one direction of the feature space.
+
+    Parameters
+    ----------
+    K : ndarray of shape (n, n)
+        Gram matrix.
+    bias : {"free", "regularized", "none"}, default="free"
+        As in `Problem`.
+    share : ndarray of shape (n,), default=None
+        Weights, of sum 1, with which the balance constraint averages the outputs; None without
+        that constraint.
+    mean : float, default=0.0
+        The mean output it asks for.
+
+    Returns
+    -------
+    Folded
+
+    Notes
+    -----
+    With a free offset the constraint fixes b: centered at the mean m of the rows, the outputs are
+    ⟨f, φ(x_i) − m⟩ + mean. With a regularized one, or none, let φ̃ be the features with a constant
+    1 or without. The constraint ⟨f̃, m̃⟩ = mean fixes the component of f̃ along m̃, which
+    contributes ``mean·⟨φ̃_i, m̃⟩/‖m̃‖²`` to the outputs and mean²/(2‖m̃‖²) to the penalty; the
+    rest lives in the features from which that component is removed.
+    """
+    n = len(K)
+    if share is None:
+        if bias == "regularized":
+            K = K + 1.0
+        return Folded(np.ascontiguousarray(K), np.zeros(n), 0.0, bias == "free")
+    if bias == "free":
+        row = K @ share
+        G = K - row[:, None] - row[None, :] + share @ row
+        return Folded(G, np.full(n, float(mean)), 0.0, False)
+    if bias == "regularized":
+        K = K + 1.0
+    row = K @ share
+    square = max(share @ row, np.finfo(float).tiny)
+    G = K - np.outer(row, row) / square
+    return Folded(G, mean * row / square, 0.5 * mean**2 / square, False)
+
+
+def unfold(beta, b, K, bias="free", share=None, mean=0.0):
+    """Coefficients c and offset of the function f = Σ_i c_i k(x_i, ·) that `fold` stands for.
+
+    Parameters
+    ----------
+    beta : ndarray of shape (n,)
+        Solution in the folded features.
+    b : float
+        Offset where it is free.
+    K, bias, share, mean
+        As in `fold`.
+
+    Returns
+    -------
+    c : ndarray of shape (n,)
+    b : float
+    """
+    if share is None:
+        return beta, b if bias == "free" else beta.sum() if bias == "regularized" else 0.0
+    if bias == "free":
+        c = beta - share * beta.sum()
+        return c, float(mean - share @ (K @ c))
+    row = K @ share + (1.0 if bias == "regularized" else 0.0)
+    c = beta + share * ((mean - beta @ row) / max(share @ row, np.finfo(float).tiny))
+    return c, float(c.sum()) if bias == "regularized" else 0.0
+
+
+# --- Dual costs -----------------------------------------------------------------------------------
+
+
+@njit
+def dual_cost(code, p, y, weight):
+    """φ(β) = c ℓ*(y, −β/c) without its quadratic part: (lo, mid, hi, s1, s2) of `Costs`.
+
+    A row with y = 0 is closed: β = 0. The quadratic parts of the squared and of the smooth hinge
+    are left to `ridge`.
+    """
+    if y == 0.0:
+        return 0.0, 0.0, 0.0, 0.0, 0.0
+    if code == L1 or code == EPSILON_INSENSITIVE:
+        width = p if code == EPSILON_INSENSITIVE else 0.0
+        return -weight, 0.0, weight, -y - width, -y + width
+    top = BIG if code == SQUARED_HINGE else weight
+    if y > 0:
+        return 0.0, top, top, -y, -y
+    return -top, 0.0, 0.0, -y, -y
+
+
+@njit
+def ridge(code, p, weight):
+    """What the quadratic part of φ adds to K_ii: 1/c for the squared, p/c for the smooth hinge."""
+    if weight == 0.0:
+        return 0.0
+    if code == SQUARED_HINGE:
+        return 1.0 / weight
+    return p / weight if code == SMOOTH_HINGE else 0.0
+
+
+@njit
+def set_labels(c, code, p, weight, fixed, y):
+    """Costs ``c`` of all rows with the labels y, the fixed part of the outputs included."""
+    for i in range(y.size):
+        lo, mid, hi, s1, s2 = dual_cost(code[i], p[i], y[i], weight[i])
+        c.lo[i], c.mid[i], c.hi[i] = lo, mid, hi
+        c.s1[i], c.s2[i] = s1 + fixed[i], s2 + fixed[i]
+
+
+@njit
+def dual_value(c, beta, F):
+    """D = −½ βᵀF − Σ φ_i(β_i), with φ_i(0) = 0."""
+    value = 0.0
+    for i in range(beta.size):
+        if beta[i] != 0.0:
+            mid = c.mid[i]
+            cost = c.s1[i] * (min(beta[i], mid) - min(0.0, mid))
+            cost += c.s2[i] * (max(beta[i], mid) - max(0.0, mid))
+            value -= 0.5 * beta[i] * F[i] + cost
+    return value
+
+
+@njit
+def primal_value(code, p, weight, y, norm2, f):
+    """P = ½‖f‖² + Σ_open c_i ℓ(y_i, f_i)."""
+    value = 0.5 * norm2
+    for i in range(y.size):
+        if y[i] != 0.0:
+            value += weight[i] * labeled_value(code[i], y[i], f[i], p[i])
+    return value
+
+
+@njit
+def offset(A, B, F, n):
+    """b between the largest A − F and the least B − F: their mean over the rows with A = B."""
+    top, bottom, total, count = -BIG, BIG, 0.0, 0
+    for i in range(n):
+        top, bottom = max(top, A[i] - F[i]), min(bottom, B[i] - F[i])
+        if A[i] == B[i]:
+            total += A[i] - F[i]
+            count += 1
+    if count > 0:
+        return total / count
+    if top <= -BIG / 2:
+        return bottom if bottom < BIG / 2 else 0.0
+    return top if bottom >= BIG / 2 else 0.5 * (top + bottom)
+
+
+# --- Two engines ----------------------------------------------------------------------------------
+
+
+class Bound(NamedTuple):
+    """An approximate solution of the convex problem of a node."""
+
+    value: float  # D, a lower bound
+    beta: np.ndarray  # dual variables, (n,) or (n + 1,): a start for the children
+    f: np.ndarray  # outputs of all rows, open or closed, (n,)
+    dual_f: np.ndarray  # outputs at the dual point of the bound, which may be another
+    b: float  # offset where it is free
+    norm2: float  # ‖f‖² of the folded features
+    n_iter: int
+
+
+@njit
+def ascend(
+    cache, rows, c, diagonal, beta, F, score, bits,
+    code, p, weight, y, ridges, fixed, free, f, tol, max_iter, cutoff, last,
+):  # fmt: skip
+    """Raise D by SMO until the fate of the node is known; returns (D, b, ‖f‖², iterations).
+
+    That is: D ≥ ``cutoff``, so that the node cannot hold anything better; or the relative gap
+    between P and D is below ``tol``; or it is below a coarse tolerance while P < ``cutoff``, so
+    that no bound could close the node, unless it is the ``last`` one of its branch.
+    """
+    n = y.size
+    A, B = np.empty(beta.size), np.empty(beta.size)
+    for i in range(beta.size):
+        A[i], B[i] = slope_up(c, i, beta[i]), slope_down(c, i, beta[i])
+    tau = 1e-12 * max(1e-30, np.max(diagonal))
+    done = 0
+    while True:
+        steps, _ = smo_iterations(
+            cache, rows, c, diagonal, beta, F, A, B, score, bits, tau, 1e-13, _ROUND
+        )
+        done += steps
+        value = dual_value(c, beta, F)
+        b = offset(A, B, F, n) if free else 0.0
+        norm2 = 0.0
+        for i in range(n):
+            raw = F[i] - ridges[i] * beta[i]
+            norm2 += beta[i] * raw
+            f[i] = raw + fixed[i] + b
+        if value >= cutoff or steps < _ROUND or done >= max_iter:
+            break
+        primal = primal_value(code, p, weight, y, norm2, f)
+        gap = primal - value
+        if gap <= tol * primal or (gap <= _COARSE * primal and primal < cutoff and not last):
+            break
+    return value, b, norm2, done
+
+
+@njit
+def feasible_dual(code, p, weight, y, f, free, beta):
+    """β_i = −c_i ∂ℓ(y_i, f_i), one side shrunk where the sum must vanish; returns Σ c_i ℓ*."""
+    up, down = 0.0, 0.0
+    for i in range(y.size):
+        beta[i] = 0.0
+        if y[i] != 0.0:
+            beta[i] = -weight[i] * labeled_derivative(code[i], y[i], f[i], p[i])
+            up, down = up + max(beta[i], 0.0), down + max(-beta[i], 0.0)
+    cost = 0.0
+    for i in range(y.size):
+        if y[i] != 0.0:
+            if free and beta[i] > 0:
+                beta[i] *= min(1.0, down / up)
+            elif free and beta[i] < 0:
+                beta[i] *= min(1.0, up / down)
+            cost += weight[i] * labeled_conjugate(code[i], y[i], -beta[i] / weight[i], p[i])
+    return cost
+
+
+@njit
+def level(code, p, weight, y, g, free):
+    """The offset b that minimizes Σ_open c_i ℓ(y_i, g_i + b), by bisection of its derivative."""
+    if not free:
+        return 0.0
+    low, high = -1.0, 1.0
+    for _ in range(200):
+        slope_low, slope_high = 0.0, 0.0
+        for i in range(y.size):
+            if y[i] != 0.0:
+                slope_low += weight[i] * labeled_derivative(code[i], y[i], g[i] + low, p[i])
+                slope_high += weight[i] * labeled_derivative(code[i], y[i], g[i] + high, p[i])
+        if slope_low < 0 < slope_high:
+            break
+        if slope_low >= 0:
+            low *= 2
+        if slope_high <= 0:
+            high *= 2
+        if high - low > 1e4:
+            break
+    for _ in range(60):
+        middle, slope = 0.5 * (low + high), 0.0
+        for i in range(y.size):
+            if y[i] != 0.0:
+                slope += weight[i] * labeled_derivative(code[i], y[i], g[i] + middle, p[i])
+        if slope > 0:
+            high = middle
+        else:
+            low = middle
+    return 0.5 * (low + high)
+
+
+@njit
+def slopes_and_curvatures(code, p, weight, y, f, a, h):
+    """First and second derivatives of c ℓ(y, f) for the logistic losses, the latter damped.
+
+    With d the size of ∂ℓ/∂f the second derivative is κ d(1 − d), κ being 1 or the sharpness.
+    """
+    for i in range(y.size):
+        slope = labeled_derivative(code[i], y[i], f[i], p[i])
+        d = abs(slope)
+        sharpness = p[i] if code[i] == MODIFIED_LOGISTIC else 1.0
+        a[i] = weight[i] * slope
+        h[i] = weight[i] * max(sharpness * d * (1.0 - d), _DAMPING)
+
+
+def newton(folded, code, p, weight, y, beta, tol, max_iter, cutoff, last):
+    """Lower P by Newton steps in the outputs until the fate of the node is known, as in `ascend`.
+
+    For the logistic losses. With slopes a and curvatures H of the losses at the outputs f the
+    quadratic model is stationary where (I + HG) β = H(f − fixed − b) − a. The step to it is halved
+    until P falls, and b is then chosen anew. Every iterate yields a dual point β = −a, and thereby
+    a bound.
+
+    Returns
+    -------
+    Bound
+    """
+    G, fixed, free = folded.G, folded.fixed, folded.free
+    index, losses = np.flatnonzero(y), (code, p, weight, y)
+    G_open, opened = G[np.ix_(index, index)], tuple(part[index] for part in losses)
+    dual, (a, h) = np.empty(y.size), np.empty((2, index.size))
+    g, value, dual_f, n_iter = G @ beta, -np.inf, fixed, 0
+    while True:
+        b = level(*losses, g + fixed, free)
+        f, norm2 = g + fixed + b, float(beta @ g)
+        primal = primal_value(*losses, norm2, f)
+        cost = feasible_dual(*losses, f, free, dual)
+        dual_g = G @ dual
+        found = -0.5 * dual @ dual_g - dual @ fixed - cost
+        if found > value:
+            value, dual_f = float(found), dual_g + fixed
+        gap = primal - value
+        if value >= cutoff or gap <= tol * primal or n_iter >= max_iter or index.size == 0:
+            break
+        if gap <= _COARSE * primal and primal < cutoff and not last:
+            break
+        slopes_and_curvatures(*opened, f[index], a, h)
+        right = np.column_stack([h * (f - fixed)[index] - a, h])
+        solved = np.linalg.solve(np.eye(index.size) + h[:, None] * G_open, right)
+        b_new = solved[:, 0].sum() / solved[:, 1].sum() if free else 0.0
+        direction = -beta
+        direction[index] += solved[:, 0] - b_new * solved[:, 1]
+        change, step = G @ direction, 1.0
+        while step > _SHORTEST:
+            trial, trial_g = beta + step * direction, g + step * change
+            outputs = trial_g + fixed + b + step * (b_new - b)
+            if primal_value(*losses, trial @ trial_g, outputs) < primal:
+                break
+            step *= 0.5
+        else:
+            break
+        beta, g, n_iter = trial, trial_g, n_iter + 1
+    return Bound(value + folded.constant, beta, f, dual_f, b, norm2, n_iter)
+
+
+# --- The relaxation -------------------------------------------------------------------------------
+
+
+class Relaxation:
+    """The convex problems of all nodes of one problem on one data set.
+
+    Parameters
+    ----------
+    folded : Folded
+        Gram matrix and outputs, see `fold`.
+    code, p : ndarray of shape (n,)
+        Code and parameter of the labeled loss with which a row is charged once it is open.
+    weight : ndarray of shape (n,)
+        Weights c_i of the losses.
+    tol : float, default=1e-6
+        Relative duality gap at which a problem counts as solved.
+    max_iter : int, default=100_000
+        Largest number of SMO iterations of a node (and of Newton steps, never more than 100); a
+        node that meets it has a weaker bound.
+    """
+
+    def __init__(self, folded, code, p, weight, tol=1e-6, max_iter=100_000):
+        self.folded, self.weight, self.tol, self.max_iter = folded, weight, tol, max_iter
+        self.code, self.p = code, p
+        n = weight.size
+        self.smo = not np.any((code == LOGISTIC) | (code == MODIFIED_LOGISTIC))
+        self.ridges = np.array([ridge(*v) for v in zip(code, p, weight, strict=True)])
+        if not self.smo:
+            return
+        # Without a constraint on Σβ one more row, of zero features and no cost, takes up the sum.
+        self.size = n if folded.free else n + 1
+        K = np.zeros((self.size, self.size))
+        K[:n, :n] = folded.G + np.diag(self.ridges)
+        self.gram = Gram(K, Kernel("precomputed"), dtype=np.float64)
+        self.costs = Costs(*np.zeros((5, self.size)))
+        if not folded.free:
+            self.costs.lo[n], self.costs.mid[n], self.costs.hi[n] = -BIG, BIG, BIG
+        self.score = np.zeros(_BLOCK)
+        self.bits = self.score.view(np.int64)
+
+    def start(self):
+        """β = 0."""
+        return np.zeros(self.size if self.smo else self.weight.size)
+
+    def solve(self, y, beta, cutoff=np.inf, last=False, tol=None):
+        """Bound of the node in which the rows with y = ±1 are open and those with y = 0 closed.
+
+        Parameters
+        ----------
+        y : ndarray of shape (n,)
+        beta : ndarray
+            Dual variables of the parent, all of whose open rows keep their labels, or of
+            `start`; not changed.
+        cutoff : float, default=inf
+            Stop as soon as the bound reaches it.
+        last : bool, default=False
+            Solve to ``tol`` even when the primal value is below the cutoff.
+        tol : float, default=None
+            Relative gap instead of the one given at first.
+
+        Returns
+        -------
+        Bound
+        """
+        tol = self.tol if tol is None else tol
+        w, losses = self.folded, (self.code, self.p, self.weight, y)
+        cutoff = cutoff - w.constant
+        if not self.smo:
+            most = min(_NEWTON_STEPS, self.max_iter)
+            return newton(w, *losses, beta, tol, most, cutoff, last)
+        beta, f, c, gram = beta.copy(), np.empty(y.size), self.costs, self.gram
+        set_labels(c, self.code, self.p, self.weight, w.fixed, y)
+        F = gram.cache.values @ beta
+        value, b, norm2, n_iter = ascend(
+            gram.cache, gram.rows, c, gram.diagonal, beta, F, self.score, self.bits,
+            *losses, self.ridges, w.fixed, w.free, f, tol, self.max_iter, cutoff, last,
+        )  # fmt: skip
+        return Bound(value + w.constant, beta, f, f, b, norm2, n_iter)
+
+    def project(self, y, beta):
+        """A start for the labels y from dual variables of other labels."""
+        n = self.weight.size
+        beta = np.where(y * beta[:n] > 0, beta[:n], 0.0)
+        up, down = beta[beta > 0].sum(), -beta[beta < 0].sum()
+        if not self.smo:
+            return beta
+        if not self.folded.free:
+            return np.append(beta, down - up)
+        if up > down:
+            beta[beta > 0] *= down / up
+        elif down > up:
+            beta[beta < 0] *= up / down
+        return beta
+
+    def polish(self, y, beta, tol):
+        """Solve the problem of the labels y until no optimality condition fails by ``tol``."""
+        if not self.smo:
+            return self.solve(y, beta, last=True, tol=1e-15)
+        n, w, c = self.weight.size, self.folded, self.costs
+        set_labels(c, self.code, self.p, self.weight, w.fixed, y)
+        found = solve_smo(self.gram, c, beta, tol=tol, max_iter=self.max_iter, shrinking=False)
+        raw = (found.f - np.append(self.ridges, np.zeros(beta.size - n)) * found.beta)[:n]
+        b = found.b if w.free else 0.0
+        norm2 = float(found.beta[:n] @ raw)
+        value = w.constant - found.objective
+        f = raw + w.fixed + b
+        return Bound(value, found.beta, f, f, b, norm2, found.n_iter)
+
+    def opening(self, y, bound, rows):
+        """What the closed ``rows`` can add to the bound of a node; None with a free offset and
+        logistic losses.
+        """
+        w, n = self.folded, self.weight.size
+        K, f, Kq, square, total = w.G, bound.dual_f, np.zeros(n), 0.0, BIG
+        if w.free:
+            if not self.smo:
+                return None
+            K, c = self.gram.cache.values, self.costs
+            set_labels(c, self.code, self.p, self.weight, w.fixed, y)
+            F = K @ bound.beta
+            q, rate, total = reference(c, bound.beta, F)
+            Kq, f = K @ q, F + w.fixed + rate
+            square = float(q @ Kq)
+        push, cap = np.empty((2, rows.size, 2))
+        inner = np.empty((rows.size, rows.size))
+        open_rows(
+            w.G, self.ridges, self.code, self.p, self.weight, f, Kq, square, rows, push, cap, inner
+        )
+        return Opening(push, cap, total, inner)

@@ -1,0 +1,387 @@
+"""Depth-first search over the labels of the unlabeled rows.
+
+A node decides the pieces of some unlabeled rows: label −1, label +1 or, with the ramp, the flat
+piece. Rows without a decision cost nothing, so the minimum of its convex problem bounds every
+completion from below. A node whose bound reaches the best value known is closed with all its
+completions.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from s3vm_lib.branch_and_bound._decisions import FLAT, Decisions, labeled_costs, piece_costs, twins
+from s3vm_lib.branch_and_bound._gains import joint_gain, single_gains
+from s3vm_lib.branch_and_bound._relaxation import LOGISTIC_LOSSES, Relaxation, fold, unfold
+from s3vm_lib.losses import Pieces as LossPieces
+
+BRANCHING = ("gain", "confidence")
+_ROUND = 100  # nodes between two reports
+_LEAST = 1e-3  # added to both gains of a row, relative to the largest of all, in their product
+
+
+class Progress(NamedTuple):
+    """State of the search."""
+
+    n_iter: int  # nodes so far
+    objective: float  # best value found
+    lower_bound: float  # no solution has a smaller one
+
+
+class Visit(NamedTuple):
+    """A node of the tree, in the order of the search (entry of ``Solution.trace``)."""
+
+    parent: int  # its index in the trace, −1 at the root
+    depth: int
+    row: int  # the row that was decided last, −1 at the root
+    label: int  # and how: −1, +1 or FLAT
+    bound: float  # lower bound on all completions
+    objective: float  # J at the outputs of the node, NaN where it was not solved
+    incumbent: float  # best value found, this node included
+    outcome: str  # "branched", "bound" (closed by its bound), "unsolved" (so, by the parent's
+    # bound and one step) or "leaf" (every row is decided)
+    labels: np.ndarray  # decisions of all rows, given labels included, (n,)
+    beta: np.ndarray | None  # coefficients of its function, (n,), None where it was not solved
+    b: float
+
+
+class Solution(NamedTuple):
+    """Result of `solve_branch_and_bound`."""
+
+    beta: np.ndarray  # coefficients of f = Σ_i β_i k(x_i, ·), (n,)
+    b: float  # offset
+    outputs: np.ndarray  # f(x_i) + b, (n,)
+    labels: np.ndarray  # −1 and +1 for every row, (n,)
+    objective: float
+    lower_bound: float  # no solution has a smaller objective
+    n_iter: int  # nodes whose convex problem was solved
+    status: str  # "converged", "max_iter", "stopped" (by the callback) or "inexact": a convex
+    # problem took too many iterations, and the gap, though valid, is larger than ``tol``
+    history: list  # of Progress
+    trace: list  # of Visit; empty unless asked for
+
+
+class _Node(NamedTuple):
+    bound: float
+    decided: np.ndarray  # per unlabeled row: 0, −1, +1 or FLAT
+    beta: np.ndarray
+    parent: int
+    depth: int
+    row: int
+
+
+# --- The search -----------------------------------------------------------------------------------
+
+
+class _Search:
+    def __init__(self, relaxation, decisions, t, rows, base, tol, branching):
+        self.relaxation, self.decisions = relaxation, decisions
+        self.t, self.rows, self.base = t, rows, base
+        self.tol, self.branching = tol, branching
+        self.labeled = np.flatnonzero(t)
+        self.objective, self.best = np.inf, None
+        self.closed = np.inf  # least bound of the nodes that were closed
+        self.seen = set()
+        self.stack, self.n_iter, self.history = [], 0, []
+
+    @property
+    def cutoff(self):
+        return self.objective * (1 - self.tol)
+
+    @property
+    def lower_bound(self):
+        return min([self.objective, self.closed, *(node.bound for node in self.stack)])
+
+    def labels(self, decided):
+        """Labels of all rows, 0 where closed, and the cost of the flat pieces."""
+        y = self.t.copy()
+        y[self.rows] = np.where(decided == FLAT, 0, decided)
+        return y, self.base + float(self.decisions.flat[decided == FLAT].sum())
+
+    def judge(self, bound):
+        """J at the outputs of a relaxation, and the decisions that are cheapest there."""
+        r, f = self.relaxation, bound.f
+        negative, positive = np.empty((2, self.rows.size))
+        piece_costs(r.code, r.p, r.weight, f, self.rows, negative, positive)
+        decided, cost = self.decisions.assign(negative, positive)
+        labeled = labeled_costs(r.code, r.p, r.weight, self.t, f, self.labeled)
+        value = r.folded.constant + 0.5 * bound.norm2 + labeled + cost + self.base
+        return value, decided
+
+    def improve(self, bound):
+        """Relabel to a fixed point from a relaxation, keeping the best; J at its outputs."""
+        first = None
+        while True:
+            value, decided = self.judge(bound)
+            first = value if first is None else first
+            if value < self.objective:
+                self.objective, self.best = value, (decided, bound)
+            key = decided.tobytes()
+            if not np.isfinite(value) or key in self.seen:
+                return first
+            self.seen.add(key)
+            y, flat = self.labels(decided)
+            start = self.relaxation.project(y, bound.beta)
+            bound = self.relaxation.solve(y, start, self.cutoff - flat, last=True)
+            if bound.value + flat >= self.cutoff:
+                return first
+
+    def choose(self, decided, found, value, opening, dual):
+        """The row to branch on, and lower bounds of its children by label, unlikeliest first."""
+        open_ = np.flatnonzero(decided == 0)
+        output, flat = found.f[self.rows[open_]], self.decisions.flat[open_]
+        gains = np.zeros((open_.size, 2)) if opening is None else single_gains(*opening)
+        if self.branching == "gain" and gains.any():
+            k = int(np.argmax(np.prod(gains + _LEAST * gains.max(), axis=1)))
+        else:
+            k = int(np.argmax(np.abs(output)))
+        labels = (-1, 1, FLAT) if np.isfinite(flat[k]) else (-1, 1)
+        children = dict.fromkeys(labels, value)
+        for side, label in enumerate(labels if opening is not None else ()):
+            gain = joint_gain(*opening, flat, k, side)
+            if label != FLAT:
+                gain = max(gain, gains[k, side])
+            children[label] = max(value, dual + gain)
+        # The likelier child is searched first; it is the last one on the stack.
+        sign = 1 if output[k] > 0 else -1
+        order = sorted(children, key=lambda label: (-children[label], label == sign))
+        return int(open_[k]), [(label, children[label]) for label in order]
+
+    def run(self, max_iter, callback, trace):
+        """Search until the stack is empty; the status."""
+        root = np.zeros(self.rows.size, dtype=int)
+        self.stack.append(_Node(self.base, root, self.relaxation.start(), -1, 0, -1))
+        reported = Progress(0, np.inf, self.base)
+        while self.stack and self.n_iter < max_iter:
+            self.visit(self.stack.pop(), trace)
+            better = self.objective < reported.objective
+            if better or self.n_iter >= reported.n_iter + _ROUND:
+                if self.report(callback):
+                    return "stopped"
+                reported = self.history[-1]
+        if self.n_iter > reported.n_iter:
+            self.report(callback)
+        if self.lower_bound >= self.cutoff:
+            return "converged"
+        return "max_iter" if self.stack else "inexact"
+
+    def finish(self, tol):
+        """The best solution to many digits: its value, its decisions and its relaxation."""
+        decided, bound = self.best
+        value, start = self.objective * (1 + 1e-8), bound.beta
+        while True:
+            y, _ = self.labels(decided)
+            found = self.relaxation.polish(y, self.relaxation.project(y, start), tol)
+            found_value, cheapest = self.judge(found)
+            if not found_value < value:
+                return value, decided, bound
+            value, bound = found_value, found
+            if np.array_equal(cheapest, decided):
+                return value, decided, bound
+            decided, start = cheapest, found.beta
+
+    def report(self, callback):
+        progress = Progress(self.n_iter, self.objective, self.lower_bound)
+        self.history.append(progress)
+        return callback is not None and bool(callback(progress._asdict()))
+
+    def visit(self, node, trace):
+        if node.bound >= self.cutoff:
+            self.closed = min(self.closed, node.bound)
+            self.record(trace, node, node.bound, np.nan, "unsolved", None)
+            return
+        self.n_iter += 1
+        y, flat = self.labels(node.decided)
+        last = not np.any(node.decided == 0)
+        found = self.relaxation.solve(y, node.beta, self.cutoff - flat, last)
+        dual, opening = found.value + flat, None
+        value = max(node.bound, dual)
+        if not last and value < self.cutoff:
+            open_ = np.flatnonzero(node.decided == 0)
+            opening = self.relaxation.opening(y, found, self.rows[open_])
+            if opening is not None:
+                flats = self.decisions.flat[open_]
+                value = max(value, dual + joint_gain(*opening, flats, -1, 0))
+        J = np.nan if value >= self.cutoff else self.improve(found)
+        if value >= self.cutoff or last:
+            self.closed = min(self.closed, value)
+            self.record(trace, node, value, J, "leaf" if last else "bound", found)
+            return
+        index = self.record(trace, node, value, J, "branched", found)
+        row, children = self.choose(node.decided, found, value, opening, dual)
+        for label, bound in children:
+            decided = self.decisions.decide(node.decided, row, label)
+            if decided is not None:
+                child = _Node(bound, decided, found.beta, index, node.depth + 1, row)
+                self.stack.append(child)
+
+    def record(self, trace, node, bound, J, outcome, found):
+        if trace is None:
+            return -1
+        trace.append((node, bound, J, self.objective, outcome, found))
+        return len(trace) - 1
+
+
+def solve_branch_and_bound(
+    problem,
+    K,
+    t,
+    sample_weight=None,
+    *,
+    tol=1e-6,
+    max_iter=1_000_000,
+    branching="gain",
+    trace=False,
+    callback=None,
+):
+    """Global minimum of a problem whose unlabeled loss is a minimum of convex pieces.
+
+    Parameters
+    ----------
+    problem : Problem
+        Any labeled loss; the unlabeled loss is an effective loss or the symmetric ramp. Logistic
+        losses may not be mixed with the others. With ``balance="counts"`` and ``"share"`` the
+        constraint is one on the labels that the unlabeled rows are charged for.
+    K : ndarray of shape (n, n)
+        Gram matrix.
+    t : ndarray of shape (n,)
+        Labels −1 and +1, and 0 for unlabeled rows.
+    sample_weight : ndarray of shape (n,), default=None
+        Positive weights.
+    tol : float, default=1e-6
+        Relative gap between the objective and its lower bound at the end.
+    max_iter : int, default=1_000_000
+        Largest number of nodes.
+    branching : {"gain", "confidence"}, default="gain"
+        Decide the row with the largest product of what either label adds to the bound in one
+        step, or the row with the largest ``|f(x_j) + b|``, as in the paper.
+    trace : bool, default=False
+        Keep every node of the tree.
+    callback : callable, default=None
+        Called with a dict (n_iter, objective, lower_bound) at each better solution and at least
+        every 100 nodes; a true value stops.
+
+    Returns
+    -------
+    Solution
+
+    Raises
+    ------
+    ValueError
+        For an unlabeled loss without pieces, losses that do not mix, or a share of positive labels
+        that no labels of the unlabeled rows seem to have.
+
+    References
+    ----------
+    O. Chapelle, V. Sindhwani and S. Keerthi, "Branch and bound for semi-supervised support vector
+    machines", NIPS 19 (2006).
+    """
+    t = np.asarray(t, dtype=float)
+    s = np.ones(t.size) if sample_weight is None else np.asarray(sample_weight, dtype=float)
+    unlabeled = t == 0
+    code, p, height, base = _charges(problem, unlabeled)
+    weight = np.where(unlabeled, problem.C_star, problem.C) * s
+    share, mean = None, 0.0
+    if problem.balance == "mean" and unlabeled.any():
+        share = np.where(unlabeled, s, 0.0) / s[unlabeled].sum()
+        mean = 2 * problem.ratio - 1
+    counted = problem.balance in ("counts", "share")
+    U = np.flatnonzero(unlabeled)
+    twin = twins(K, U, weight[U] if counted else None)
+    leader = np.arange(t.size)
+    if not counted:  # identical rows have one output, and so one piece
+        leader[U] = U[twin]
+    kept, member = np.unique(leader, return_inverse=True)
+    weight = np.bincount(member, weights=weight)
+    folded = fold(
+        np.ascontiguousarray(K[np.ix_(kept, kept)], dtype=float),
+        problem.bias,
+        None if share is None else np.bincount(member, weights=share),
+        mean,
+    )
+    relaxation = Relaxation(folded, code[kept], p[kept], weight, tol=0.5 * tol)
+    # Without weight the unlabeled rows have nothing to decide.
+    rows = np.flatnonzero(unlabeled[kept] & (weight > 0))
+    flat = weight[rows] * height
+    if counted and rows.size:
+        mass, low, high = _label_balance(problem, s[U])
+    else:
+        mass, low, high, twin = np.ones(rows.size), 0.0, float(rows.size), np.arange(rows.size)
+    decisions = Decisions(flat, mass, low, high, twin)
+    constant = problem.C_star * s[unlabeled].sum() * base
+    search = _Search(relaxation, decisions, t[kept], rows, constant, tol, branching)
+    visits = [] if trace else None
+    status = search.run(max_iter, callback, visits)
+
+    if search.best is None:
+        raise ValueError(
+            f"no labels of the unlabeled rows were found whose share of positives is within "
+            f"balance_tol={problem.balance_tol} of {problem.ratio:.4g}"
+        )
+
+    def expand(beta, b):
+        full = np.zeros(t.size)
+        full[kept] = beta[: kept.size]
+        return unfold(full, b, K, problem.bias, share, mean)
+
+    value, decided, bound = search.finish(min(tol, 1e-6))
+    beta, b = expand(bound.beta, bound.b)
+    outputs = K @ beta + b
+    labels = np.where(unlabeled, np.where(outputs > 0, 1.0, -1.0), t)
+    if counted:
+        labels[rows] = np.where(decided == FLAT, labels[rows], decided)
+    else:
+        value = problem.value(outputs, t, beta @ K @ beta, b, s)
+    return Solution(
+        beta,
+        b,
+        outputs,
+        labels,
+        float(value),
+        float(min(search.history[-1].lower_bound, value)),
+        search.n_iter,
+        status,
+        search.history,
+        [_visit(entry, kept, member, rows, t, expand) for entry in visits or ()],
+    )
+
+
+def _charges(problem, unlabeled):
+    """Code and parameter of the labeled loss of each row, height of the flat piece, base."""
+    labeled, u = problem.labeled_loss, problem.unlabeled_loss
+    if u is None:
+        pieces = LossPieces(labeled, np.inf, 0.0)
+    else:
+        pieces = u.pieces
+        if pieces is None:
+            raise ValueError(f"unlabeled_loss must be a minimum of convex pieces, got {u.name!r}")
+    if (labeled.name in LOGISTIC_LOSSES) != (pieces.loss.name in LOGISTIC_LOSSES):
+        raise ValueError(
+            f"logistic losses do not mix with others, got {labeled.name!r} and {u.name!r}"
+        )
+    code = np.where(unlabeled, pieces.loss.code, labeled.code)
+    p = np.where(unlabeled, pieces.loss.p, labeled.p)
+    return code, p, pieces.height, pieces.base
+
+
+def _label_balance(problem, s):
+    """Mass of each unlabeled row and the least and largest mass of the positive ones."""
+    if problem.balance == "counts":
+        count = float(round(problem.ratio * s.size))
+        return np.ones(s.size), count, count
+    low, high = problem.ratio - problem.balance_tol, problem.ratio + problem.balance_tol
+    return s / s.sum(), max(low, 0.0), min(high, 1.0)
+
+
+def _visit(entry, kept, member, rows, t, expand):
+    """The trace of one node in terms of the rows that were given."""
+    node, bound, J, incumbent, outcome, found = entry
+    labels = t[kept]
+    labels[rows] = node.decided
+    beta, b = (None, np.nan) if found is None else expand(found.beta, found.b)
+    row, label = -1, 0
+    if node.row >= 0:
+        row, label = int(kept[rows[node.row]]), int(node.decided[node.row])
+    return Visit(
+        node.parent, node.depth, row, label, bound, J, incumbent, outcome, labels[member], beta, b
+    )

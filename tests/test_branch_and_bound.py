@@ -1,0 +1,632 @@
+"""Branch and bound: against enumeration, its bounds against every completion, early stops."""
+
+import functools
+import itertools
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.svm import SVC
+
+from s3vm_lib import QNS3VM, BranchBoundS3VM
+from s3vm_lib.branch_and_bound import (
+    FLAT,
+    Relaxation,
+    fold,
+    joint_gain,
+    single_gains,
+    solve_branch_and_bound,
+    unfold,
+)
+from s3vm_lib.checks import brute_force, fixed_label_svm
+from s3vm_lib.kernels import Kernel
+from s3vm_lib.losses import LABELED_LOSSES, LabeledLoss, UnlabeledLoss
+from s3vm_lib.objective import Problem, evaluate
+from s3vm_lib.reference import branch_and_bound as reference
+
+KERNELS = {
+    "linear": Kernel("linear"),
+    "rbf": Kernel("rbf", 0.5),
+    "poly": Kernel("poly", 0.5, 2, 1.0),
+}
+ENUMERABLE = [name for name in LABELED_LOSSES if "logistic" not in name]
+HINGE = LabeledLoss("hinge")
+
+
+def instance(u, seed=0, l=4, kernel="rbf"):
+    """Overlapping classes with l labels: K, t and X."""
+    rng = np.random.default_rng(seed)
+    truth = np.where(rng.permutation(l + u) % 2 == 0, 1.0, -1.0)
+    X = rng.standard_normal((l + u, 2))
+    X[:, 0] += 0.9 * truth
+    t = np.zeros(l + u)
+    for label in (-1, 1):
+        t[np.flatnonzero(truth == label)[: l // 2]] = label
+    return KERNELS[kernel].gram(X), t, X
+
+
+def problem_of(balance="mean", ratio=0.5, loss=HINGE, unlabeled=None, bias="free", **options):
+    parameters = dict(C=2.0, C_star=0.7, balance=balance, bias=bias, **options)
+    ratio = None if balance == "none" else ratio
+    return Problem(loss, unlabeled or loss.effective, ratio=ratio, **parameters)
+
+
+def values_of_labelings(problem, K, t, s=None):
+    """{decisions of the unlabeled rows: minimum of the convex problem that is left}."""
+    U = np.flatnonzero(t == 0)
+    pieces = problem.unlabeled_loss.pieces
+    weight = problem.C_star * (np.ones(len(t)) if s is None else s)[U]
+    choices = (-1, 0, 1) if np.isfinite(pieces.height) else (-1, 1)
+    values = {}
+    for signs in itertools.product(choices, repeat=U.size):
+        labels = t.copy()
+        labels[U] = signs
+        value = fixed_label_svm(problem, K, labels, t != 0, s)[0]
+        flat = [pieces.height * w for w, sign in zip(weight, signs, strict=True) if sign == 0]
+        values[signs] = value + sum(flat) + pieces.base * weight.sum()
+    return values
+
+
+def check_solution(solution, problem, K, t, s=None):
+    """The function has the objective, meets the balance, and the interval is what it claims."""
+    f = K @ solution.beta + solution.b
+    assert_allclose(solution.outputs, f, atol=1e-10)
+    if problem.balance in ("none", "mean"):
+        value = problem.value(f, t, solution.beta @ K @ solution.beta, solution.b, s)
+        assert_allclose(value, solution.objective, rtol=1e-12)
+        assert problem.balance_residual(f, t, s) < 1e-9
+    assert solution.lower_bound <= solution.objective
+    assert_array_equal(solution.labels[t != 0], t[t != 0])
+    assert set(solution.labels.tolist()) <= {-1.0, 1.0}
+
+
+# --- The optimum ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+@pytest.mark.parametrize(
+    ("balance", "ratio"), [("mean", 0.5), ("mean", 0.3), ("counts", 0.5), ("none", None)]
+)
+def test_equals_brute_force(kernel, balance, ratio):
+    for seed in range(2):
+        K, t, _ = instance(6, seed, kernel=kernel)
+        problem = problem_of(balance, ratio)
+        expected = brute_force(problem, K, t)
+        for branching in ("gain", "confidence"):
+            found = solve_branch_and_bound(problem, K, t, tol=1e-9, branching=branching)
+            assert found.status == "converged"
+            assert_allclose(found.objective, expected.objective, rtol=1e-7)
+            assert_allclose(found.lower_bound, expected.objective, rtol=1e-7)
+            assert_array_equal(found.labels, expected.labels)
+            check_solution(found, problem, K, t)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kernel", KERNELS)
+@pytest.mark.parametrize("balance", ["mean", "counts"])
+def test_equals_brute_force_on_many_instances(kernel, balance):
+    """Ten instances per kernel and balance, sixty in all, with 8 to 12 unlabeled rows."""
+    rng = np.random.default_rng(0)
+    for seed, u in enumerate([8, 8, 8, 9, 9, 9, 9, 10, 10, 12]):
+        K, t, _ = instance(u, 100 + seed, kernel=kernel)
+        C, share = 10.0 ** rng.uniform(-1, 1), rng.uniform(0.05, 1)
+        problem = Problem(
+            HINGE, HINGE.effective, C, C * share, balance=balance, ratio=rng.choice([0.4, 0.5, 0.6])
+        )
+        found = solve_branch_and_bound(problem, K, t)
+        expected = brute_force(problem, K, t)
+        assert found.status == "converged"
+        assert_allclose(found.objective, expected.objective, rtol=1e-6)
+        assert found.lower_bound <= expected.objective * (1 + 1e-7)
+        check_solution(found, problem, K, t)
+
+
+@pytest.mark.parametrize("name", ENUMERABLE)
+@pytest.mark.parametrize("balance", ["mean", "none", "counts"])
+def test_other_losses_equal_brute_force(name, balance):
+    K, t, _ = instance(6, 3)
+    s = np.random.default_rng(0).uniform(0.5, 2, 10)
+    s = np.where(t == 0, 1.0, s) if balance == "counts" else s
+    problem = problem_of(balance, loss=LabeledLoss(name))
+    found = solve_branch_and_bound(problem, K, t, s, tol=1e-9)
+    assert_allclose(found.objective, brute_force(problem, K, t, s).objective, rtol=1e-6)
+    check_solution(found, problem, K, t, s)
+
+
+@pytest.mark.parametrize("s", [-0.3, 0.0, 0.4])
+@pytest.mark.parametrize("balance", ["mean", "none"])
+def test_the_ramp_equals_brute_force(s, balance):
+    for seed in range(2):
+        K, t, _ = instance(5, seed)
+        problem = problem_of(balance, unlabeled=UnlabeledLoss("symmetric_ramp", s))
+        found = solve_branch_and_bound(problem, K, t, tol=1e-9)
+        expected = brute_force(problem, K, t)
+        assert_allclose(found.objective, expected.objective, rtol=1e-7)
+        check_solution(found, problem, K, t)
+
+
+def enumerate_with_cvxpy(problem, K, t, s):
+    """The optimum by an interior-point method, labeling by labeling, for any bias and loss."""
+    cp = pytest.importorskip("cvxpy")
+    n = len(t)
+    root = np.linalg.cholesky(K + 1e-12 * np.eye(n))
+    w, b, labels = cp.Variable(n), cp.Variable(), cp.Parameter(n)
+    f = root @ w + b
+    z, p = cp.multiply(labels, f), problem.labeled_loss.p
+    losses = {
+        "hinge": lambda: cp.pos(1 - z),
+        "squared_hinge": lambda: cp.square(cp.pos(1 - z)) / 2,
+        "logistic": lambda: cp.logistic(-z),
+        "modified_logistic": lambda: cp.logistic(p * (1 - z)) / p,
+    }[problem.labeled_loss.name]()
+    U = np.flatnonzero(t == 0)
+    constraints = [b == 0] if problem.bias == "none" else []
+    if problem.balance == "mean":
+        constraints.append(s[U] @ f[U] == (2 * problem.ratio - 1) * s[U].sum())
+    penalty = cp.sum_squares(w) / 2 + (cp.square(b) / 2 if problem.bias == "regularized" else 0)
+    weight = np.where(t != 0, problem.C, problem.C_star) * s
+    program = cp.Problem(cp.Minimize(penalty + weight @ losses), constraints)
+    best = np.inf
+    for signs in itertools.product((-1.0, 1.0), repeat=U.size):
+        labels.value = t.copy()
+        labels.value[U] = signs
+        program.solve(solver=cp.CLARABEL)
+        best = min(best, program.value)
+    return best
+
+
+@pytest.mark.parametrize(
+    ("name", "parameter"),
+    [("hinge", None), ("squared_hinge", None), ("logistic", None), ("modified_logistic", 5.0)],
+)
+@pytest.mark.parametrize("bias", ["free", "regularized", "none"])
+@pytest.mark.parametrize("balance", ["mean", "none"])
+def test_every_bias_equals_another_enumeration(name, parameter, bias, balance):
+    K, t, _ = instance(4, 1)
+    s = np.random.default_rng(1).uniform(0.5, 2, 8)
+    problem = problem_of(balance, 0.6, LabeledLoss(name, parameter), bias=bias)
+    found = solve_branch_and_bound(problem, K, t, s, tol=1e-9)
+    assert found.status == "converged"
+    assert_allclose(found.objective, enumerate_with_cvxpy(problem, K, t, s), rtol=1e-6)
+    check_solution(found, problem, K, t, s)
+
+
+def test_a_share_of_labels():
+    K, t, _ = instance(6, 2)
+    U = t == 0
+    s = np.random.default_rng(0).uniform(0.5, 2, 10)
+    problem = problem_of("share", 0.5, balance_tol=0.12)
+    free = problem_of("none")
+    best = min(
+        value
+        for signs, value in values_of_labelings(free, K, t, s).items()
+        if abs(s[U] @ (np.array(signs) > 0) / s[U].sum() - 0.5) <= 0.12
+    )
+    found = solve_branch_and_bound(problem, K, t, s, tol=1e-9)
+    assert_allclose(found.objective, best, rtol=1e-7)
+    assert abs(s[U] @ (found.labels[U] > 0) / s[U].sum() - 0.5) <= 0.12 + 1e-9
+
+
+def test_a_share_that_no_labels_have():
+    K, t, _ = instance(5, 2)
+    with pytest.raises(ValueError, match=r"no labels .* within balance_tol=0.05 of 0.5"):
+        solve_branch_and_bound(problem_of("share", 0.5, balance_tol=0.05), K, t)
+
+
+def test_counts_with_the_ramp_leave_the_flat_rows_free():
+    K, t, _ = instance(5, 4)
+    ramp = UnlabeledLoss("symmetric_ramp", -0.5)
+    values = values_of_labelings(problem_of("none", unlabeled=ramp), K, t)
+    allowed = {k: v for k, v in values.items() if k.count(1) <= 2 and k.count(-1) <= 3}
+    found = solve_branch_and_bound(problem_of("counts", 0.4, unlabeled=ramp), K, t, tol=1e-9)
+    assert_allclose(found.objective, min(allowed.values()), rtol=1e-7)
+
+
+def test_equals_the_plain_twin():
+    for seed in range(3):
+        K, t, _ = instance(7, seed)
+        expected, outputs, n_nodes = reference.branch_and_bound(K, t, 2.0, 0.7, 0.4)
+        found = solve_branch_and_bound(problem_of("mean", 0.4), K, t, branching="confidence")
+        assert_allclose(found.objective, expected, rtol=2e-6)
+        assert_allclose(found.outputs, outputs, atol=5e-3)
+        assert n_nodes < 2**7
+
+
+def test_no_method_finds_less():
+    X = instance(12, 5)[2]
+    t = instance(12, 5)[1]
+    y = np.where(t == 0, -1, (t > 0).astype(int))
+    exact = BranchBoundS3VM(gamma=0.5).fit(X, y)
+    for labeled_loss in ("modified_logistic", "squared_hinge"):
+        heuristic = QNS3VM(gamma=0.5, labeled_loss=labeled_loss).fit(X, y)
+        judged = evaluate(heuristic, X, y, exact.problem_)
+        assert judged.balance_residual < 1e-7
+        assert judged.objective >= exact.objective_ * (1 - 1e-9)
+
+
+# --- Bounds ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("balance", "ratio"), [("mean", 0.5), ("mean", 0.3), ("counts", 0.5), ("none", None)]
+)
+@pytest.mark.parametrize("piecewise", ["hinge", "l1", "squared_hinge", "ramp"])
+def test_no_bound_exceeds_a_completion(balance, ratio, piecewise):
+    u = 4 if piecewise == "ramp" else 6
+    K, t, _ = instance(u, 7)
+    if piecewise == "ramp":
+        problem = problem_of(balance, ratio, unlabeled=UnlabeledLoss("symmetric_ramp", -0.4))
+    else:
+        problem = problem_of(balance, ratio, LabeledLoss(piecewise))
+    U = np.flatnonzero(t == 0)
+    values = values_of_labelings(problem, K, t)
+    if balance == "counts":
+        values = {k: v for k, v in values.items() if k.count(1) <= u // 2 >= k.count(-1)}
+    least = min(values.values())
+    found = solve_branch_and_bound(problem, K, t, trace=True)
+    assert len(found.trace) >= found.n_iter > 1
+    assert sum(visit.beta is not None for visit in found.trace) == found.n_iter
+    incumbent = np.inf
+    for k, visit in enumerate(found.trace):
+        decided = visit.labels[U]
+        matches = [
+            value
+            for signs, value in values.items()
+            if all(
+                d in (0, s) or (d == FLAT and s == 0) for d, s in zip(decided, signs, strict=True)
+            )
+        ]
+        # With counts a twin or a full class decides rows, so that no completion need be left.
+        assert visit.bound <= min(matches, default=np.inf) + 1e-7
+        assert least - 1e-7 <= visit.incumbent <= incumbent
+        incumbent = visit.incumbent
+        assert visit.outcome in ("branched", "bound", "unsolved", "leaf")
+        if visit.outcome in ("bound", "unsolved"):
+            assert visit.bound >= visit.incumbent * (1 - 2e-6)
+        if visit.outcome == "leaf":
+            assert np.all(decided != 0)
+        if not np.isnan(visit.objective) and balance != "counts":
+            f = K @ visit.beta + visit.b
+            norm2 = visit.beta @ K @ visit.beta
+            assert_allclose(problem.value(f, t, norm2, visit.b), visit.objective, rtol=1e-9)
+            assert problem.balance_residual(f, t) < 1e-9
+        if k == 0:
+            assert (visit.parent, visit.depth, visit.row, visit.label) == (-1, 0, -1, 0)
+            continue
+        parent = found.trace[visit.parent]
+        assert visit.parent < k and visit.depth == parent.depth + 1
+        assert parent.outcome == "branched" and parent.labels[visit.row] == 0
+        assert visit.labels[visit.row] == visit.label
+        assert visit.bound >= parent.bound
+
+
+@pytest.mark.parametrize("bias", ["free", "regularized", "none"])
+@pytest.mark.parametrize("balanced", [False, True])
+def test_fold_and_unfold_describe_the_same_function(bias, balanced):
+    K, t, _ = instance(6, 0)
+    rng = np.random.default_rng(0)
+    share = np.where(t == 0, rng.uniform(0.5, 2, 10), 0)
+    share = share / share.sum() if balanced else None
+    folded = fold(K, bias, share, 0.3)
+    beta, b = rng.standard_normal(10), 0.7
+    if folded.free:
+        beta -= beta.mean()
+    c, offset = unfold(beta, b, K, bias, share, 0.3)
+    f = folded.G @ beta + folded.fixed + (b if folded.free else 0)
+    assert_allclose(K @ c + offset, f, atol=1e-12)
+    penalty = 0.5 * c @ K @ c + (0.5 * offset**2 if bias == "regularized" else 0)
+    assert_allclose(folded.constant + 0.5 * beta @ folded.G @ beta, penalty, atol=1e-12)
+    if balanced:
+        assert_allclose(share @ f, 0.3, atol=1e-12)
+    if bias == "none":
+        assert offset == 0
+
+
+def relaxation_of(problem, K, t, **options):
+    U, n = t == 0, len(t)
+    share = U / U.sum() if problem.balance == "mean" else None
+    folded = fold(K, problem.bias, share, 2 * (problem.ratio or 0) - 1)
+    loss = problem.labeled_loss
+    weight = np.where(U, problem.C_star, problem.C)
+    return Relaxation(folded, np.full(n, loss.code), np.full(n, loss.p), weight, **options)
+
+
+@pytest.mark.parametrize("name", LABELED_LOSSES)
+@pytest.mark.parametrize("balance", ["mean", "none"])
+def test_the_bound_of_an_unfinished_node_is_valid(name, balance):
+    K, t, _ = instance(6, 8)
+    problem = problem_of(balance, 0.4, LabeledLoss(name))
+    y = t.copy()
+    y[np.flatnonzero(t == 0)[:3]] = [1, -1, 1]
+    r = relaxation_of(problem, K, t, tol=1e-12)
+    exact = r.solve(y, r.start(), last=True)
+    if name in ENUMERABLE:
+        assert_allclose(exact.value, fixed_label_svm(problem, K, y, t != 0)[0], rtol=1e-7)
+    previous = -np.inf
+    for max_iter in (1, 20, 40, 100_000):
+        r = relaxation_of(problem, K, t, tol=1e-9, max_iter=max_iter)
+        found = r.solve(y, r.start(), last=True)
+        assert found.value <= exact.value * (1 + 1e-9)
+        assert found.value >= previous - 1e-12  # the dual only rises
+        previous = found.value
+    assert_allclose(previous, exact.value, rtol=1e-8)
+    for cutoff in (0.2 * exact.value, 0.9 * exact.value):
+        r = relaxation_of(problem, K, t, tol=1e-9)
+        assert cutoff <= r.solve(y, r.start(), cutoff).value <= exact.value * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("name", LABELED_LOSSES)
+@pytest.mark.parametrize("balance", ["mean", "none"])
+def test_gains_without_a_solve_are_gains(name, balance):
+    """What one or all closed rows add at least, against the solved problems that they open."""
+    if balance == "none" and "logistic" in name:
+        K, t, _ = instance(4)
+        r = relaxation_of(problem_of("none", loss=LabeledLoss(name)), K, t)
+        assert r.opening(t, r.solve(t, r.start()), np.flatnonzero(t == 0)) is None
+        return
+    largest = 0.0
+    for seed, label in itertools.product(range(4), (0, 1)):
+        K, t, _ = instance(5, seed)
+        problem = problem_of(balance, 0.4, LabeledLoss(name))
+        r = relaxation_of(problem, K, t, tol=1e-12)
+        y = t.copy()
+        y[np.flatnonzero(t == 0)[0]] = label
+        rows = np.flatnonzero(y == 0)
+        # A rough solution: gains have to hold at any dual point.
+        start = r.solve(y, r.start(), tol=1e-2)
+        opening = r.opening(y, start, rows)
+        gains = single_gains(*opening)
+        flat = np.full(rows.size, np.inf)
+        optimum = {}
+        for signs in itertools.product((-1, 1), repeat=rows.size):
+            z = y.copy()
+            z[rows] = signs
+            optimum[signs] = r.solve(z, r.start(), last=True).value
+        assert start.value + joint_gain(*opening, flat, -1, 0) <= min(optimum.values()) + 1e-9
+        for k, side in itertools.product(range(rows.size), (0, 1)):
+            z = y.copy()
+            z[rows[k]] = 2 * side - 1
+            value = r.solve(z, r.start(), last=True).value
+            assert start.value + gains[k, side] <= value + 1e-9
+            largest = max(largest, gains[k, side] / (value - start.value + 1e-12))
+            left = min(v for signs, v in optimum.items() if signs[k] == 2 * side - 1)
+            assert start.value + joint_gain(*opening, flat, k, side) <= left + 1e-9
+        # A flat piece that costs nothing takes every gain away; one that is chosen costs itself.
+        assert joint_gain(*opening, np.zeros(rows.size), -1, 0) == 0
+        flat[:] = 0
+        flat[0] = 0.7
+        assert joint_gain(*opening, flat, 0, 2) == 0.7
+    assert largest > 0.5  # and they are not trivial
+
+
+def test_a_warm_start_of_other_labels_is_feasible():
+    K, t, _ = instance(6, 1)
+    for balance in ("mean", "none"):
+        for loss in ("hinge", "l1", "logistic"):
+            r = relaxation_of(problem_of(balance, loss=LabeledLoss(loss)), K, t, tol=1e-10)
+            y, z = t.copy(), t.copy()
+            y[t == 0], z[t == 0] = [1, 1, 1, -1, -1, 0], [-1, 1, 0, -1, 1, 1]
+            start = r.project(z, r.solve(y, r.start(), last=True).beta)
+            if loss != "logistic":
+                assert abs(start.sum()) < 1e-12
+            assert np.all(start[: len(t)] * z >= 0)
+            warm, cold = r.solve(z, start, last=True), r.solve(z, r.start(), last=True)
+            assert_allclose(warm.value, cold.value, rtol=1e-8)
+
+
+# --- Stopping early -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("balance", ["mean", "none", "counts"])
+def test_an_early_stop_leaves_an_interval_around_the_optimum(balance):
+    K, t, _ = instance(16, 11)
+    problem = problem_of(balance)
+    full = solve_branch_and_bound(problem, K, t)
+    assert full.n_iter > 8
+    previous = (np.inf, 0.0)
+    for max_iter in (1, 2, 4, 8, full.n_iter - 1):
+        found = solve_branch_and_bound(problem, K, t, max_iter=max_iter)
+        assert (found.status, found.n_iter) == ("max_iter", max_iter)
+        assert found.lower_bound <= full.objective <= found.objective * (1 + 1e-9)
+        assert found.objective <= previous[0] and found.lower_bound >= previous[1]
+        previous = (found.objective, found.lower_bound)
+        check_solution(found, problem, K, t)
+    states = []
+    stopped = solve_branch_and_bound(problem, K, t, callback=lambda s: states.append(s) or True)
+    assert (stopped.status, stopped.n_iter, len(states)) == ("stopped", 1, 1)
+    assert set(states[0]) == {"n_iter", "objective", "lower_bound"}
+
+
+def test_history_closes_in_on_the_optimum():
+    K, t, _ = instance(20, 12)
+    found = solve_branch_and_bound(problem_of(), K, t)
+    nodes, values, bounds = np.array(found.history).T
+    assert np.all(np.diff(nodes) > 0) and nodes[-1] == found.n_iter
+    assert np.all(np.diff(values) <= 0) and np.all(np.diff(bounds) >= -1e-12)
+    assert_allclose(values[-1], found.objective, rtol=1e-5)
+    assert found.objective - bounds[-1] <= 2e-6 * found.objective
+
+
+def test_nodes_that_are_not_solved_are_reported(monkeypatch):
+    K, t, _ = instance(8, 0, kernel="linear")
+    problem = problem_of(loss=LabeledLoss("l1"))
+    exact = brute_force(problem, K, t).objective
+    short = functools.partial(Relaxation, max_iter=30)
+    monkeypatch.setattr("s3vm_lib.branch_and_bound._search.Relaxation", short)
+    found = solve_branch_and_bound(problem, K, t)
+    assert found.status == "inexact"
+    assert found.lower_bound <= exact * (1 + 1e-7) and exact <= found.objective * (1 + 1e-7)
+    assert found.objective - found.lower_bound > 1e-6 * found.objective
+
+
+# --- Weights and identical rows -------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("balance", ["mean", "none"])
+def test_identical_rows_are_decided_together(balance):
+    K, t, _ = instance(6, 3)
+    copies = np.where(t == 0, 3, 1)
+    index = np.repeat(np.arange(10), copies)
+    problem = problem_of(balance)
+    weighted = solve_branch_and_bound(problem, K, t, copies.astype(float), tol=1e-10)
+    repeated = solve_branch_and_bound(problem, K[np.ix_(index, index)], t[index], tol=1e-10)
+    assert repeated.n_iter == weighted.n_iter
+    assert_allclose(repeated.objective, weighted.objective, rtol=1e-9)
+    assert_allclose(repeated.outputs, weighted.outputs[index], atol=1e-6)
+
+
+def test_all_rows_identical():
+    K, t = np.ones((44, 44)), np.zeros(44)
+    t[:4] = [1, -1, 1, -1]
+    for balance, ratio in (("mean", 0.5), ("mean", 0.8), ("none", None), ("counts", 0.5)):
+        found = solve_branch_and_bound(problem_of(balance, ratio), K, t, max_iter=200)
+        assert found.status == "converged"
+        assert np.ptp(found.outputs) < 1e-9
+
+
+def test_counts_of_identical_rows_equal_brute_force():
+    K, t, _ = instance(4, 6)
+    index = np.r_[np.arange(8), np.repeat(np.flatnonzero(t == 0)[:2], 2)]
+    for ratio in (0.25, 0.5, 0.75):
+        problem = problem_of("counts", ratio)
+        K2, t2 = K[np.ix_(index, index)], t[index]
+        expected = brute_force(problem, K2, t2)
+        found = solve_branch_and_bound(problem, K2, t2, tol=1e-9)
+        assert_allclose(found.objective, expected.objective, rtol=1e-7)
+        assert np.sum(found.labels[t2 == 0] > 0) == round(ratio * 8)
+
+
+# --- The tree stays small -------------------------------------------------------------------------
+
+
+def test_the_tree_is_a_tiny_part_of_the_labelings():
+    nodes = []
+    for seed in range(5):
+        K, t, _ = instance(24, seed)
+        found = solve_branch_and_bound(problem_of(), K, t)
+        assert found.status == "converged"
+        nodes.append(found.n_iter)
+    assert np.mean(nodes) < 2000  # of 17 million labelings
+    K, t, _ = instance(24, 0)
+    paper = solve_branch_and_bound(problem_of(), K, t, branching="confidence")
+    assert_allclose(
+        paper.objective, solve_branch_and_bound(problem_of(), K, t).objective, rtol=2e-6
+    )
+
+
+@pytest.mark.slow
+def test_thirty_two_unlabeled_rows():
+    for seed in range(4):
+        K, t, _ = instance(32, 50 + seed)
+        for balance in ("mean", "none"):
+            gain = solve_branch_and_bound(problem_of(balance), K, t)
+            other = solve_branch_and_bound(problem_of(balance), K, t, branching="confidence")
+            assert gain.status == other.status == "converged"
+            assert_allclose(gain.objective, other.objective, rtol=3e-6)
+
+
+# --- The estimator --------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def data():
+    _, t, X = instance(14, 9)
+    return X, np.where(t == 0, -1, (t > 0).astype(int))
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"balance_mode": "counts"},
+        {"balance_mode": "share", "balance_tol": 0.1},
+        {"balance": 0.4, "bias": "regularized"},
+        {"balance": None, "bias": "none"},
+        {"unlabeled_loss": "symmetric_ramp", "s": -0.5},
+        {"labeled_loss": "smooth_hinge", "loss_parameter": 0.8},
+        {"labeled_loss": "logistic", "balance": None},
+        {"kernel": "linear", "labeled_loss": "squared_hinge"},
+    ],
+    ids=repr,
+)
+def test_estimator_reports_its_problem(data, options):
+    X, y = data
+    model = BranchBoundS3VM(C=2.0, C_star=0.5, **options).fit(X, y)
+    problem = model.problem_
+    assert (problem.C, problem.C_star) == (2.0, 0.5)
+    assert problem.labeled_loss.name == options.get("labeled_loss", "hinge")
+    assert problem.labeled_loss.parameter == options.get("loss_parameter")
+    found = evaluate(model, X, y, problem)
+    if found.balance_residual > 1e-8:  # outputs of another sign than the label they are charged for
+        assert problem.balance in ("counts", "share") and found.objective < model.objective_
+    else:
+        assert_allclose(found.objective, model.objective_, rtol=1e-9)
+    assert model.termination_condition_ == "converged"
+    assert 0 <= model.gap_ <= 1.01e-6 * model.objective_
+    assert_allclose(model.lower_bound_, model.objective_ - model.gap_)
+    t = np.where(y < 0, 0.0, 2.0 * y - 1)
+    direct = solve_branch_and_bound(problem, problem.kernel.gram(X), t)
+    assert_allclose(direct.objective, model.objective_, rtol=1e-6)
+
+
+def test_an_interrupted_fit_warns_and_reports_the_gap(data):
+    X, y = data
+    exact = BranchBoundS3VM().fit(X, y)
+    with pytest.warns(ConvergenceWarning, match="max_iter=2 "):
+        model = BranchBoundS3VM(max_iter=2).fit(X, y)
+    assert model.termination_condition_ == "max_iter" and model.n_iter_ == 2
+    assert model.gap_ > 1e-3
+    assert model.lower_bound_ <= exact.objective_ <= model.objective_ * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("kernel", ["linear", "rbf"])
+def test_without_unlabeled_rows_it_is_the_svm(two_gaussians, kernel):
+    X, t = two_gaussians(n=50)
+    weight = np.random.default_rng(0).uniform(0.5, 2, 50)
+    model = BranchBoundS3VM(C=3.0, kernel=kernel, gamma=0.4, tol=1e-9)
+    model.fit(X, (t > 0).astype(int), sample_weight=weight)
+    svc = SVC(C=3.0, kernel=kernel, gamma=0.4, tol=1e-9).fit(X, t, sample_weight=weight)
+    assert_allclose(model.decision_function(X), svc.decision_function(X), atol=1e-5)
+    assert model.n_iter_ == 1 and model.gap_ <= 1e-8 * model.objective_
+
+
+def test_three_classes_report_a_gap_each(semi_supervised):
+    X, y = semi_supervised(n=30, n_labeled=9, n_classes=3)
+    model = BranchBoundS3VM().fit(X, y)
+    assert model.lower_bound_.shape == model.gap_.shape == (3,)
+    assert np.all(model.gap_ <= 1.01e-6 * model.objective_)
+
+
+def test_counts_refuse_unequal_weights_of_unlabeled_rows(data):
+    X, y = data
+    weight = np.linspace(1, 2, len(y))
+    with pytest.raises(ValueError, match="sample_weight must be equal"):
+        BranchBoundS3VM(balance_mode="counts").fit(X, y, sample_weight=weight)
+    BranchBoundS3VM(balance_mode="counts").fit(X, y, sample_weight=np.where(y < 0, 1.0, weight))
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        (dict(labeled_loss="gaussian"), "'labeled_loss' parameter"),
+        (dict(unlabeled_loss="gaussian"), "'unlabeled_loss' parameter"),
+        (dict(loss_parameter=0.5), "'hinge' has no parameter"),
+        (dict(s=1.0), "'s' parameter"),
+        (dict(bias="some"), "'bias' parameter"),
+        (dict(balance_mode="median"), "'balance_mode' parameter"),
+        (dict(balance_tol=-1.0), "'balance_tol' parameter"),
+        (dict(branching="random"), "'branching' parameter"),
+        (dict(labeled_loss="logistic", unlabeled_loss="symmetric_ramp"), "logistic losses do not"),
+    ],
+    ids=repr,
+)
+def test_bad_parameters(data, parameters, message):
+    with pytest.raises(ValueError, match=message):
+        BranchBoundS3VM(**parameters).fit(*data)
+
+
+def test_problems_without_pieces_are_refused():
+    K, t, _ = instance(4)
+    with pytest.raises(ValueError, match="minimum of convex pieces, got 'gaussian'"):
+        solve_branch_and_bound(Problem(HINGE, UnlabeledLoss("gaussian"), C_star=1.0), K, t)
