@@ -124,7 +124,7 @@ def fixed_label_svm(problem, K, t, labeled, sample_weight=None, tol=1e-8):
         A label −1 or +1 for every row; 0 for a row that costs nothing.
     labeled : ndarray of bool, shape (n,)
         True for the rows that cost C ℓ, False for those that cost C* times the labeled loss that
-        the unlabeled one is made of.
+        the unlabeled one is made of (without an unlabeled loss, the labeled one itself).
     sample_weight : ndarray of shape (n,), default=None
     tol : float, default=1e-8
         Largest violation of the optimality conditions.
@@ -143,7 +143,7 @@ def fixed_label_svm(problem, K, t, labeled, sample_weight=None, tol=1e-8):
     s = np.ones(n) if sample_weight is None else sample_weight
     weight = np.where(labeled, problem.C, problem.C_star) * s
     losses = [problem.labeled_loss]
-    if not labeled.all():
+    if problem.unlabeled_loss is not None and not labeled.all():
         losses.append(problem.unlabeled_loss.pieces.loss)
     parts = [_loss_costs(loss, t, weight) for loss in losses]
     costs, ridge = (np.where(labeled, a, b) for a, b in zip(parts[0], parts[-1], strict=True))
