@@ -30,11 +30,12 @@ def main():
             if not hasattr(estimator, "fit"):
                 continue
             labels = y if name == "SVM" else partly
-            for kernel in ("linear", "poly", "rbf"):
-                estimator(kernel=kernel).fit(X, labels).predict(X)
-                fits += 1
-            estimator(kernel="linear").fit(sparse.csr_matrix(X), labels)
-            fits += 1
+            kernels = ("linear", "poly", "rbf") if "kernel" in estimator().get_params() else ()
+            models = [estimator(kernel=kernel) for kernel in kernels] or [estimator()]
+            for model in models:
+                model.fit(X, labels).predict(X)
+            models[0].fit(sparse.csr_matrix(X), labels)
+            fits += len(models) + 1
     print(f"Warmed the numba cache with {fits} fits in {time.perf_counter() - start:.1f} s.")
 
 
