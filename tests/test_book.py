@@ -64,6 +64,10 @@ def display(**data):
     return nbformat.v4.new_output("display_data", data=data)
 
 
+def glued(text):
+    return nbformat.v4.new_output("display_data", data={tool.GLUE: text})
+
+
 def test_a_good_notebook_has_no_problems():
     alt = {"mystnb": {"image": {"alt": "A grey rectangle."}}}
     notebook = make_notebook(
@@ -82,6 +86,7 @@ def test_a_good_notebook_has_no_problems():
         ("f()", stream(r"wrote C:\Users\anna"), {}, "absolute path"),
         ("f()", stream("<object at 0x7f3c2a1b9d60>"), {}, "object's address"),
         ("plt.plot(x);", None, {}, "semicolon"),
+        ("f()", glued("np.int64(32)"), {}, "NumPy scalar"),
         ("plt.show()", display(image__png=png()), {}, "without alt text"),
         ("f()", display(text__html='<img src="data:image/png;base64,AA">'), {}, "without alt text"),
         ("f()", display(text__html='<script src="https://a.b/c.js"></script>'), {}, "another host"),

@@ -45,6 +45,8 @@ ABSOLUTE_PATH = re.compile(
     r"|(?<!\w)[A-Za-z]:\\{1,2}\w"
 )
 ADDRESS = re.compile(r"\b0x[0-9a-fA-F]{6,}\b")
+GLUE = "application/papermill.record/text/plain"
+GLUED_SCALAR = re.compile(r"np\.\w+\(")
 OUTSIDE = re.compile(
     r"""<(?:script|link|img|iframe|source)\b[^>]*\b(?:src|href)=["']?(?:https?:)?//"""
 )
@@ -177,6 +179,8 @@ def _output_problems(cell):
             yield f"prints an absolute path: {text[match.start() : match.end() + 30]!r}"
         if match := ADDRESS.search(text):
             yield f"prints an object's address: {match.group()}"
+        if match := GLUED_SCALAR.search(_text(data.get(GLUE, ""))):
+            yield f"glues a NumPy scalar, which shows its type: {match.group()}"
         if any(mime.startswith(WIDGET) for mime in data):
             yield "stores a widget"
         if any(mime.startswith("image/") for mime in data) and not has_alt:
