@@ -456,7 +456,7 @@ class DAS3VM(BaseS3VM):
         "keep": [StrOptions({"best", "last"})],
         "path_tol": [Interval(Real, 0, None, closed="neither")],
     }
-    _largest_n = 1_000_000
+    _largest_n = 40_000
     _memory = "n × d numbers, or the non-zeros"
 
     def __init__(

@@ -358,7 +358,7 @@ class CCCPS3VM(BaseS3VM):
         "gram": [StrOptions({"auto", "full", "rows"})],
         "cache_size": [Interval(Real, 0, None, closed="neither")],
     }
-    _largest_n = 50_000
+    _largest_n = 30_000
     _memory = "n² kernel values, or fewer and more time"
 
     def __init__(

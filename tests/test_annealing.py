@@ -138,7 +138,10 @@ def test_the_start_is_the_convex_problem_with_equal_probabilities():
     X, t = instance()
     v, o = cp.Variable(5), None
     o = np.c_[X, np.ones(52)] @ v
-    hot = lambda sign: cp.square(cp.pos(1 - sign * o))  # noqa: E731
+
+    def hot(sign):
+        return cp.square(cp.pos(1 - sign * o))
+
     plus, minus = (
         np.where(t > 0, 2.0, (t == 0) * 0.5 * 0.45),
         np.where(t < 0, 2.0, (t == 0) * 0.275),

@@ -167,7 +167,10 @@ def test_curvature_of_unlabeled_losses(loss):
 )
 def test_gradient_and_hessian_equal_differences(name, offset, losses):
     objective = make_objective(name, losses=losses, offset=offset, strength=3.0)
-    at = lambda x: objective.at(x, objective.outputs(x))  # noqa: E731
+
+    def at(x):
+        return objective.at(x, objective.outputs(x))
+
     x = 0.2 * np.random.default_rng(1).standard_normal(objective.dimension)
     assert gradient_error(at, x, 5e-4) <= 1e-8
     at(x)
@@ -216,7 +219,10 @@ def test_derivatives_along_a_ray(losses):
     objective = make_objective(losses=losses)
     rng = np.random.default_rng(3)
     f, change = rng.standard_normal((2, 30))
-    ray = lambda step: ray_derivatives(*objective.losses, f, change, step)  # noqa: E731
+
+    def ray(step):
+        return ray_derivatives(*objective.losses, f, change, step)
+
     for step in (0.0, 0.3, -1.2):
         value, slope, curvature = ray(step)
         terms = objective.at(np.zeros(objective.dimension), f + step * change)[0]

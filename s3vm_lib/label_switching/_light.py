@@ -522,7 +522,7 @@ class S3VMLight(LabelSwitching):
         "gram": [StrOptions({"auto", "full", "rows"})],
         "cache_size": [Interval(Real, 0, None, closed="neither")],
     }
-    _largest_n = 15_000
+    _largest_n = 8_000
     _memory = "n × n numbers"
 
     def __init__(

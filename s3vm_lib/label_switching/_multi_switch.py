@@ -327,7 +327,7 @@ class MultiSwitchTSVM(LabelSwitching):
 
     See Also
     --------
-    DAS3VM : The same problem by deterministic annealing; lower objectives, somewhat slower.
+    DAS3VM : The same losses by deterministic annealing; slower.
 
     Notes
     -----
@@ -365,7 +365,7 @@ class MultiSwitchTSVM(LabelSwitching):
         "max_rounds": [Interval(Integral, 1, None, closed="left")],
         "path_tol": [Interval(Real, 0, None, closed="neither")],
     }
-    _largest_n = 1_000_000
+    _largest_n = 40_000
     _memory = "n × d numbers, or the non-zeros"
 
     def __init__(

@@ -102,7 +102,7 @@ def krylov_direction(product, gradient, curvature, radius, floor, tol, max_iter)
     products : int
     """
     norm = np.linalg.norm(gradient)
-    for values, vectors, basis, last in lanczos(product, gradient, max_iter):  # noqa: B007
+    for values, vectors, basis, last in lanczos(product, gradient, max_iter):  # noqa: B007 (used after the loop)
         step = model_step(values, norm * vectors[0], curvature, radius, floor)
         if last * abs(vectors[-1] @ step) <= tol * norm:
             break

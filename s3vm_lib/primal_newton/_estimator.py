@@ -200,7 +200,7 @@ default="squared_hinge"
         "ftol": [Interval(Real, 0, None, closed="left")],
     }
     _schedules = ANNEALING
-    _largest_n = 50_000
+    _largest_n = 10_000
     _memory = "n × rank numbers"
 
     def __init__(
