@@ -2,7 +2,7 @@
 
 from s3vm_lib._base import capabilities, encode_labels, mark_unlabeled
 from s3vm_lib.annealing import DAS3VM
-from s3vm_lib.branch_and_bound import BranchBoundS3VM
+from s3vm_lib.branch_and_bound import NNBBS3VM, BranchBoundS3VM
 from s3vm_lib.cccp import CCCPS3VM
 from s3vm_lib.label_switching import MultiSwitchTSVM, S3VMLight
 from s3vm_lib.primal_newton import NewtonS3VM
@@ -15,6 +15,7 @@ __all__ = [
     "CCCPS3VM",
     "DAS3VM",
     "MultiSwitchTSVM",
+    "NNBBS3VM",
     "NewtonS3VM",
     "QNS3VM",
     "S3VMLight",

@@ -2,7 +2,8 @@
 
 Read in this order: `_relaxation` (the convex problem of a node and its dual bound), `_gains`
 (bounds that need no solve), `_decisions` (which labels may go together), `_search` (the tree),
-`_estimator` (`BranchBoundS3VM`).
+`_estimator` (`BranchBoundS3VM`), `_nearest` (`NNBBS3VM`: the search over the neighbors of each new
+row).
 """
 
 from s3vm_lib.branch_and_bound._decisions import FLAT, Decisions, labeled_costs, piece_costs, twins
@@ -14,6 +15,13 @@ from s3vm_lib.branch_and_bound._gains import (
     push_and_cap,
     reference,
     single_gains,
+)
+from s3vm_lib.branch_and_bound._nearest import (
+    NNBBS3VM,
+    Arrival,
+    NearestSolution,
+    nearest,
+    solve_arrival,
 )
 from s3vm_lib.branch_and_bound._relaxation import (
     Bound,
@@ -41,11 +49,14 @@ from s3vm_lib.branch_and_bound._search import (
 )
 
 __all__ = [
+    "Arrival",
     "Bound",
     "BranchBoundS3VM",
     "Decisions",
     "FLAT",
     "Folded",
+    "NNBBS3VM",
+    "NearestSolution",
     "Opening",
     "Progress",
     "Relaxation",
@@ -59,6 +70,7 @@ __all__ = [
     "joint_gain",
     "labeled_costs",
     "level",
+    "nearest",
     "newton",
     "offset",
     "open_rows",
@@ -70,6 +82,7 @@ __all__ = [
     "set_labels",
     "single_gains",
     "slopes_and_curvatures",
+    "solve_arrival",
     "solve_branch_and_bound",
     "twins",
     "unfold",

@@ -400,8 +400,11 @@ class Relaxation:
             return
         # Without a constraint on Σβ one more row, of zero features and no cost, takes up the sum.
         self.size = n if folded.free else n + 1
-        K = np.zeros((self.size, self.size))
-        K[:n, :n] = folded.G + np.diag(self.ridges)
+        K = folded.G
+        if self.size > n or self.ridges.any():
+            K = np.zeros((self.size, self.size))
+            K[:n, :n] = folded.G
+            K[np.arange(n), np.arange(n)] += self.ridges
         self.gram = Gram(K, Kernel("precomputed"), dtype=np.float64)
         self.costs = Costs(*np.zeros((5, self.size)))
         if not folded.free:

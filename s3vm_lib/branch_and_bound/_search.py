@@ -74,10 +74,10 @@ class _Node(NamedTuple):
 
 
 class _Search:
-    def __init__(self, relaxation, decisions, t, rows, base, tol, branching):
+    def __init__(self, relaxation, decisions, t, rows, base, tol, branching, start):
         self.relaxation, self.decisions = relaxation, decisions
         self.t, self.rows, self.base = t, rows, base
-        self.tol, self.branching = tol, branching
+        self.tol, self.branching, self.start = tol, branching, start
         self.labeled = np.flatnonzero(t)
         self.objective, self.best = np.inf, None
         self.closed = np.inf  # least bound of the nodes that were closed
@@ -150,7 +150,10 @@ class _Search:
     def run(self, max_iter, callback, trace):
         """Search until the stack is empty; the status."""
         root = np.zeros(self.rows.size, dtype=int)
-        self.stack.append(_Node(self.base, root, self.relaxation.start(), -1, 0, -1))
+        start = self.relaxation.start()
+        if self.start is not None:
+            start = self.relaxation.project(self.labels(root)[0], self.start)
+        self.stack.append(_Node(self.base, root, start, -1, 0, -1))
         reported = Progress(0, np.inf, self.base)
         while self.stack and self.n_iter < max_iter:
             self.visit(self.stack.pop(), trace)
@@ -231,6 +234,7 @@ def solve_branch_and_bound(
     tol=1e-6,
     max_iter=1_000_000,
     branching="gain",
+    start=None,
     trace=False,
     callback=None,
 ):
@@ -255,6 +259,9 @@ def solve_branch_and_bound(
     branching : {"gain", "confidence"}, default="gain"
         Decide the row with the largest product of what either label adds to the bound in one
         step, or the row with the largest ``|f(x_j) + b|``, as in the paper.
+    start : ndarray of shape (n,), default=None
+        Coefficients of a similar problem, from which the root starts; those of labeled rows must
+        not exceed their weights C s_i in size. Only for a free offset without ``balance="mean"``.
     trace : bool, default=False
         Keep every node of the tree.
     callback : callable, default=None
@@ -293,8 +300,9 @@ def solve_branch_and_bound(
         leader[U] = U[twin]
     kept, member = np.unique(leader, return_inverse=True)
     weight = np.bincount(member, weights=weight)
+    part = K if kept.size == t.size else K[np.ix_(kept, kept)]
     folded = fold(
-        np.ascontiguousarray(K[np.ix_(kept, kept)], dtype=float),
+        np.ascontiguousarray(part, dtype=float),
         problem.bias,
         None if share is None else np.bincount(member, weights=share),
         mean,
@@ -309,7 +317,9 @@ def solve_branch_and_bound(
         mass, low, high, twin = np.ones(rows.size), 0.0, float(rows.size), np.arange(rows.size)
     decisions = Decisions(flat, mass, low, high, twin)
     constant = problem.C_star * s[unlabeled].sum() * base
-    search = _Search(relaxation, decisions, t[kept], rows, constant, tol, branching)
+    if start is not None:
+        start = np.bincount(member, weights=start)
+    search = _Search(relaxation, decisions, t[kept], rows, constant, tol, branching, start)
     visits = [] if trace else None
     status = search.run(max_iter, callback, visits)
 

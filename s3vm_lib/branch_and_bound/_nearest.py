@@ -1,0 +1,441 @@
+"""Incremental learning by branch and bound over the neighbors of what arrives (NN-BB).
+
+When a row arrives, the labels of its k nearest unlabeled neighbors are decided anew, the best of
+all 2^k choices, while the other unlabeled rows keep the signs that their outputs have. With N the
+neighbors and t̂_j the signs, the problem of one arrival is
+
+    ½‖f‖² + C Σ_L s_i ℓ(t_i, f_i) + C* Σ_{U∖N} s_j ℓ(t̂_j, f_j) + C* Σ_N s_j u(f_j)
+
+with the hinge ℓ and u(f) = min(ℓ(−1, f), ℓ(1, f)). `solve_branch_and_bound` takes it as it is: U∖N
+are labeled rows of weight s_j C*/C.
+"""
+
+from numbers import Integral, Real
+from typing import NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.utils._param_validation import Interval
+
+from s3vm_lib._base import BaseS3VM, BinaryFit
+from s3vm_lib._online import OnlineS3VM
+from s3vm_lib.branch_and_bound._search import solve_branch_and_bound
+from s3vm_lib.cccp import solve_cccp
+from s3vm_lib.kernels import Kernel
+from s3vm_lib.losses import LabeledLoss
+from s3vm_lib.objective import Problem
+from s3vm_lib.smo import Gram
+
+
+class Arrival(NamedTuple):
+    """What `NNBBS3VM` reports of an arrival."""
+
+    objective: float  # J
+    frozen_objective: float  # the same with the old signs, see `NearestSolution`
+    n_iter: int  # nodes whose convex problem was solved
+    status: str
+
+
+class NearestSolution(NamedTuple):
+    """Result of `solve_arrival`."""
+
+    beta: np.ndarray  # coefficients of f = Σ_i β_i k(x_i, ·), (n,)
+    b: float  # offset
+    outputs: np.ndarray  # f(x_i) + b, (n,)
+    objective: float  # J: every unlabeled row is charged for the sign of its output
+    frozen_objective: float  # the rows outside N are charged for the sign that they had before
+    neighbors: np.ndarray  # N
+    n_iter: int  # nodes whose convex problem was solved
+    status: str  # as in the `Solution` of `solve_branch_and_bound`
+
+
+def nearest(diagonal, row, own, candidates, k):
+    """The k candidates nearest to a point in feature space, nearest first.
+
+    Parameters
+    ----------
+    diagonal : ndarray of shape (n,)
+        Values k(x_i, x_i).
+    row : ndarray of shape (n,)
+        Values k(x, x_i) of the point.
+    own : float
+        k(x, x).
+    candidates : ndarray of int
+        Rows to choose from; of equally near ones the first are taken.
+    k : int
+        How many, at most.
+
+    Returns
+    -------
+    ndarray of int
+    """
+    distance = own + diagonal[candidates] - 2 * row[candidates]
+    return candidates[np.argsort(distance, kind="stable")[:k]]
+
+
+def solve_arrival(
+    problem, K, t, weight, outputs, new, n_neighbors, beta=None, *, tol=1e-6, max_iter=100_000,
+    callback=None,
+):  # fmt: skip
+    """Solve the problem of one arrival.
+
+    Parameters
+    ----------
+    problem : Problem
+        Hinge, its effective loss, a free bias and no balance.
+    K : ndarray of shape (n, n)
+        Gram matrix, the new row included.
+    t : ndarray of shape (n,)
+        Labels −1, +1, and 0 for unlabeled rows.
+    weight : ndarray of shape (n,)
+        Weights s.
+    outputs : ndarray of shape (n,)
+        Outputs f(x_i) + b before the arrival; their signs are kept outside of N, and 0 counts as
+        positive.
+    new : int
+        The row that arrived.
+    n_neighbors : int
+        How many unlabeled rows N has, the new one included if it is unlabeled; 0 keeps all signs.
+    beta : ndarray of shape (n,), default=None
+        Coefficients before the arrival, from which the first convex problem starts.
+    tol, max_iter, callback
+        As in `solve_branch_and_bound`.
+
+    Returns
+    -------
+    NearestSolution
+    """
+    U = np.flatnonzero(t == 0)
+    chosen = nearest(np.diag(K), K[new], K[new, new], U, n_neighbors)
+    labels, s = t.copy(), weight.copy()
+    labels[U] = np.where(outputs[U] >= 0, 1.0, -1.0)
+    s[U] *= problem.C_star / problem.C
+    labels[chosen], s[chosen] = 0.0, weight[chosen]
+    costs = np.flatnonzero(s > 0)  # C* = 0 leaves U out
+    part = K if costs.size == t.size else K[np.ix_(costs, costs)]
+    found = solve_branch_and_bound(
+        problem, part, labels[costs], s[costs], tol=tol, max_iter=max_iter, callback=callback,
+        start=None if beta is None else beta[costs],
+    )  # fmt: skip
+    full = np.zeros(t.size)
+    full[costs] = found.beta
+    raw = K @ full
+    f = raw + found.b
+    objective = problem.value(f, t, full @ raw, found.b, weight)
+    return NearestSolution(
+        full, found.b, f, float(objective), found.objective, chosen, found.n_iter, found.status
+    )
+
+
+# --- The estimator --------------------------------------------------------------------------------
+
+
+class Rows(NamedTuple):
+    """The rows that an estimator has seen, those of weight zero left out. Nothing is written to."""
+
+    X: np.ndarray  # (n, d), dense or CSR; (n, n) with kernel="precomputed"
+    K: np.ndarray  # Gram matrix, (n, n)
+    positions: np.ndarray  # of these rows among all that were given, (n,)
+    codes: np.ndarray  # class indices, −1 where unlabeled, (n,)
+    weight: np.ndarray  # weights times class weights, (n,)
+    center: np.ndarray | None  # what is subtracted from dense rows with a linear kernel
+
+    @classmethod
+    def first(cls, data):
+        """The rows of the first call, which may be none."""
+        X, center = data.X, None
+        if data.kernel.name == "linear" and not sp.issparse(X) and len(X):
+            # A shift of the data moves only b, and centered data keep their digits.
+            center = X.mean(axis=0)
+        K = np.empty((0, 0))
+        if X.shape[0]:
+            K = data.kernel.gram(X if center is None else X - center)
+        return cls(X, K, data.rows, data.codes, data.loss_weight, center)
+
+    def extended(self, data, n_given):
+        """With the rows of a batch that follows ``n_given`` others; nothing is changed in place."""
+        if not self.positions.size:
+            return Rows.first(data)._replace(positions=n_given + data.rows)
+        if sp.issparse(self.X):
+            new = sp.csr_matrix(data.X)
+            X = sp.vstack([self.X, new], format="csr")
+        else:
+            new = data.X.toarray() if sp.issparse(data.X) else data.X
+            X = np.concatenate([self.X, new])
+        old, shift = len(self.K), 0.0 if self.center is None else self.center
+        K = np.empty((X.shape[0], X.shape[0]))
+        K[:old, :old] = self.K
+        if old < len(K):
+            own, others = (new, self.X) if self.center is None else (new - shift, self.X - shift)
+            K[old:, old:] = data.kernel.gram(own)
+            K[old:, :old] = data.kernel.gram(own, others)
+            K[:old, old:] = K[old:, :old].T
+        return Rows(
+            X,
+            K,
+            np.append(self.positions, n_given + data.rows),
+            np.append(self.codes, data.codes),
+            np.append(self.weight, data.loss_weight),
+            self.center,
+        )
+
+
+class Machine:
+    """What `NNBBS3VM` keeps of a two-class problem. Arrays are replaced, never written to."""
+
+    def __init__(self, rows, t):
+        self.rows, self.t = rows, t
+        self.beta, self.b, self.outputs = np.zeros(t.size), 0.0, np.zeros(t.size)
+        self.objective = 0.0
+
+
+class NNBBS3VM(OnlineS3VM):
+    """Incremental S3VM by branch and bound over the neighbors of each new row (NN-BB).
+
+    Lowers, without a guarantee of a local minimum,
+
+        J(f, b) = ½‖f‖² + C Σ_L s_i max(0, 1 − t_i f_i) + C* Σ_U s_j max(0, 1 − |f_j|)
+
+    with f_i = f(x_i) + b. When a row arrives, the labels of its nearest unlabeled neighbors are
+    chosen anew, by an exact search, together with f and b; the other unlabeled rows keep their
+    signs. A baseline: the method is reconstructed from what other papers say of Emara et al.
+    (2007), whose text and program were not available.
+
+    Parameters
+    ----------
+    C : float, default=1.0
+        Weight of the hinge losses of labeled rows.
+    C_star : float, default=None
+        Weight of the unlabeled losses. None gives the labeled and the unlabeled part of the first
+        call equal total weight.
+    kernel : {"linear", "poly", "rbf", "laplacian", "precomputed"}, default="rbf"
+        Kernel function, see `Kernel`. ``"precomputed"`` is for `fit` only.
+    gamma : {"scale", "auto"} or float, default="scale"
+        Kernel coefficient of rbf, poly and laplacian, see `resolve_gamma`.
+    degree : int, default=3
+        Degree of the polynomial kernel.
+    coef0 : float, default=0.0
+        Constant of the polynomial kernel.
+    sigma_f : float, default=1.0
+        Output standard deviation: kernels are multiplied by its square.
+    n_neighbors : int, default=5
+        How many unlabeled rows are decided anew when a row arrives: those nearest to it in feature
+        space, an unlabeled row itself included. 0 keeps all signs.
+    tol : float, default=1e-6
+        Largest relative gap between the value that the search finds and its lower bound; in `fit`,
+        largest violation of the optimality conditions.
+    max_iter : int, default=100_000
+        Largest number of nodes per arrival; in `fit`, of convex problems.
+    class_weight : dict or "balanced", default=None
+        Factors on C per class; ``"balanced"`` counts labeled rows only, and is for `fit` only.
+    verbose : int, default=0
+        Print a line at each better solution and at least every 100 nodes; in `fit`, one per convex
+        problem.
+    callback : callable, default=None
+        Called as often with a dict (the fields that are printed); a true value stops the search.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        Class labels.
+    support_ : ndarray of shape (n_support,)
+        Rows that carry the model, counted from the first row ever given.
+    support_vectors_ : {ndarray, CSR matrix} of shape (n_support, d)
+        These rows; absent with ``kernel="precomputed"``.
+    dual_coef_ : ndarray of shape (n_problems, n_support)
+        Their coefficients; one row for two classes, otherwise one per class.
+    coef_ : ndarray of shape (n_problems, d)
+        Weights of the features, with ``kernel="linear"`` only.
+    intercept_ : ndarray of shape (n_problems,)
+        Offsets b.
+    gamma_ : float
+        The kernel coefficient, which stays that of the first call.
+    transduction_ : ndarray of shape (n,)
+        A label for every row ever given: its own, or the one found where it was unlabeled. A row of
+        weight zero keeps the one it had when it came.
+    objective_ : float or ndarray of shape (n_classes,)
+        J on all rows.
+    problem_ : Problem or list of Problem
+        What is minimized, with the values that ``C_star`` and ``gamma`` stood for.
+    n_iter_ : int
+        Nodes whose convex problem was solved in the last call of `partial_fit`, or convex problems
+        in `fit`; the largest number over the two-class problems.
+    history_ : list
+        One `Arrival` per row of the last call of `partial_fit`, or one `Loop` of CCCP per convex
+        problem in `fit`.
+    termination_condition_ : str
+        ``"converged"``, ``"max_iter"``, ``"stopped"`` (by the callback) or ``"inexact"``, see
+        `BranchBoundS3VM`; a list of these with more than two classes.
+    n_features_in_ : int
+        Number of features.
+
+    See Also
+    --------
+    BranchBoundS3VM : The search, over all unlabeled rows.
+    CCCPS3VM : What `fit` starts from.
+
+    Notes
+    -----
+    `fit` is CCCP with the symmetric hinge (`CCCPS3VM` with ``balance=None``); only `partial_fit` is
+    incremental. There is no balance constraint: all unlabeled rows may end in one class. An
+    arrival costs several support vector machines on all rows. The Gram matrix is kept.
+
+    References
+    ----------
+    W. Emara, M. Kantardzic, M. Karnstedt, K.-U. Sattler, D. Habich and W. Lehner, "An approach for
+    incremental semi-supervised SVM", ICDM Workshops (2007); B. Gu, X.-T. Yuan, S. Chen and
+    H. Huang, "New incremental learning algorithm for semi-supervised support vector machine",
+    KDD (2018), where it is called NN-BB.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from s3vm_lib import NNBBS3VM
+    >>> X = np.array([[-2.0], [2.0], [-1.5], [1.5]])
+    >>> model = NNBBS3VM(kernel="linear").fit(X, np.array([0, 1, -1, -1]))
+    >>> model.partial_fit([[-1.0], [1.2]], [-1, -1]).transduction_.tolist()
+    [0, 1, 0, 1, 0, 1]
+    """
+
+    _parameter_constraints = {
+        **BaseS3VM._kernel_constraints,
+        "C_star": [Interval(Real, 0, None, closed="left"), None],
+        "n_neighbors": [Interval(Integral, 0, None, closed="left")],
+    }
+    _largest_n = 5_000
+    _memory = "n² numbers"
+
+    def __init__(
+        self,
+        *,
+        C=1.0,
+        C_star=None,
+        kernel="rbf",
+        gamma="scale",
+        degree=3,
+        coef0=0.0,
+        sigma_f=1.0,
+        n_neighbors=5,
+        tol=1e-6,
+        max_iter=100_000,
+        class_weight=None,
+        verbose=0,
+        callback=None,
+    ):
+        self.C = C
+        self.C_star = C_star
+        self.kernel = kernel
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.sigma_f = sigma_f
+        self.n_neighbors = n_neighbors
+        self.tol = tol
+        self.max_iter = max_iter
+        self.class_weight = class_weight
+        self.verbose = verbose
+        self.callback = callback
+
+    def _prepare(self, data):
+        """The rows and their Gram matrix, which all two-class problems share."""
+        return Rows.first(data)
+
+    def _problem(self, data, ratio):
+        """What is minimized."""
+        hinge = LabeledLoss("hinge")
+        C, C_star = self._penalties(data)
+        if self.C_star is not None:  # unlabeled rows may come later
+            C_star = float(self.C_star)
+        return Problem(hinge, hinge.effective, C, C_star, data.kernel)
+
+    def _fit_binary(self, data, shared, t, problem, index):
+        machine = Machine(shared, t)
+        self._machines.append(machine)
+        solution = solve_cccp(
+            Gram(shared.K, Kernel("precomputed"), dtype=np.float64),
+            t,
+            data.loss_weight,
+            problem,
+            tol=self.tol,
+            max_iter=self.max_iter,
+            callback=lambda loop: self._report(loop._asdict()),
+        )
+        machine.beta, machine.b = solution.dual, solution.b
+        machine.outputs, machine.objective = solution.outputs, solution.objective
+        return self._result(machine, problem, solution.n_iter, solution.status, solution.history)
+
+    def _start(self, data, problem, index):
+        none = np.empty(0, int)
+        return Machine(Rows(data.X[:0], np.empty((0, 0)), none, none, np.empty(0), None), none)
+
+    def _update(self, machine, data, t, problem, index):
+        if self.C_star is None and problem.C_star == 0 and np.any(t == 0):
+            raise ValueError(
+                "C_star must be a number when the first call holds no labeled or no unlabeled "
+                "rows: None is short for their ratio there"
+            )
+        rows = self._machines[0].rows  # the first machine has taken the batch in already
+        if index == 0:
+            rows = rows.extended(data, getattr(self, "_n_given", 0))
+        machine.rows, old = rows, machine.t.size
+        arrivals, status, n_iter = [], "converged", 0
+        machine.t = np.append(machine.t, t)
+        machine.beta = np.append(machine.beta, np.zeros(t.size))
+        new = rows.K[old:] @ machine.beta + machine.b
+        machine.outputs = np.append(machine.outputs, new)
+        for k in range(old, old + t.size):
+            n = k + 1
+            found = solve_arrival(
+                problem,
+                rows.K[:n, :n],
+                machine.t[:n],
+                rows.weight[:n],
+                machine.outputs[:n],
+                k,
+                self.n_neighbors,
+                machine.beta[:n],
+                tol=self.tol,
+                max_iter=self.max_iter,
+                callback=self._report,
+            )
+            machine.beta = np.append(found.beta, np.zeros(old + t.size - n))
+            machine.b, machine.objective = found.b, found.objective
+            rest = rows.K[n:, :n] @ found.beta + found.b
+            machine.outputs = np.append(found.outputs, rest)
+            arrivals.append(
+                Arrival(found.objective, found.frozen_objective, found.n_iter, found.status)
+            )
+            n_iter += found.n_iter
+            if found.status != "converged":
+                status = found.status
+        return self._result(machine, problem, n_iter, status, arrivals)
+
+    def _result(self, machine, problem, n_iter, status, history):
+        """The machine as a `BinaryFit` on all its rows."""
+        coef, b, rows = None, machine.b, machine.rows
+        if problem.kernel.name == "linear":
+            coef = problem.kernel.sigma_f**2 * (machine.beta @ rows.X)
+            if rows.center is not None:
+                b -= coef @ rows.center
+        return BinaryFit(
+            machine.beta, coef, b, machine.outputs, machine.objective, n_iter, status, history
+        )
+
+    def _store_batch(self, data, problems, fits, X, codes):
+        rows = self._machines[0].rows
+        self._store(data._replace(X=rows.X, rows=rows.positions), problems, fits)
+        first = data.codes.size
+        earlier = getattr(self, "transduction_", self.classes_[:0])
+        newest = [fit._replace(outputs=fit.outputs[fit.outputs.size - first :]) for fit in fits]
+        self._transduce(X, codes, data.rows, newest)
+        labels = np.append(earlier, self.transduction_)
+        found = self._decide(np.column_stack([fit.outputs for fit in fits]))
+        labels[rows.positions] = self.classes_[np.where(rows.codes >= 0, rows.codes, found)]
+        self.transduction_, self._n_given = labels, labels.size
+
+    def _training(self, X, codes, weight, classes):
+        self._n_given = X.shape[0]
+        return super()._training(X, codes, weight, classes)
+
+    def _snapshot(self, machine):
+        return dict(vars(machine))
