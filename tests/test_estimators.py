@@ -30,6 +30,7 @@ from s3vm_lib.branch_and_bound import NNBBS3VM, BranchBoundS3VM
 from s3vm_lib.cccp import CCCPS3VM
 from s3vm_lib.kernels import Kernel
 from s3vm_lib.label_switching import MultiSwitchTSVM, S3VMLight
+from s3vm_lib.laplacian_svm import LapSVM
 from s3vm_lib.model_selection import SemiSupervisedKFold, labeled_accuracy_scorer
 from s3vm_lib.objective import evaluate
 from s3vm_lib.primal_newton import NewtonS3VM
@@ -47,6 +48,8 @@ class Case(NamedTuple):
     kernels: bool = True  # has a kernel; the others are linear
     counts: bool = False  # counts labels: unlabeled rows must all have one weight
     balances: bool = True  # has a balance constraint; others run without one
+    graph: bool = False  # unlabeled rows enter through a graph: no C_star, no balance
+    several: dict = {}  # parameters with which a fit takes several iterations
 
     def __call__(self, **parameters):
         if not self.balances:
@@ -71,6 +74,7 @@ ESTIMATORS = [
     Case(DAS3VM, dict(tol=1e-10, path_tol=1e-10), kernels=False),
     Case(BranchBoundS3VM, dict(tol=1e-10), rows=35),
     Case(NNBBS3VM, dict(tol=1e-10), balances=False),
+    Case(LapSVM, dict(tol=1e-10), graph=True, several=dict(solver="pcg")),
 ]
 
 
@@ -92,7 +96,7 @@ def with_kernels(*kernels, condition=lambda case: True):
 
 
 every = those(lambda case: True)
-semi = those(lambda case: not case.supervised)
+semi = those(lambda case: not case.supervised and not case.graph)
 kernelized = those(lambda case: case.kernels)
 
 
@@ -385,11 +389,13 @@ def test_class_weight_is_weight_of_the_labeled_rows(case, semi_supervised):
     y[np.flatnonzero(y == 1)[:5]] = 0
     factor = np.select([y == 0, y == 1], [3.0, 0.5], 1.0)
     options = {} if case.supervised else {"balance": 0.5, "C_star": 0.1}
+    if case.graph:
+        options = {"C_graph": 1.0}
     # Weights in gamma and in the balance are not class weights.
     options["gamma"] = 0.3
     by_class = case(class_weight={0: 3.0, 1: 0.5}, **case.exact, **options).fit(X, y)
     by_row = case(**case.exact, **options).fit(X, y, sample_weight=factor)
-    if case.supervised or not case.balances:
+    if case.supervised or case.graph or not case.balances:
         assert_allclose(by_class.decision_function(X), by_row.decision_function(X), atol=1e-7)
     plain = case(**case.exact, **options).fit(X, y)
     shift = np.mean(by_class.decision_function(X) - plain.decision_function(X))
@@ -420,7 +426,8 @@ def test_dense_sparse_and_precomputed_agree(case, semi_supervised, kernel):
     K = Kernel(kernel, 0.3, 3, 1.0).gram(X)
     expected = dense.decision_function(X)
     others = [(sparse, sp.csr_matrix(X)), (sparse, sp.csc_array(X))]
-    if case.kernels:
+    # The distance that a Gram matrix tells has the neighbors of the rows with these two alone.
+    if case.kernels and (not case.graph or kernel in ("linear", "rbf")):
         others.append((case(kernel="precomputed", **case.exact).fit(K, y), K))
     for other, rows in others:
         assert_allclose(other.decision_function(rows), expected, atol=10 * case.decimals)
@@ -713,7 +720,7 @@ def test_the_smallest_data_set(case):
     model = case(gamma=1.0).fit([[0.0], [1.0]], [0, 1])
     assert_array_equal(model.predict([[-0.5], [1.5]]), [0, 1])
     # With balance="labels" the mean output over the one unlabeled row would have to be 0.
-    options = {} if case.supervised else {"balance": None}
+    options = {} if case.supervised or case.graph else {"balance": None}
     model = case(gamma=1.0, **options).fit([[0.0], [1.0], [0.9]], [0, 1, -1])
     assert_array_equal(model.transduction_, [0, 1, 1])
 
@@ -726,7 +733,7 @@ def test_one_warning_when_the_limit_on_iterations_is_met(case, two_gaussians):
     X, t = two_gaussians(n=80)
     y = np.where(np.arange(80) < 40, t + 2, -1)
     with pytest.warns(ConvergenceWarning, match=f"{case.cls.__name__}.*max_iter=1 ") as record:
-        model = case(max_iter=1).fit(X, y)
+        model = case(max_iter=1, **case.several).fit(X, y)
     assert len(record) == 1
     assert record[0].filename == __file__
     assert model.termination_condition_ == "max_iter"
@@ -759,14 +766,15 @@ def test_a_callback_sees_every_round_and_can_stop(case, mixture):
     X, t = mixture(case.rows)
     y = np.where(np.arange(case.rows) < 6 * case.rows // 7, t + 2, -1)
     states = []
-    full = case(C=100.0, callback=states.append).fit(X, y)
+    full = case(C=100.0, callback=states.append, **case.several).fit(X, y)
     assert len(states) == len(full.history_) >= 2
     assert all("n_iter" in state for state in states)
     assert all(np.isscalar(value) for state in states for value in state.values())
-    stopped = case(C=100.0, callback=lambda state: True).fit(X, y)
+    stopped = case(C=100.0, callback=lambda state: True, **case.several).fit(X, y)
     assert stopped.termination_condition_ == "stopped"
     assert stopped.n_iter_ < full.n_iter_
-    assert_array_equal(case(C=100.0).fit(X, y).decision_function(X), full.decision_function(X))
+    again = case(C=100.0, **case.several).fit(X, y)
+    assert_array_equal(again.decision_function(X), full.decision_function(X))
 
 
 # --- Tools around ---------------------------------------------------------------------------------
@@ -915,12 +923,17 @@ def test_the_docstring_names_every_parameter_and_attribute(case, semi_supervised
 @with_kernels("linear", "rbf", condition=lambda case: not case.supervised)
 def test_unlabeled_rows_of_no_weight_or_no_cost_have_no_influence(case, semi_supervised, kernel):
     X, y = semi_supervised(n=60, n_labeled=20)
-    options = dict(kernel=kernel, gamma=0.3, balance=None, **case.exact)
+    options = dict(kernel=kernel, gamma=0.3, **case.exact)
+    none = {"C_graph": 0.0} if case.graph else {"C_star": 0.0}
+    if not case.graph:
+        options["balance"] = None
     labeled = y >= 0
     expected = case(**options).fit(X[labeled], y[labeled]).decision_function(X)
     weightless = case(**options).fit(X, y, sample_weight=labeled.astype(float))
     assert_allclose(weightless.decision_function(X), expected, atol=case.decimals)
-    free = case(C_star=0.0, **options).fit(X, y)
+    if case.graph:  # which joins labeled rows, too
+        expected = case(**none, **options).fit(X[labeled], y[labeled]).decision_function(X)
+    free = case(**none, **options).fit(X, y)
     assert_allclose(free.decision_function(X), expected, atol=100 * case.decimals)
 
 

@@ -9,6 +9,7 @@ from numpy.testing import assert_allclose
 
 from s3vm_lib import SVM
 from s3vm_lib.checks import gradient_error
+from s3vm_lib.graphs import CompleteGraph, knn_graph, laplacian
 from s3vm_lib.kernels import Kernel
 from s3vm_lib.losses import LABELED_LOSSES, UNLABELED_LOSSES, LabeledLoss, UnlabeledLoss
 from s3vm_lib.objective import (
@@ -86,6 +87,35 @@ def test_gradient_of_losses_with_kinks_away_from_them(state, labeled, unlabeled)
     assert gradient_error(function, np.r_[c, b], 2e-5) < 2e-8
 
 
+@pytest.mark.parametrize("power", [1.5, 2.0, 3.0])
+@pytest.mark.parametrize("kind", ["knn", "complete", "laplacian"])
+def test_the_graph_term(state, kind, power):
+    K, t, s, c, b = state
+    rows = np.random.default_rng(2).standard_normal((18, 2))
+    graph = CompleteGraph(rows, 0.5, t != 0) if kind == "complete" else knn_graph(rows, 4)
+    options = dict(labeled_loss=LabeledLoss("logistic"), C=1.7, C_graph=2.5)
+    if kind == "laplacian":
+        graph = laplacian(graph, normalized=True, degree=2)
+        if power != 2:
+            with pytest.raises(ValueError, match="power must be 2 with a Laplacian"):
+                Problem(graph=graph, power=power, **options)
+            return
+    problem, plain = Problem(graph=graph, power=power, **options), Problem(**options)
+    f = K @ c
+    term = 2.5 / graph.n_edges * graph.energy(f, power)  # of f without b
+    assert_allclose(problem.graph_term(f + b, b), term)
+    expected = plain.value(f + b, t, c @ f, b, s) + term
+    assert_allclose(problem.value(f + b, t, c @ f, b, s), expected)
+    assert plain.graph_term(f) == replace(problem, C_graph=0.0).graph_term(f) == 0
+
+    def function(z):
+        value, gradient_c, gradient_b = problem.value_and_gradient(K, z[:-1], z[-1], t, s)
+        return value, np.r_[gradient_c, gradient_b]
+
+    assert_allclose(function(np.r_[c, b])[0], expected)
+    assert gradient_error(function, np.r_[c, b], 1e-6 if power < 2 else 1e-4) < 1e-7
+
+
 def test_value_is_the_sum_of_its_terms(state):
     K, t, s, c, b = state
     problem = Problem(LabeledLoss("hinge"), UnlabeledLoss("symmetric_hinge"), C=2.0, C_star=0.5)
@@ -137,6 +167,8 @@ def test_penalties_turn_means_into_sums(state):
         (dict(C=-1.0), "C must be positive"),
         (dict(C=float("nan")), "C must be positive"),
         (dict(C_star=-0.1), "C_star must be non-negative"),
+        (dict(C_graph=-0.1), "C_graph must be non-negative"),
+        (dict(power=0.5), "power must be at least 1"),
         (dict(bias="yes"), "bias must be one of .*'regularized'.*got 'yes'"),
         (dict(balance="median"), "balance must be one of .*'share'.*got 'median'"),
         (dict(balance="mean"), r"ratio must lie in \[0, 1\] with balance='mean', got None"),

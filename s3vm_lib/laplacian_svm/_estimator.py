@@ -1,0 +1,424 @@
+"""The estimator `LapSVM`."""
+
+from numbers import Integral, Real
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.utils._param_validation import Interval, StrOptions
+
+from s3vm_lib._base import BaseS3VM, BinaryFit
+from s3vm_lib.graphs import (
+    WEIGHTS,
+    distinct_rows,
+    graph_from_weights,
+    knn_graph,
+    laplacian,
+    on_rows,
+    radius_graph,
+)
+from s3vm_lib.kernels import pivoted_cholesky
+from s3vm_lib.laplacian_svm._solver import (
+    STOPPING,
+    DeformedKernel,
+    LowRankDeformedKernel,
+    Watch,
+    choose_rank,
+    solve_deformed,
+    solve_hinge,
+    solve_pcg,
+)
+from s3vm_lib.losses import LabeledLoss
+from s3vm_lib.objective import Problem
+
+
+class LapSVM(BaseS3VM):
+    """Laplacian support vector machine: outputs vary little along a graph of all rows.
+
+    Minimizes the convex objective
+
+        J(f, b) = ½‖f‖² + C Σ_L s_i ℓ(t_i, f(x_i) + b) + (C_graph / |E|) fᵀMf
+
+    for the squared hinge ℓ = ½ max(0, 1 − t f)², or the hinge. M is the Laplacian of a graph of the
+    labeled and unlabeled rows, so that fᵀMf = Σ_E μ_ij (f_i − f_j)², or its normalized form, or a
+    power of either. Predictions for new rows come from the kernel expansion of f.
+
+    Parameters
+    ----------
+    C : float, default=1.0
+        Weight of the labeled losses.
+    C_graph : float, default=None
+        Weight of the mean of μ_ij (f_i − f_j)² over the edges. None means C Σ_L s_i, so that it
+        counts as much as the labeled rows together.
+    kernel : {"linear", "poly", "rbf", "laplacian", "precomputed"}, default="rbf"
+        Kernel function, see `Kernel`.
+    gamma : {"scale", "auto"} or float, default="scale"
+        Kernel coefficient of rbf, poly and laplacian, see `resolve_gamma`.
+    degree : int, default=3
+        Degree of the polynomial kernel.
+    coef0 : float, default=0.0
+        Constant of the polynomial kernel.
+    sigma_f : float, default=1.0
+        Output standard deviation: kernels are multiplied by its square.
+    labeled_loss : {"squared_hinge", "hinge"}, default="squared_hinge"
+        Loss of labeled rows.
+    fit_intercept : bool, default=True
+        Whether the model has an offset b. Melacci's program has none by default.
+    graph : {"knn", "radius"} or matrix of shape (n, n), default="knn"
+        Join each row to its k nearest neighbors, or all rows within a radius; or a dense or sparse
+        matrix of weights for the rows in their order, of which the larger of W_ij and W_ji counts.
+        Neighbors are those in the Euclidean distance; with ``kernel="precomputed"``, in the
+        distance √(K_ii + K_jj − 2K_ij) of the kernel.
+    n_neighbors : int, default=10
+        k of ``graph="knn"``.
+    radius : float, default=None
+        Radius of ``graph="radius"``.
+    edge_weights : {"binary", "gaussian"}, default="binary"
+        Weights 1, or exp(−edge_gamma · distance²).
+    edge_gamma : float, default=None
+        None means 1/(2m²) for the mean length m of the edges.
+    labeled_edges : bool, default=True
+        Whether two labeled rows may be joined.
+    normalized : bool, default=False
+        Whether to use I − D^−½ W D^−½ in place of D − W. The offset b is no part of the f in the
+        graph term, which makes a difference here alone.
+    laplacian_degree : int, default=1
+        The power q of the iterated Laplacian M = L^q.
+    solver : {"auto", "newton", "pcg"}, default="auto"
+        ``"newton"`` factorizes an n × n matrix once, then takes Newton steps (for the hinge: SMO)
+        on the labeled rows. ``"pcg"`` are preconditioned conjugate gradients on all rows, for the
+        squared hinge. ``"auto"`` takes the first up to 2500 rows and for the hinge. Gradients need
+        many iterations where the kernel is wide: for many rows, a ``rank`` is then better.
+    stopping : {"gap", "stability", "validation", "gradient", "change"}, default="gap"
+        When conjugate gradients stop. ``"gap"``: J is proved to be within tol of its minimum.
+        ``"stability"`` and ``"validation"``, of Melacci and Belkin: every ``check_every``
+        iterations, see whether the labels of unlabeled rows still change, or whether the error on
+        every fifth labeled row of each class, held out for the purpose, still falls. Both may stop
+        far from the minimum. ``"gradient"``: the preconditioned gradient has fallen by tol.
+        ``"change"``: an iteration lowers J by less than tol J.
+    check_every : int, default=None
+        Iterations between two checks; None means √n / 2.
+    check_share : float, default=0.015
+        Largest share of labels that may change between two checks, or by which the share of errors
+        must fall.
+    memory : float, default=4000
+        Memory in MiB for kernel values and what is made of them.
+    rank : int, default=None
+        None keeps the full kernel where ``memory`` allows it, and otherwise as many columns of a
+        pivoted Cholesky factor as it allows, at most 1000. A number asks for that many.
+    rank_tol : float, default=1e-6
+        The factor ends where no diagonal entry of K − GGᵀ exceeds this share of the largest of K.
+    tol : float, default=1e-4
+        Tolerance: of Newton and ``stopping="gap"``, the duality gap relative to J; of the hinge,
+        the largest violation of the optimality conditions.
+    max_iter : int, default=1000
+        Largest number of iterations; of SMO, per labeled row.
+    class_weight : dict or "balanced", default=None
+        Factors on C per class; ``"balanced"`` counts labeled rows only.
+    verbose : int, default=0
+        Print one line per iteration (per round of SMO).
+    callback : callable, default=None
+        Called after each iteration with a dict (n_iter, objective, gap), or for the hinge after
+        each round (n_iter, violation, n_active); a true value stops.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        Class labels.
+    support_ : ndarray of shape (n_support,)
+        Training rows with a nonzero coefficient: all of them as a rule, the pivots in the low-rank
+        mode.
+    support_vectors_ : {ndarray, CSR matrix} of shape (n_support, d)
+        These rows; absent with ``kernel="precomputed"``.
+    dual_coef_ : ndarray of shape (n_problems, n_support)
+        Their coefficients; one row for two classes, otherwise one per class.
+    coef_ : ndarray of shape (n_problems, d)
+        Weights of the features, with ``kernel="linear"`` only.
+    intercept_ : ndarray of shape (n_problems,)
+        Offsets b.
+    gamma_ : float
+        The kernel coefficient that was used.
+    graph_ : Graph
+        The graph of the rows with positive weight. Identical rows are one vertex, the first of
+        them.
+    solver_ : {"newton", "pcg"}
+        What was used.
+    rank_ : int or None
+        Columns of the low-rank kernel; None for the full kernel.
+    transduction_ : ndarray of shape (n,)
+        A label for every training row: its own, or the predicted class where it was unlabeled.
+    objective_ : float or ndarray of shape (n_classes,)
+        Value of the objective at the solution.
+    gap_ : float or ndarray of shape (n_classes,)
+        Duality gap: no function (of the low-rank space, in that mode) has an objective below
+        ``objective_ - gap_``.
+    problem_ : Problem or list of Problem
+        What was minimized, per class with more than two; ready for `evaluate`.
+    n_iter_ : int
+        Iterations, the largest number over the two-class problems.
+    history_ : list
+        One dict (n_iter, objective, gap) per iteration; for the hinge (n_iter, violation,
+        n_active) per round.
+    termination_condition_ : str
+        ``"converged"``, ``"max_iter"``, ``"no_step"`` (the limit of double precision) or
+        ``"stopped"`` (by the callback); a list of these with more than two classes.
+    n_features_in_ : int
+        Number of features.
+
+    See Also
+    --------
+    SVM : The supervised baseline, which is ``C_graph=0`` with the hinge.
+
+    Notes
+    -----
+    Parameters of the papers. Belkin, Niyogi and Sindhwani minimize (1/l) Σ ℓ + γ_A ‖f‖² +
+    (γ_I/n²) fᵀMf with the hinge: C = 1/(2γ_A l) and C_graph = |E| γ_I/(2γ_A n²). Melacci's program
+    minimizes Σ max(0, 1 − t f)² + γ_A ‖f‖² + γ_I fᵀMf: our squared hinge carries a factor ½, hence
+    C = 1/γ_A and C_graph = |E| γ_I/(2γ_A).
+
+    With few labels C = 1 lets the norm rule: C = 100 and more did better on half moons, Gaussians
+    and digits, and the weight of the graph that does best differs by orders of magnitude between
+    data sets. Where D − W does badly, the normalized Laplacian to the power 2 or 5 may do well.
+
+    A row of weight 0 is left out. Any other weight counts in the loss of a labeled row, and nowhere
+    else: a graph has one vertex for all identical rows, so that a weight of k equals k copies for
+    unlabeled rows, too.
+
+    Memory is 8n² bytes for conjugate gradients, three times that for the direct solver, and 24nr
+    bytes with a low-rank kernel of r columns. If not even 50 columns (or twice the labeled rows, up
+    to 1000) fit, ``fit`` raises a ValueError.
+
+    References
+    ----------
+    M. Belkin, P. Niyogi and V. Sindhwani, "Manifold regularization", JMLR 7 (2006); V. Sindhwani,
+    P. Niyogi and M. Belkin, "Beyond the point cloud", ICML 2005, for the deformed kernel;
+    S. Melacci and M. Belkin, "Laplacian support vector machines trained in the primal", JMLR 12
+    (2011).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from s3vm_lib import LapSVM
+    >>> X = np.array([[-2.0], [-1.9], [-1.5], [1.4], [1.8], [2.0]])
+    >>> y = np.array([0, -1, -1, -1, -1, 1])
+    >>> LapSVM(kernel="linear", n_neighbors=2).fit(X, y).transduction_.tolist()
+    [0, 0, 0, 1, 1, 1]
+    """
+
+    _parameter_constraints = {
+        **BaseS3VM._kernel_constraints,
+        "C_graph": [Interval(Real, 0, None, closed="left"), None],
+        "labeled_loss": [StrOptions({"squared_hinge", "hinge"})],
+        "fit_intercept": ["boolean"],
+        "graph": [StrOptions({"knn", "radius"}), "array-like", "sparse matrix"],
+        "n_neighbors": [Interval(Integral, 1, None, closed="left")],
+        "radius": [Interval(Real, 0, None, closed="neither"), None],
+        "edge_weights": [StrOptions(set(WEIGHTS))],
+        "edge_gamma": [Interval(Real, 0, None, closed="neither"), None],
+        "labeled_edges": ["boolean"],
+        "normalized": ["boolean"],
+        "laplacian_degree": [Interval(Integral, 1, None, closed="left")],
+        "solver": [StrOptions({"auto", "newton", "pcg"})],
+        "stopping": [StrOptions(set(STOPPING))],
+        "check_every": [Interval(Integral, 1, None, closed="left"), None],
+        "check_share": [Interval(Real, 0, 1, closed="left")],
+        "memory": [Interval(Real, 0, None, closed="neither")],
+        "rank": [Interval(Integral, 1, None, closed="left"), None],
+        "rank_tol": [Interval(Real, 0, 1, closed="left")],
+    }
+    _largest_n = 30_000
+    _memory = "n × n, or n × rank numbers"
+
+    def __init__(
+        self,
+        *,
+        C=1.0,
+        C_graph=None,
+        kernel="rbf",
+        gamma="scale",
+        degree=3,
+        coef0=0.0,
+        sigma_f=1.0,
+        labeled_loss="squared_hinge",
+        fit_intercept=True,
+        graph="knn",
+        n_neighbors=10,
+        radius=None,
+        edge_weights="binary",
+        edge_gamma=None,
+        labeled_edges=True,
+        normalized=False,
+        laplacian_degree=1,
+        solver="auto",
+        stopping="gap",
+        check_every=None,
+        check_share=0.015,
+        memory=4000,
+        rank=None,
+        rank_tol=1e-6,
+        tol=1e-4,
+        max_iter=1000,
+        class_weight=None,
+        verbose=0,
+        callback=None,
+    ):
+        self.C = C
+        self.C_graph = C_graph
+        self.kernel = kernel
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.sigma_f = sigma_f
+        self.labeled_loss = labeled_loss
+        self.fit_intercept = fit_intercept
+        self.graph = graph
+        self.n_neighbors = n_neighbors
+        self.radius = radius
+        self.edge_weights = edge_weights
+        self.edge_gamma = edge_gamma
+        self.labeled_edges = labeled_edges
+        self.normalized = normalized
+        self.laplacian_degree = laplacian_degree
+        self.solver = solver
+        self.stopping = stopping
+        self.check_every = check_every
+        self.check_share = check_share
+        self.memory = memory
+        self.rank = rank
+        self.rank_tol = rank_tol
+        self.tol = tol
+        self.max_iter = max_iter
+        self.class_weight = class_weight
+        self.verbose = verbose
+        self.callback = callback
+
+    def _prepare(self, data):
+        """The graph and the kernel, full, deformed or factorized, which all problems share."""
+        n, labeled = data.X.shape[0], np.flatnonzero(data.codes >= 0)
+        if self.labeled_loss == "hinge" and self.solver == "pcg":
+            raise ValueError("solver='pcg' is for labeled_loss='squared_hinge', got 'hinge'")
+        options = (self.memory, self.rank, self.labeled_loss, self.solver, self._precomputed)
+        solver, rank, needed = choose_rank(n, labeled.size, *options)
+        if solver is None:
+            raise ValueError(
+                f"memory={self.memory} MiB is too little for {n} rows: a low-rank kernel takes at "
+                f"least {needed:.0f} MiB. Increase memory, decrease rank or fit fewer rows"
+            )
+        self.graph_ = self._build_graph(data)
+        lap = laplacian(self.graph_, self.normalized, self.laplacian_degree)
+        self._lap = lap
+        kappa = self._graph_weight(data) / max(lap.n_edges, 1) if lap.n_edges else 0.0
+        if rank is not None:
+            low = pivoted_cholesky(data.X, data.kernel, rank, self.rank_tol, first=labeled)
+            shared = LowRankDeformedKernel(low, lap, kappa, labeled)
+            rank = low.factor.shape[1]
+        else:
+            shared = np.ascontiguousarray(data.kernel.gram(data.X))
+            if solver == "newton":
+                shared = DeformedKernel(shared, lap, kappa, labeled)
+        self.solver_, self.rank_ = solver, rank
+        self._gaps = []
+        return shared, labeled, kappa
+
+    def _build_graph(self, data):
+        X, labeled = data.X, None if self.labeled_edges else data.codes >= 0
+        if not isinstance(self.graph, str):
+            W = self.graph if sp.issparse(self.graph) else np.asarray(self.graph)
+            if W.ndim != 2 or W.shape[0] != W.shape[1] or W.shape[0] <= data.rows[-1]:
+                raise ValueError(
+                    f"graph must be a square matrix of one row per row of X, got shape {W.shape}"
+                )
+            return graph_from_weights(sp.csr_array(W)[data.rows][:, data.rows], labeled)
+        if self.graph == "radius" and self.radius is None:
+            raise ValueError("radius must be a number with graph='radius', got None")
+        metric = "precomputed" if self._precomputed else "euclidean"
+        if self._precomputed:
+            diagonal = np.diagonal(X)
+            X = np.sqrt(np.maximum(diagonal[:, None] + diagonal - X - X.T, 0.0))
+        index, first = distinct_rows(X, metric)
+        X = X[index][:, index] if metric == "precomputed" else X[index]
+        if labeled is not None:
+            marked = np.zeros(data.rows.size, dtype=bool)
+            np.logical_or.at(marked, first, labeled)
+            labeled = marked[index]
+        options = dict(
+            weights=self.edge_weights, gamma=self.edge_gamma, labeled=labeled, metric=metric
+        )
+        if self.graph == "knn":
+            graph = knn_graph(X, self.n_neighbors, **options)
+        else:
+            graph = radius_graph(X, self.radius, **options)
+        return on_rows(graph, index, data.rows.size)
+
+    def _graph_weight(self, data):
+        """C_graph, resolved."""
+        if self.C_graph is not None:
+            return float(self.C_graph)
+        return float(self.C * data.sample_weight[data.codes >= 0].sum())
+
+    def _problem(self, data, ratio):
+        return Problem(
+            LabeledLoss(self.labeled_loss),
+            None,
+            float(self.C),
+            0.0,
+            data.kernel,
+            "free" if self.fit_intercept else "none",
+            C_graph=self._graph_weight(data),
+            graph=self._lap,
+        )
+
+    def _fit_binary(self, data, shared, t, problem, index):
+        kernel, labeled, kappa = shared
+        t_labeled, upper = t[labeled], self.C * data.loss_weight[labeled]
+        options = {
+            "offset": self.fit_intercept,
+            "tol": self.tol,
+            "max_iter": self.max_iter,
+            "callback": self._report,
+        }
+        if self.labeled_loss == "hinge":
+            solution = solve_hinge(kernel.block, t_labeled, upper, **options)
+        elif self.solver_ == "newton":
+            solution = solve_deformed(kernel.block, t_labeled, upper, **options)
+        else:
+            watch, used = self._watch(t, labeled)
+            rows = labeled[used]
+            solution = solve_pcg(
+                kernel, self._lap, kappa, rows, t[rows], upper[used], watch, **options
+            )
+        if solution.c is None:
+            c, f = kernel.expand(solution.beta)
+            norm2 = kernel.norm2(c, f)
+        else:
+            c, f = solution.c, solution.f
+            norm2 = float(c @ f)
+        objective = problem.value(f + solution.b, t, norm2, solution.b, data.loss_weight)
+        coef = None
+        if data.kernel.name == "linear":
+            coef = data.kernel.sigma_f**2 * np.ravel(c @ data.X)
+        self._gaps.append(max(0.0, solution.gap))
+        return BinaryFit(
+            c, coef, solution.b, f + solution.b, float(objective), max(solution.n_iter, 1),
+            solution.status, solution.history,
+        )  # fmt: skip
+
+    def _watch(self, t, labeled):
+        """What the stopping rule looks at, and which labeled rows take part in the fit."""
+        used = np.ones(labeled.size, dtype=bool)
+        every = self.check_every or max(1, round(np.sqrt(t.size) / 2))
+        rows = np.flatnonzero(t == 0)
+        if self.stopping == "validation":
+            for sign in (-1.0, 1.0):
+                used[np.flatnonzero(t[labeled] == sign)[4::5]] = False
+            rows = labeled[~used]
+            if not rows.size:
+                raise ValueError(
+                    "stopping='validation' holds out every fifth labeled row of each class, and "
+                    "needs five of one class at least"
+                )
+        return Watch(self.stopping, rows, t[rows], every, self.check_share), used
+
+    def _store(self, data, problems, fits):
+        super()._store(data, problems, fits)
+        self.gap_ = self._gaps[0] if len(fits) == 1 else np.array(self._gaps)
+        del self._gaps, self._lap

@@ -1,0 +1,61 @@
+"""Laplacian SVM with the squared hinge, in plain NumPy: the twin of `s3vm_lib.laplacian_svm`.
+
+Numbers in comments are the lines of the two algorithms in the chapter on graphs. Rows of weight 1;
+``kappa`` is C_graph / |E| and ``M`` the Laplacian.
+"""
+
+import numpy as np
+
+
+def objective(K, M, kappa, C, c, b, t):
+    """J = ½cᵀKc + κ fᵀMf + ½ C Σ_L max(0, 1 − t (f + b))², f = Kc."""
+    f = K @ c
+    return 0.5 * c @ f + kappa * f @ M @ f + 0.5 * C * np.sum(slack(f + b, t) ** 2)
+
+
+def slack(f, t):
+    """max(0, 1 − t f) on labeled rows, 0 on the others."""
+    return np.where(t != 0, np.maximum(0, 1 - t * f), 0.0)
+
+
+def newton(K, M, kappa, C, t, max_iter=100):
+    """Coefficients and offset by Newton's method on all n coefficients, with full steps."""
+    active = t != 0  # 1
+    for _ in range(max_iter):
+        mean = active / active.sum()
+        S = C * (np.diag(active) - np.outer(active, mean))  # 2
+        c = np.linalg.solve(np.eye(len(t)) + (2 * kappa * M + S) @ K, S @ t)  # 3
+        b = mean @ (t - K @ c)  # 4
+        new = slack(K @ c + b, t) > 0  # 5
+        if np.array_equal(new, active):  # 6
+            break
+        active = new
+    return c, float(b)
+
+
+def offset(f, t):
+    """The best b for outputs f, by bisection: Σ_L t max(0, 1 − t (f + b)) falls in b."""
+    low, high = -1 - np.abs(f).max(), 1 + np.abs(f).max()
+    for _ in range(100):
+        b = 0.5 * (low + high)
+        low, high = (b, high) if np.sum(t * slack(f + b, t)) > 0 else (low, b)
+    return b
+
+
+def conjugate_gradients(K, M, kappa, C, t, tol=1e-10, max_iter=1000):
+    """The same by conjugate gradients with K as the preconditioner, to a duality gap of tol J."""
+    c, p, r_old = np.zeros(len(t)), None, None  # 1
+    for _ in range(max_iter):
+        f, b = K @ c, offset(K @ c, t)  # 2
+        J, z = objective(K, M, kappa, C, c, b, t), slack(f + b, t)
+        r = C * t * z - 2 * kappa * M @ f - c  # 3
+        if r @ K @ r <= 2 * tol * J:  # 4
+            break
+        p = r if p is None else r + max(0, r @ K @ (r - r_old) / (r_old @ K @ r_old)) * p  # 5
+        Kp, r_old = K @ p, r
+        change = np.where(z > 0, Kp - Kp[z > 0].mean(), 0.0)
+        step = (Kp @ r) / (p @ Kp + 2 * kappa * Kp @ M @ Kp + C * change @ change)  # 6
+        while objective(K, M, kappa, C, c + step * p, offset(f + step * Kp, t), t) > J:
+            step /= 2  # 7
+        c = c + step * p  # 8
+    return c, float(b)

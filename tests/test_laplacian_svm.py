@@ -1,0 +1,537 @@
+"""Laplacian SVM: optima by cvxpy, the deformed kernel, duality gaps, early stops, low rank."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy.optimize import minimize_scalar
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.svm import SVC
+
+from s3vm_lib import SVM, LapSVM
+from s3vm_lib.datasets import make_moons
+from s3vm_lib.graphs import knn_graph, laplacian, radius_graph
+from s3vm_lib.kernels import Kernel, pivoted_cholesky
+from s3vm_lib.laplacian_svm import (
+    STOPPING,
+    DeformedKernel,
+    LowRankDeformedKernel,
+    Watch,
+    belkin_penalties,
+    best_offset,
+    choose_rank,
+    duality_gap,
+    melacci_penalties,
+    solve_deformed,
+    solve_pcg,
+    squared_hinge_duals,
+)
+from s3vm_lib.objective import evaluate
+from s3vm_lib.reference import laplacian_svm as twin
+
+RBF = Kernel("rbf", 0.3)
+
+
+def clouds(n=50, labeled=12, d=3, distance=1.6, seed=0):
+    """(X, t): two overlapping clouds, labels −1 and +1, 0 for unlabeled rows."""
+    rng = np.random.default_rng(seed)
+    t = np.where(np.arange(n) % 2 == 0, 1.0, -1.0)
+    X = rng.standard_normal((n, d))
+    X[:, 0] += distance / 2 * t
+    t[labeled:] = 0
+    return X, t
+
+
+def labels(t):
+    """Labels of estimators: classes 0 and 1, and −1 for unlabeled."""
+    return np.where(t == 0, -1, (t > 0).astype(int))
+
+
+def instance(C=3.0, C_graph=40.0, normalized=False, degree=1, kernel=RBF, **options):
+    """(K, Laplacian, κ, labeled rows, their labels, weights u) of the clouds."""
+    X, t = clouds(**options)
+    lap = laplacian(knn_graph(X, 6, weights="binary"), normalized, degree)
+    labeled = np.flatnonzero(t)
+    weights = C * np.random.default_rng(1).uniform(0.5, 2, labeled.size)
+    return kernel.gram(X), lap, C_graph / lap.n_edges, labeled, t[labeled], weights
+
+
+def objective(K, lap, kappa, labeled, t, upper, c, b):
+    """J of the squared hinge at the coefficients c."""
+    f = K @ c
+    slack = np.maximum(0, 1 - t * (f[labeled] + b))
+    return 0.5 * c @ f + kappa * f @ lap.product(f) + 0.5 * upper @ slack**2
+
+
+def gap_rule():
+    """The default stopping rule."""
+    return Watch("gap", np.empty(0, np.int64), np.empty(0), 10, 0.0)
+
+
+def direct(K, lap, kappa, labeled, t, upper, tol=1e-13):
+    """(solution, c, f) of the direct solver."""
+    deformed = DeformedKernel(K, lap, kappa, labeled)
+    solution = solve_deformed(deformed.block, t, upper, tol=tol)
+    return solution, *deformed.expand(solution.beta)
+
+
+# --- Pieces ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_the_best_offset(seed):
+    rng = np.random.default_rng(seed)
+    t = np.where(rng.permutation(9) < rng.integers(1, 9), 1.0, -1.0)
+    upper, f = rng.uniform(0.1, 3, 9), 3 * rng.standard_normal(9)
+
+    def value(b):
+        return 0.5 * upper @ np.maximum(0, 1 - t * (f + b)) ** 2
+
+    b = best_offset(t, upper, f)
+    found = minimize_scalar(value, bounds=(-20, 20), options={"xatol": 1e-12})
+    assert value(b) <= found.fun + 1e-12
+    beta = squared_hinge_duals(t, upper, f + b)
+    assert abs(beta.sum()) < 1e-12 * upper.sum()
+    assert_allclose(best_offset(-t, upper, -f), -b, atol=1e-12)
+
+
+def test_the_best_offset_of_separated_outputs_is_the_middle():
+    t, f = np.array([1.0, -1.0, 1.0, -1.0]), np.array([5.0, -2.0, 4.0, -3.0])
+    # No loss for b from 1 − 4 to −1 + 2.
+    assert_allclose(best_offset(t, np.array([1.0, 0.1, 7.0, 0.3]), f), -1.0)
+
+
+@pytest.mark.parametrize("degree", [1, 3])
+@pytest.mark.parametrize("normalized", [False, True])
+def test_the_deformed_kernel(normalized, degree):
+    K, lap, kappa, labeled, *_ = instance(normalized=normalized, degree=degree)
+    M = lap.product(np.eye(len(K)))
+    # (K⁻¹ + 2κM)⁻¹: the Gram matrix of the norm ‖f‖² + 2κ fᵀMf.
+    expected = np.linalg.inv(np.linalg.inv(K) + 2 * kappa * M)
+    deformed = DeformedKernel(K, lap, kappa, labeled)
+    assert_allclose(deformed.block, expected[np.ix_(labeled, labeled)], atol=1e-10)
+    beta = np.random.default_rng(2).standard_normal(labeled.size)
+    c, f = deformed.expand(beta)
+    assert_allclose(f, expected[:, labeled] @ beta, atol=1e-10)
+    assert_allclose(K @ c, f, atol=1e-12)
+    # ‖f‖² + 2κ fᵀMf = βᵀK̃β.
+    assert_allclose(deformed.norm2(c, f) + 2 * kappa * f @ M @ f, beta @ deformed.block @ beta)
+
+
+def test_a_low_rank_kernel_of_full_rank_is_the_kernel():
+    X, _ = clouds()
+    K, lap, kappa, labeled, *_ = instance()
+    low = pivoted_cholesky(X, RBF, tol=0.0, first=labeled)
+    full = DeformedKernel(K, lap, kappa, labeled)
+    other = LowRankDeformedKernel(low, lap, kappa, labeled)
+    assert_allclose(other.block, full.block, atol=1e-9)
+    beta = np.random.default_rng(2).standard_normal(labeled.size)
+    (c, f), (c2, f2) = full.expand(beta), other.expand(beta)
+    assert_allclose(f2, f, atol=1e-8)
+    assert_allclose(K @ c2, f2, atol=1e-8)
+    assert_allclose(other.norm2(c2, f2), full.norm2(c, f), atol=1e-8)
+
+
+def test_penalties_of_the_papers():
+    """The papers' objectives, written out, are J times a constant."""
+    X, t = clouds()
+    graph = knn_graph(X, 6, weights="binary")
+    M, K, c, b = laplacian(graph).matrix, RBF.gram(X), np.linspace(-1, 1, 50), 0.2
+    f, L = K @ c, t != 0
+    slack = np.maximum(0, 1 - t * (f + b))[L]
+    gamma_A, gamma_I = 0.02, 0.3
+
+    def J(C, C_graph, losses):
+        return 0.5 * c @ f + C * losses + C_graph / graph.n_edges * f @ (M @ f)
+
+    melacci = slack @ slack + gamma_A * c @ f + gamma_I * f @ (M @ f)
+    found = J(*melacci_penalties(gamma_A, gamma_I, graph.n_edges), 0.5 * slack @ slack)
+    assert_allclose(found, melacci / (2 * gamma_A))
+    belkin = slack.mean() + gamma_A * c @ f + gamma_I / 50**2 * f @ (M @ f)
+    found = J(*belkin_penalties(gamma_A, gamma_I, graph.n_edges, L.sum(), 50), slack.sum())
+    assert_allclose(found, belkin / (2 * gamma_A))
+
+
+# --- Optima ---------------------------------------------------------------------------------------
+
+
+def by_cvxpy(K, M, kappa, labeled, t, upper, loss, offset):
+    """(J*, outputs) by an interior-point method."""
+    cp = pytest.importorskip("cvxpy")
+    values, vectors = np.linalg.eigh(K)
+    root = vectors * np.sqrt(np.maximum(values, 0))  # f = root @ w with ‖f‖ = ‖w‖
+    values, vectors = np.linalg.eigh(root.T @ M @ root)
+    smooth = (vectors * np.sqrt(np.maximum(2 * kappa * values, 0))).T
+    w, b = cp.Variable(len(K)), cp.Variable() if offset else cp.Constant(0.0)
+    slack = cp.pos(1 - cp.multiply(t, root[labeled] @ w + b))
+    data = (
+        cp.sum(cp.multiply(upper, slack))
+        if loss == "hinge"
+        else (0.5 * cp.sum_squares(cp.multiply(np.sqrt(upper), slack)))
+    )
+    program = cp.Problem(cp.Minimize((cp.sum_squares(w) + cp.sum_squares(smooth @ w)) / 2 + data))
+    options = dict(tol_gap_abs=1e-11, tol_gap_rel=1e-11, tol_feas=1e-11)
+    program.solve(solver=cp.CLARABEL, **options)
+    return float(program.value), root @ w.value + b.value
+
+
+@pytest.mark.parametrize(
+    ("loss", "solver"), [("squared_hinge", "newton"), ("squared_hinge", "pcg"), ("hinge", "auto")]
+)
+@pytest.mark.parametrize(
+    ("C_graph", "normalized", "degree", "offset"),
+    [(30.0, False, 1, True), (30.0, True, 2, True), (0.0, False, 1, True), (30.0, True, 1, False)],
+)
+@pytest.mark.parametrize("kernel", [RBF, Kernel("linear", sigma_f=1.3)], ids=lambda k: k.name)
+def test_the_optimum_equals_that_of_cvxpy(
+    kernel, C_graph, normalized, degree, offset, loss, solver
+):
+    X, t = clouds(labeled=16, seed=3)
+    weight = np.random.default_rng(4).uniform(0.5, 2, 50)
+    model = LapSVM(
+        C=2.0, C_graph=C_graph, kernel=kernel.name, gamma=0.3, sigma_f=kernel.sigma_f,
+        labeled_loss=loss, n_neighbors=6, normalized=normalized, laplacian_degree=degree,
+        fit_intercept=offset, solver=solver, tol=1e-10,
+    ).fit(X, labels(t), sample_weight=weight)  # fmt: skip
+    M = laplacian(knn_graph(X, 6, weights="binary"), normalized, degree).product(np.eye(50))
+    labeled = np.flatnonzero(t)
+    kappa = C_graph / model.graph_.n_edges
+    value, outputs = by_cvxpy(
+        kernel.gram(X), M, kappa, labeled, t[labeled], 2 * weight[labeled], loss, offset
+    )
+    assert offset or model.intercept_[0] == 0
+    assert_allclose(model.objective_, value, rtol=1e-6)
+    assert_allclose(model.decision_function(X), outputs, atol=2e-4)
+    assert 0 <= model.gap_ < 1e-6 * value
+    assert_allclose(evaluate(model, X, labels(t), model.problem_, weight).objective,
+                    model.objective_)  # fmt: skip
+
+
+@pytest.mark.parametrize("C", [1.0, 100.0])
+@pytest.mark.parametrize("C_graph", [0.5, 1000.0])
+def test_newton_conjugate_gradients_and_their_twins_agree(C, C_graph):
+    X, t = clouds()
+    graph = knn_graph(X, 6, weights="binary")
+    M, kappa, K = laplacian(graph).matrix.toarray(), C_graph / graph.n_edges, RBF.gram(X)
+    options = dict(C=C, C_graph=C_graph, gamma=0.3, n_neighbors=6, tol=1e-12)
+    newton, pcg = (LapSVM(solver=s, **options).fit(X, labels(t)) for s in ("newton", "pcg"))
+    c, b = twin.newton(K, M, kappa, C, t)
+    assert_allclose(newton.objective_, twin.objective(K, M, kappa, C, c, b, t), rtol=1e-10)
+    assert_allclose(newton.decision_function(X), K @ c + b, atol=1e-8)
+    assert_allclose(pcg.objective_, newton.objective_, rtol=1e-9)
+    assert_allclose(pcg.decision_function(X), K @ c + b, atol=1e-4)
+    c, b = twin.conjugate_gradients(K, M, kappa, C, t)
+    assert_allclose(twin.objective(K, M, kappa, C, c, b, t), newton.objective_, rtol=1e-9)
+
+
+@pytest.mark.parametrize("solver", ["newton", "pcg"])
+def test_the_gradient_of_the_problem_vanishes(solver):
+    X, t = clouds()
+    y = labels(t)
+    model = LapSVM(C=5.0, gamma=0.3, solver=solver, tol=1e-13).fit(X, y)
+    c = np.zeros(50)
+    c[model.support_] = model.dual_coef_[0]
+    b = float(model.intercept_[0])
+    value, gradient, slope = model.problem_.value_and_gradient(RBF.gram(X), c, b, t)
+    start = model.problem_.value_and_gradient(RBF.gram(X), 0 * c, 0.0, t)[1]
+    assert_allclose(value, model.objective_)
+    assert np.abs(gradient).max() < 1e-5 * np.abs(start).max()
+    assert abs(slope) < 1e-5
+
+
+def test_the_hinge_is_an_svc_in_the_deformed_kernel():
+    X, t = clouds(n=80, labeled=30, distance=1.0)
+    graph = knn_graph(X, 6, weights="binary")
+    K, M, L = RBF.gram(X), laplacian(graph).matrix.toarray(), np.arange(30)
+    deformed = np.linalg.solve(np.eye(80) + 2 * (25.0 / graph.n_edges) * K @ M, K)
+    svc = SVC(C=2.0, kernel="precomputed", tol=1e-9).fit(deformed[np.ix_(L, L)], t[L])
+    model = LapSVM(C=2.0, C_graph=25.0, gamma=0.3, n_neighbors=6, labeled_loss="hinge", tol=1e-9)
+    found = model.fit(X, labels(t)).decision_function(X)
+    assert_allclose(found, svc.decision_function(deformed[:, L]), atol=1e-6)
+    assert model.solver_ == "newton"
+    assert [s["n_iter"] for s in model.history_][-1] == model.n_iter_
+
+
+def test_without_the_graph_it_is_a_supervised_svm():
+    X, t = clouds(n=80, labeled=30, distance=1.0)
+    options = dict(C=2.0, gamma=0.3, tol=1e-9)
+    model = LapSVM(C_graph=0.0, labeled_loss="hinge", **options).fit(X, labels(t))
+    svm = SVM(**options).fit(X, labels(t))
+    assert_allclose(model.decision_function(X), svm.decision_function(X), atol=1e-6)
+    assert_allclose(model.objective_, svm.objective_)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_no_random_step_improves_the_optimum(seed):
+    data = instance(seed=seed)
+    solution, c, _ = direct(*data)
+    best, rng = objective(*data, c, solution.b), np.random.default_rng(seed)
+    for size in (1e-3, 1e-1, 1.0):
+        for _ in range(20):
+            other = c + size * rng.standard_normal(c.size)
+            assert objective(*data, other, solution.b + size * rng.standard_normal()) >= best
+
+
+# --- Descent and duality gaps ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("degree", [1, 2])
+@pytest.mark.parametrize("normalized", [False, True])
+@pytest.mark.parametrize("C", [1.0, 1e4])
+def test_the_objective_falls_and_every_gap_is_a_bound(C, normalized, degree):
+    data = instance(C=C, C_graph=20 * C, normalized=normalized, degree=degree)
+    reference, c, _ = direct(*data)
+    best = objective(*data, c, reference.b)
+    found = solve_pcg(*data, gap_rule(), tol=1e-11)
+    values = np.array([state["objective"] for state in found.history])
+    gaps = np.array([state["gap"] for state in found.history])
+    assert found.status == "converged"
+    assert np.all(np.diff(values) <= 1e-10 * values[0])
+    assert np.all(values - best <= gaps + 1e-9 * best)
+    assert gaps[-1] <= 1e-11 * values[-1]
+    assert_allclose(values[-1], objective(*data, found.c, found.b), rtol=1e-10)
+    newton = np.array([state["objective"] for state in reference.history])
+    assert np.all(np.diff(newton) <= 1e-12 * newton[0])
+    assert_allclose(newton[-1], best, rtol=1e-10)
+
+
+def test_the_better_gap_is_a_bound_and_far_smaller():
+    data = instance(n=300, C=1e5, C_graph=1e6)
+    K, lap, kappa, labeled, t, upper = data
+    reference, c, _ = direct(*data)
+    best, ratios = objective(*data, c, reference.b), []
+    for n_iter in (5, 15, 30):
+        found = solve_pcg(*data, gap_rule(), tol=1e-14, max_iter=n_iter)
+        assert found.status == "max_iter"
+        beta = squared_hinge_duals(t, upper, (K @ found.c)[labeled] + found.b)
+        r = -2 * kappa * lap.product(K @ found.c) - found.c
+        r[labeled] += beta
+        plain = 0.5 * r @ K @ r
+        gap = duality_gap(K, lap, kappa, r, r @ K @ r)
+        excess = objective(*data, found.c, found.b) - best
+        assert 0 < excess <= gap <= plain * (1 + 1e-12)
+        ratios.append(plain / gap)
+    assert min(ratios) > 10
+
+
+@pytest.mark.parametrize("tol", [1e-2, 1e-4, 1e-6])
+def test_the_default_stopping_rule_keeps_its_promise(tol):
+    for seed in range(3):
+        data = instance(n=200, C=1e4, C_graph=1e5, seed=seed)
+        reference, c, _ = direct(*data)
+        best = objective(*data, c, reference.b)
+        found = solve_pcg(*data, gap_rule(), tol=tol)
+        excess = objective(*data, found.c, found.b) / best - 1
+        assert -1e-10 <= excess <= tol
+        assert found.gap <= tol * (1 + tol) * best
+
+
+# --- Early stops ----------------------------------------------------------------------------------
+
+
+def test_early_stops_by_name():
+    X, truth = make_moons(300, noise=0.15, random_state=0)
+    y = np.where(np.arange(300) < 24, truth, -1)
+    options = dict(C=1e3, gamma=5.0, solver="pcg", tol=1e-5)
+    fits = {rule: LapSVM(stopping=rule, **options).fit(X, y) for rule in STOPPING}
+    exact = LapSVM(**{**options, "solver": "newton"}).fit(X, y).objective_
+    for rule in ("gap", "gradient"):
+        assert_allclose(fits[rule].objective_, exact, rtol=1e-5)
+    for rule in ("stability", "validation"):
+        assert fits[rule].n_iter_ < fits["gap"].n_iter_
+        assert fits[rule].objective_ > exact
+        assert fits[rule].n_iter_ % round(np.sqrt(300) / 2) == 0
+    often = LapSVM(stopping="stability", check_every=1, check_share=0.5, **options).fit(X, y)
+    assert often.n_iter_ <= 3
+
+
+def test_stability_stops_when_few_labels_change():
+    data = instance(n=200, C=1e4, C_graph=1e5)
+    labeled = data[3]
+    rows = np.setdiff1d(np.arange(200), labeled)
+    watch = Watch("stability", rows, np.zeros(rows.size), 4, 0.02)
+    found = solve_pcg(*data, watch)
+    signs = []
+    for k in (1, 2):
+        cut = solve_pcg(*data, gap_rule(), tol=1e-14, max_iter=found.n_iter - 4 * (k - 1))
+        signs.append((data[0] @ cut.c)[rows] + cut.b > 0)
+    assert found.n_iter % 4 == 0
+    assert np.mean(signs[0] != signs[1]) <= 0.02
+
+
+def test_validation_holds_labels_out():
+    X, t = clouds(n=200, labeled=40, distance=1.0)
+    y = labels(t)
+    hidden = y.copy()
+    for k in (0, 1):
+        hidden[np.flatnonzero(y == k)[4::5]] = -1
+    assert np.sum(hidden >= 0) == 32
+    options = dict(C=100.0, C_graph=50.0, gamma=0.3, solver="pcg", max_iter=7, tol=1e-14)
+    model = LapSVM(stopping="validation", check_every=100, **options)
+    with pytest.warns(ConvergenceWarning):
+        found = model.fit(X, y).decision_function(X)
+    with pytest.warns(ConvergenceWarning):
+        expected = LapSVM(**options).fit(X, hidden).decision_function(X)
+    assert_array_equal(found, expected)
+    with pytest.raises(ValueError, match="every fifth labeled row"):
+        model.fit(X, np.where(np.arange(200) < 6, y, -1))
+
+
+# --- Memory ---------------------------------------------------------------------------------------
+
+
+def test_what_fits_into_memory():
+    unit = 8 * 3000 / 2**20
+    full = unit * 3030
+
+    def choose(megabytes, rank=None, loss="squared_hinge", solver="auto", n=3000, **options):
+        return choose_rank(n, 50, megabytes, rank, loss, solver, **options)[:2]
+
+    assert choose(4000) == ("pcg", None)
+    assert choose(4000, n=2000) == ("newton", None)
+    assert choose(4000, loss="hinge") == ("newton", None)
+    assert choose(4000, solver="newton") == ("newton", None)
+    assert choose(full - 1, solver="pcg") == ("newton", int((full - 1) / (3 * unit)))
+    assert choose(full + 1, solver="pcg") == ("pcg", None)
+    assert choose(full - 1, solver="pcg", precomputed=True) == ("pcg", None)
+    assert choose(full + 1, solver="newton") == ("newton", 1000)
+    assert choose(4000, rank=70) == ("newton", 70)
+    assert choose(3 * unit * 100) == ("newton", 100)
+    assert choose(3 * unit * 99) == (None, None)
+    assert choose(3 * unit * 100, rank=101) == (None, None)
+
+
+def test_a_budget_sends_the_fit_into_the_low_rank_mode_and_then_refuses():
+    X, t = clouds(n=400)
+    y, options = labels(t), dict(C=10.0, gamma=0.3)
+    full = LapSVM(**options).fit(X, y)
+    assert full.rank_ is None
+    low = LapSVM(memory=1.0, **options).fit(X, y)
+    assert low.rank_ == int(1.0 * 2**20 / (24 * 400))
+    assert len(low.support_) <= low.rank_
+    assert set(np.flatnonzero(t)) <= set(low.support_)
+    assert low.objective_ >= full.objective_ * (1 - 1e-9)
+    assert_allclose(evaluate(low, X, y, low.problem_).objective, low.objective_, rtol=1e-8)
+    assert np.mean(low.transduction_ == full.transduction_) > 0.95
+    with pytest.raises(ValueError, match=r"memory=0.1 MiB is too little for 400 rows.*low-rank"):
+        LapSVM(memory=0.1, **options).fit(X, y)
+
+
+def test_the_objective_falls_with_the_rank():
+    X, t = clouds(n=150)
+    options = dict(C=100.0, gamma=0.3, tol=1e-12, rank_tol=0.0)
+    full = LapSVM(**options).fit(X, labels(t)).objective_
+    values = [
+        LapSVM(rank=rank, **options).fit(X, labels(t)).objective_ for rank in (20, 50, 100, 150)
+    ]
+    assert np.all(np.diff(values) < 0)
+    assert_allclose(values[-1], full, rtol=1e-5)
+    for loss in ("hinge", "squared_hinge"):
+        model = LapSVM(rank=50, labeled_loss=loss, **options).fit(X, labels(t))
+        assert model.gap_ < 1e-6 * model.objective_
+
+
+# --- The estimator --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("loss", ["squared_hinge", "hinge"])
+def test_two_moons_need_the_graph(loss, seed):
+    X, truth = make_moons(200, noise=0.05, random_state=seed)
+    y = np.full(200, -1)
+    for k in (0, 1):
+        y[np.flatnonzero(truth == k)[0]] = k
+    hidden = y < 0
+    options = dict(C=100.0, gamma=5.0)
+    model = LapSVM(labeled_loss=loss, C_graph=1e4, n_neighbors=6, **options).fit(X, y)
+    svm = SVM(**options).fit(X, y)
+    assert np.mean(model.transduction_[hidden] != truth[hidden]) < 0.02
+    assert np.mean(svm.transduction_[hidden] != truth[hidden]) > 0.05
+    fresh, classes = make_moons(300, noise=0.05, random_state=seed + 50)
+    assert model.score(fresh, classes) > 0.97
+
+
+def test_graphs_of_every_kind():
+    X, t = clouds()
+    y = labels(t)
+    radius = LapSVM(graph="radius", radius=1.2, C=3.0).fit(X, y)
+    expected = radius_graph(X, 1.2, weights="binary")
+    assert_array_equal(radius.graph_.i, expected.i)
+    W = expected.adjacency()
+    for matrix in (W, W.toarray(), sp.csr_matrix(W)):
+        given = LapSVM(graph=matrix, C=3.0).fit(X, y)
+        assert_array_equal(given.decision_function(X), radius.decision_function(X))
+    weight = np.where(np.arange(50) == 20, 0.0, 1.0)
+    without = LapSVM(graph=W, C=3.0, gamma=0.2).fit(X, y, sample_weight=weight)
+    kept = weight > 0
+    cut = LapSVM(graph=W[kept][:, kept], C=3.0, gamma=0.2).fit(X[kept], y[kept])
+    assert_allclose(without.decision_function(X), cut.decision_function(X), atol=1e-12)
+    assert_allclose(evaluate(without, X, y, without.problem_, weight).objective, without.objective_)
+    gaussian = LapSVM(edge_weights="gaussian", edge_gamma=0.7).fit(X, y).graph_
+    assert_allclose(gaussian.weights, knn_graph(X, 10, gamma=0.7).weights)
+    alone = LapSVM(labeled_edges=False).fit(X, y).graph_
+    assert not np.any((t[alone.i] != 0) & (t[alone.j] != 0))
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        (dict(graph="radius"), "radius must be a number with graph='radius'"),
+        (dict(graph=np.ones((3, 3))), r"graph must be a square matrix .*got shape \(3, 3\)"),
+        (dict(graph=-np.ones((50, 50))), "graph weights must be finite and non-negative"),
+        (dict(solver="pcg", labeled_loss="hinge"), "solver='pcg' is for labeled_loss"),
+        (dict(C_graph=-1.0), "'C_graph' parameter"),
+        (dict(graph="full"), "'graph' parameter"),
+        (dict(n_neighbors=0), "'n_neighbors' parameter"),
+        (dict(laplacian_degree=0), "'laplacian_degree' parameter"),
+        (dict(stopping="never"), "'stopping' parameter"),
+        (dict(memory=0), "'memory' parameter"),
+        (dict(labeled_loss="logistic"), "'labeled_loss' parameter"),
+    ],
+    ids=repr,
+)
+def test_bad_parameters_are_named(parameters, message):
+    X, t = clouds()
+    with pytest.raises(ValueError, match=message):
+        LapSVM(**parameters).fit(X, labels(t))
+
+
+def test_the_default_weight_of_the_graph_is_that_of_the_labeled_rows():
+    X, t = clouds()
+    assert LapSVM(C=3.0).fit(X, labels(t)).problem_.C_graph == 3.0 * 12
+    weight = np.full(50, 2.0)
+    assert LapSVM(C=3.0).fit(X, labels(t), sample_weight=weight).problem_.C_graph == 3.0 * 24
+
+
+def test_copies_of_unlabeled_rows_change_nothing():
+    X, t = clouds()
+    y, options = labels(t), dict(C=10.0, gamma=0.3, tol=1e-10)
+    expected = LapSVM(**options).fit(X, y).decision_function(X)
+    more = LapSVM(**options).fit(np.r_[X, X[12:30], X[12:20]], np.r_[y, np.full(26, -1)])
+    assert_allclose(more.decision_function(X), expected, atol=1e-7)
+
+
+def test_many_classes_share_the_kernel(semi_supervised):
+    X, y = semi_supervised(n=90, n_labeled=18, n_classes=3)
+    for solver in ("newton", "pcg"):
+        model = LapSVM(solver=solver, tol=1e-10).fit(X, y)
+        assert model.gap_.shape == (3,)
+        for k in range(3):
+            binary = LapSVM(solver=solver, tol=1e-10).fit(X, np.where(y < 0, -1, y == k))
+            assert_allclose(
+                model.decision_function(X)[:, k], binary.decision_function(X), atol=1e-6
+            )
+
+
+@pytest.mark.slow
+def test_the_gap_holds_on_a_large_ill_conditioned_instance(mixture):
+    X, t = mixture(1500)
+    y = np.where(np.arange(1500) < 50, (t > 0).astype(int), -1)
+    edges = knn_graph(X, 10, weights="binary").n_edges
+    C, C_graph = melacci_penalties(1e-6, 1e-2, edges)
+    newton, pcg = (
+        LapSVM(C=C, C_graph=C_graph, gamma=1 / 32, solver=solver).fit(X, y)
+        for solver in ("newton", "pcg")
+    )
+    assert newton.objective_ <= pcg.objective_ <= newton.objective_ * (1 + 1e-4)
+    assert pcg.gap_ <= 1e-4 * pcg.objective_
