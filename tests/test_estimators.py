@@ -74,7 +74,7 @@ ESTIMATORS = [
     Case(DAS3VM, dict(tol=1e-10, path_tol=1e-10), kernels=False),
     Case(BranchBoundS3VM, dict(tol=1e-10), rows=35),
     Case(NNBBS3VM, dict(tol=1e-10), balances=False),
-    Case(LapSVM, dict(tol=1e-10), graph=True, several=dict(solver="pcg")),
+    Case(LapSVM, dict(tol=1e-10), graph=True, balances=False, several=dict(solver="pcg")),
 ]
 
 
