@@ -3,9 +3,10 @@
     J(f, b) = ½‖f‖² + C Σ_{i∈L} s_i ℓ(t_i, f(x_i) + b) + C* Σ_{j∈U} s_j u(f(x_j) + b)
 
 over labeled rows L and unlabeled rows U with weights s, subject to a balance constraint on the
-outputs over U where one is used. Labels are ``t`` ∈ {−1, +1}, and 0 for unlabeled rows. Methods
-differ in losses, in how they treat b and in the balance they ask for; `evaluate` compares any of
-their solutions on one and the same problem.
+outputs over U where one is used. Labels are ``t`` ∈ {−1, +1}, and 0 for unlabeled rows. Methods on
+a graph of the rows have (C_graph / |E|) Σ_E μ_ij |f(x_i) − f(x_j)|^p in place of the unlabeled
+term. Methods differ in losses, in how they treat b and in the balance they ask for;
+`evaluate` compares any of their solutions on one and the same problem.
 """
 
 from dataclasses import dataclass
@@ -14,6 +15,7 @@ from typing import NamedTuple
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from s3vm_lib.graphs import CompleteGraph, Graph, Laplacian
 from s3vm_lib.kernels import Kernel
 from s3vm_lib.losses import LabeledLoss, UnlabeledLoss
 
@@ -48,6 +50,13 @@ class Problem:
         Share r of positives; needed with every balance but ``"none"``.
     balance_tol : float, default=0.0
         Tolerance ε of ``balance="share"``.
+    C_graph : float, default=0.0
+        Weight of the graph term: the mean of μ_ij |f_i − f_j|^p over the edges is multiplied by it.
+    graph : Graph, CompleteGraph, Laplacian or None, default=None
+        Graph of the rows that the problem is stated for, in their order. With a `Laplacian` the
+        term is (C_graph / |E|) fᵀL^q f.
+    power : float, default=2.0
+        Exponent p ≥ 1 of the graph term; 2 with a `Laplacian`.
 
     Raises
     ------
@@ -64,12 +73,21 @@ class Problem:
     balance: str = "none"
     ratio: float | None = None
     balance_tol: float = 0.0
+    C_graph: float = 0.0
+    graph: Graph | CompleteGraph | Laplacian | None = None
+    power: float = 2.0
 
     def __post_init__(self):
         if not self.C > 0:
             raise ValueError(f"C must be positive, got {self.C}")
         if not self.C_star >= 0:
             raise ValueError(f"C_star must be non-negative, got {self.C_star}")
+        if not self.C_graph >= 0:
+            raise ValueError(f"C_graph must be non-negative, got {self.C_graph}")
+        if not self.power >= 1:
+            raise ValueError(f"power must be at least 1, got {self.power}")
+        if isinstance(self.graph, Laplacian) and self.power != 2:
+            raise ValueError(f"power must be 2 with a Laplacian, got {self.power}")
         if self.bias not in BIASES:
             raise ValueError(f"bias must be one of {BIASES}, got {self.bias!r}")
         if self.balance not in BALANCES:
@@ -119,10 +137,35 @@ class Problem:
             return labeled, 0.0
         return labeled, self.C_star * float(s[U] @ self.unlabeled_loss.value(f[U]))
 
+    def graph_term(self, f, b=0.0):
+        """(C_graph / |E|) Σ_E μ_ij |f_i − f_j|^p, or (C_graph / |E|) fᵀL^q f.
+
+        Parameters
+        ----------
+        f : ndarray of shape (n,)
+            Outputs f(x_i) + b.
+        b : float, default=0.0
+            Offset. The term measures f without it, which matters for a normalized Laplacian only:
+            the offset stays free.
+
+        Returns
+        -------
+        float
+            0.0 without a graph, and for a graph without edges.
+        """
+        scale = self._graph_scale()
+        return scale * self.graph.energy(f - b, self.power) if scale else 0.0
+
+    def _graph_scale(self):
+        """C_graph / |E|."""
+        if self.graph is None or self.C_graph == 0 or self.graph.n_edges == 0:
+            return 0.0
+        return self.C_graph / self.graph.n_edges
+
     def value(self, f, t, norm2, b=0.0, sample_weight=None):
         """J at the outputs f (offset included) of a function with squared norm ``norm2``."""
         penalty = 0.5 * norm2 + (0.5 * b**2 if self.bias == "regularized" else 0.0)
-        return penalty + sum(self.data_terms(f, t, sample_weight))
+        return penalty + sum(self.data_terms(f, t, sample_weight)) + self.graph_term(f, b)
 
     def output_gradient(self, f, t, sample_weight=None):
         """Derivatives of the data terms with respect to the outputs, shape (n,).
@@ -153,7 +196,7 @@ class Problem:
         -------
         value : float
         gradient_c : ndarray of shape (n,)
-            K(a + c) with a the derivatives of the data terms in the outputs.
+            K(a + c) with a the derivatives of the data and graph terms in the outputs.
         gradient_b : float
             Σ_i a_i, plus b where b is regularized; 0 where there is none.
         """
@@ -161,6 +204,9 @@ class Problem:
         f = Kc + b
         a = self.output_gradient(f, t, sample_weight)
         gradient_b = {"free": a.sum(), "regularized": a.sum() + b, "none": 0.0}[self.bias]
+        scale = self._graph_scale()
+        if scale:
+            a += scale * self.graph.energy_gradient(Kc, self.power)
         return self.value(f, t, c @ Kc, b, sample_weight), K @ (a + c), float(gradient_b)
 
     def balance_residual(self, f, t, sample_weight=None):
@@ -230,6 +276,7 @@ class Evaluation(NamedTuple):
     labeled: float  # C Σ s ℓ
     unlabeled: float  # C* Σ s u
     balance_residual: float
+    graph: float = 0.0  # (C_graph / |E|) Σ μ |f_i − f_j|^p
 
 
 def evaluate(estimator, X, y, problem, sample_weight=None):
@@ -279,4 +326,6 @@ def evaluate(estimator, X, y, problem, sample_weight=None):
     labeled, unlabeled = problem.data_terms(f, t, s)
     penalty = 0.5 * norm2 + (0.5 * b**2 if problem.bias == "regularized" else 0.0)
     residual = problem.balance_residual(f, t, s)
-    return Evaluation(penalty + labeled + unlabeled, penalty, labeled, unlabeled, residual)
+    graph = problem.graph_term(f, b)
+    objective = penalty + labeled + unlabeled + graph
+    return Evaluation(objective, penalty, labeled, unlabeled, residual, graph)
