@@ -3,18 +3,24 @@
 from s3vm_lib._base import capabilities, encode_labels, mark_unlabeled
 from s3vm_lib.annealing import DAS3VM
 from s3vm_lib.branch_and_bound import NNBBS3VM, BranchBoundS3VM
+from s3vm_lib.budgeted import BGS3VM
 from s3vm_lib.cccp import CCCPS3VM
+from s3vm_lib.graph_kernel_machine import GKM, GKMRegressor
 from s3vm_lib.label_switching import MultiSwitchTSVM, S3VMLight
 from s3vm_lib.laplacian_svm import LapSVM
 from s3vm_lib.primal_newton import NewtonS3VM
 from s3vm_lib.quasi_newton import QNS3VM
+from s3vm_lib.self_training import SelfTrainingKNN
 from s3vm_lib.smo import SVM
 
 __version__ = "0.1.0"
 __all__ = [
+    "BGS3VM",
     "BranchBoundS3VM",
     "CCCPS3VM",
     "DAS3VM",
+    "GKM",
+    "GKMRegressor",
     "LapSVM",
     "MultiSwitchTSVM",
     "NNBBS3VM",
@@ -22,6 +28,7 @@ __all__ = [
     "QNS3VM",
     "S3VMLight",
     "SVM",
+    "SelfTrainingKNN",
     "capabilities",
     "encode_labels",
     "mark_unlabeled",

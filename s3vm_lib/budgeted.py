@@ -1,0 +1,594 @@
+"""A budgeted S3VM: the graph kernel machine with a limit on the number of its support rows.
+
+The method is that of `s3vm_lib.graph_kernel_machine` with the hinge and p = 1. Its memory grows
+with every row that is visited; here rows that carried a label and all others get a budget each, B_l
+and B_u, and after a step that exceeds one of them the row with the smallest coefficient goes,
+
+- *removal*: as it is;
+- *projection*: onto the nearest row r' that stays, which takes over the share k(r, r')/k(r', r');
+- *merging*: together with that row, both replaced by one point between the two (rbf kernel).
+
+What is done to the accumulator a is done to b as well, so that the average stays the average of the
+iterates. A step costs O((B_l + B_u) d), and T steps are linear in T.
+
+This is a reconstruction: the article that proposes the method was not available, and what is
+written here follows from how two later papers describe it.
+"""
+
+import math
+from numbers import Integral
+
+import numpy as np
+import scipy.sparse as sp
+from scipy.linalg import block_diag
+from sklearn.utils._param_validation import Interval, StrOptions
+
+from s3vm_lib._base import BaseS3VM
+from s3vm_lib._numba import njit
+from s3vm_lib.graph_kernel_machine import (
+    GKM,
+    GRAPH_CONSTRAINTS,
+    Accumulators,
+    draw_edges,
+    draw_labeled,
+)
+from s3vm_lib.kernels import LAPLACIAN, LINEAR, PRECOMPUTED, RBF
+
+__all__ = ["BGS3VM", "BudgetedAccumulators", "budgeted_steps", "kernel_value", "merge_point"]
+
+MAINTENANCE = ("projection", "removal", "merging")
+PROJECTION, REMOVAL, MERGING = range(3)
+# Parameters of `GKM` that the method fixes.
+_FIXED = ("tau", "epsilon", "power", "sigma_f", "projection", "precision")
+
+
+# --- Kernel values and merged points --------------------------------------------------------------
+
+
+@njit
+def kernel_value(code, parameters, x, z, row):
+    """k(x, z) of two dense rows; entry ``row`` of x where x is a row of a Gram matrix."""
+    if code == PRECOMPUTED:
+        return x[row]
+    total = 0.0
+    if code == RBF:
+        for k in range(x.size):
+            total += (x[k] - z[k]) ** 2
+        return parameters[3] * math.exp(-parameters[0] * total)
+    if code == LAPLACIAN:
+        for k in range(x.size):
+            total += abs(x[k] - z[k])
+        return parameters[3] * math.exp(-parameters[0] * total)
+    for k in range(x.size):
+        total += x[k] * z[k]
+    if code == LINEAR:
+        return parameters[3] * total
+    return parameters[3] * (parameters[0] * total + parameters[2]) ** parameters[1]
+
+
+@njit
+def _kept(a_r, a_s, kappa, h):
+    """Length of the projection of a_r Φ_r + a_s Φ_s onto Φ_z, z = h x_r + (1 − h) x_s."""
+    return abs(a_r * kappa ** ((1.0 - h) ** 2) + a_s * kappa ** (h * h))
+
+
+@njit
+def merge_point(a_r, a_s, kappa):
+    """Where two points of an rbf kernel merge: h of z = h x_r + (1 − h) x_s.
+
+    z maximizes ``|a_r κ^((1−h)²) + a_s κ^(h²)|``, the length of the projection of
+    a_r Φ_r + a_s Φ_s onto Φ_z, with κ = k(x_r, x_s) / σ_f². Of coefficients of opposite signs one
+    end is best, which is a projection.
+
+    Parameters
+    ----------
+    a_r, a_s : float
+        Coefficients.
+    kappa : float
+        0 ≤ κ ≤ 1.
+
+    Returns
+    -------
+    float
+        0 ≤ h ≤ 1, from a grid of 33 values and 30 golden sections.
+    """
+    best, top = 0.0, -1.0
+    for k in range(33):
+        value = _kept(a_r, a_s, kappa, k / 32.0)
+        if value > top:
+            best, top = k / 32.0, value
+    low, high = max(0.0, best - 1.0 / 32.0), min(1.0, best + 1.0 / 32.0)
+    golden = 0.6180339887498949
+    for _ in range(30):
+        one, two = high - golden * (high - low), low + golden * (high - low)
+        if _kept(a_r, a_s, kappa, one) > _kept(a_r, a_s, kappa, two):
+            high = two
+        else:
+            low = one
+    middle = 0.5 * (low + high)
+    return middle if _kept(a_r, a_s, kappa, middle) > top else best
+
+
+# --- Slots ----------------------------------------------------------------------------------------
+
+
+@njit
+def _sum_at(code, parameters, x, S, ids, a, size):
+    total = 0.0
+    for j in range(size):
+        total += a[j] * kernel_value(code, parameters, x, S[j], ids[j])
+    return total
+
+
+@njit
+def _put(x, row, kind, delta, h, S, ids, kinds, a, b, counts):
+    """Add ``delta`` to a and h · delta to b at the slot of a row, or at a new one."""
+    size = counts[0] + counts[1]
+    for j in range(size):
+        if ids[j] == row:
+            a[j] += delta
+            b[j] += h * delta
+            return
+    S[size], ids[size], kinds[size] = x, row, kind
+    a[size], b[size] = delta, h * delta
+    counts[kind] += 1
+
+
+@njit
+def _drop(r, S, ids, kinds, a, b, counts):
+    """Remove slot r; the last one takes its place."""
+    last = counts[0] + counts[1] - 1
+    counts[kinds[r]] -= 1
+    S[r], ids[r], kinds[r], a[r], b[r] = S[last], ids[last], kinds[last], a[last], b[last]
+
+
+@njit
+def _maintain(code, parameters, maintenance, kind, S, ids, kinds, a, b, counts):
+    """Free one slot of a kind (0: labeled rows, 1: others)."""
+    size = counts[0] + counts[1]
+    r = -1
+    for j in range(size):
+        if kinds[j] == kind and (r < 0 or abs(a[j]) < abs(a[r])):
+            r = j
+    if maintenance == REMOVAL:
+        _drop(r, S, ids, kinds, a, b, counts)
+        return
+    near, largest = -1, -math.inf
+    for j in range(size):
+        if j == r or (maintenance == MERGING and kinds[j] != kind):
+            continue
+        value = kernel_value(code, parameters, S[r], S[j], ids[j])
+        self_value = kernel_value(code, parameters, S[j], S[j], ids[j])
+        # The cosine: with kernels of one length it is the nearest row.
+        cosine = value / math.sqrt(self_value) if self_value > 0.0 else -math.inf
+        if cosine > largest:
+            near, largest = j, cosine
+    if near >= 0 and maintenance == PROJECTION:
+        value = kernel_value(code, parameters, S[r], S[near], ids[near])
+        share = value / kernel_value(code, parameters, S[near], S[near], ids[near])
+        a[near] += share * a[r]
+        b[near] += share * b[r]
+    elif near >= 0:
+        kappa = kernel_value(code, parameters, S[r], S[near], ids[near]) / parameters[3]
+        h = merge_point(a[r], a[near], kappa)
+        to_r, to_near = kappa ** ((1.0 - h) ** 2), kappa ** (h * h)
+        a[near] = to_r * a[r] + to_near * a[near]
+        b[near] = to_r * b[r] + to_near * b[near]
+        for k in range(S.shape[1]):
+            S[near, k] = h * S[r, k] + (1.0 - h) * S[near, k]
+        ids[near] = -1
+    _drop(r, S, ids, kinds, a, b, counts)
+
+
+@njit
+def budgeted_steps(
+    first, points, rows, labeled_rows, factor, y, C, C_graph, offset, code, parameters,
+    maintenance, budgets, S, ids, kinds, a, b, counts, state, totals,
+):  # fmt: skip
+    """Steps of the hinge machine with p = 1, on rows drawn beforehand, within two budgets.
+
+    Parameters
+    ----------
+    first : int
+        Number of steps done before.
+    points : ndarray of shape (3, steps, d)
+        Labeled row and both ends of the edge of each step.
+    rows : int ndarray of shape (3, steps)
+        Their numbers.
+    labeled_rows : int ndarray of shape (3, steps)
+        0 for rows that carry a label, 1 for others.
+    factor, y : ndarrays of shape (steps,)
+        Weights of the edges, and labels −1 and +1.
+    C, C_graph, offset : float
+        Weight of the mean loss, C', and 1.0 with an offset.
+    code, parameters
+        The kernel, see `s3vm_lib.kernels.kernel_rows`.
+    maintenance : int
+        ``PROJECTION``, ``REMOVAL`` or ``MERGING``.
+    budgets : int ndarray of shape (2,)
+        B_l and B_u.
+    S, ids, kinds, a, b, counts
+        Slots: points (B_l + B_u + 3, d), row numbers (−1 for merged points), kinds, the two
+        accumulators, and the number of slots in use of each kind; changed in place.
+    state : ndarray of shape (4,)
+        h, and the sums of what the losses added to a and to b; changed in place.
+    totals : ndarray of shape (5,)
+        C times losses and C' times differences are added to the first two, rows given up to
+        the last.
+    """
+    for s in range(y.size):
+        t = first + s + 1
+        size = counts[0] + counts[1]
+        c = 0.0
+        if t > 1:
+            state[0] += 1.0 / (t - 1)
+            c = -2.0 / ((t - 1.0) * t)
+        f = c * (_sum_at(code, parameters, points[0, s], S, ids, a, size) + offset * state[1])
+        margin = y[s] * f
+        slope = -C * y[s] if margin < 1.0 else 0.0
+        totals[0] += C * max(0.0, 1.0 - margin)
+        pull = 0.0
+        if factor[s] > 0.0:
+            d = c * (
+                _sum_at(code, parameters, points[1, s], S, ids, a, size)
+                - _sum_at(code, parameters, points[2, s], S, ids, a, size)
+            )
+            totals[1] += C_graph * factor[s] * abs(d)
+            if d != 0.0:
+                pull = C_graph * factor[s] * (1.0 if d > 0.0 else -1.0)
+        state[1] += t * slope
+        state[2] += state[0] * t * slope
+        for k in range(3):
+            delta = t * (slope if k == 0 else pull if k == 1 else -pull)
+            if delta != 0.0:
+                kind = labeled_rows[k, s]
+                _put(
+                    points[k, s], rows[k, s], kind, delta, state[0],
+                    S, ids, kinds, a, b, counts,
+                )  # fmt: skip
+        for kind in range(2):
+            while counts[kind] > budgets[kind]:
+                _maintain(code, parameters, maintenance, kind, S, ids, kinds, a, b, counts)
+                totals[4] += 1.0
+
+
+class BudgetedAccumulators(Accumulators):
+    """`Accumulators` on a limited number of slots.
+
+    Parameters
+    ----------
+    X : {ndarray, CSR matrix} of shape (n, d)
+        Rows; the n × n Gram matrix with ``precomputed``.
+    labeled : ndarray of bool, shape (n,)
+        Which rows count against B_l.
+    kernel : Kernel
+    offset : bool
+        Whether 1 is added to the kernel.
+    budgets : tuple of two int
+        B_l and B_u.
+    maintenance : {"projection", "removal", "merging"}
+    """
+
+    def __init__(self, X, labeled, kernel, offset, budgets, maintenance):
+        self.X, self.labeled, self.kernel = X, labeled, kernel
+        self.offset, self.n_iter, self.total_b = float(offset), 0, 0.0
+        self.maintenance = MAINTENANCE.index(maintenance)
+        self.budgets = np.asarray(budgets, dtype=np.int64)
+        size = int(self.budgets.sum()) + 3
+        self.S = np.zeros((size, X.shape[1]))
+        self.ids, self.kinds = np.full(size, -1, np.int64), np.zeros(size, np.int64)
+        self.a, self.b, self.counts = np.zeros(size), np.zeros(size), np.zeros(2, np.int64)
+        self.state = np.array([0.0, 0.0, 0.0, 1.0])  # h, Σ a of the losses
+        self.totals = np.zeros(5)
+
+    def extend(self, X, labeled):
+        """Take over more rows; X begins with those before."""
+        self.X, self.labeled = X, labeled
+
+    @property
+    def size(self):
+        """Slots in use."""
+        return int(self.counts.sum())
+
+    @property
+    def listed(self):
+        """Rows of the slots, −1 for merged points."""
+        return self.ids[: self.size]
+
+    @property
+    def ab(self):
+        """a and b of the slots, shape (m, 2)."""
+        return np.column_stack([self.a[: self.size], self.b[: self.size]])
+
+    def spread(self, on_listed):
+        """The coefficients of the slots, as they are: a merged point is no training row."""
+        return on_listed
+
+    def gram(self):
+        """Kernel values between the slots, shape (m, m)."""
+        if self.kernel.name == "precomputed":
+            return self.X[np.ix_(self.listed, self.listed)]
+        return self.kernel.gram(self.S[: self.size])
+
+    def outputs(self, index):
+        """The averaged function at the rows ``index``, offset included."""
+        dual, b = self.average()
+        if self.kernel.name == "precomputed":
+            return self.X[index][:, self.listed] @ dual + b
+        return self.kernel.gram(self.X[index], self.S[: self.size]) @ dual + b
+
+    def advance(self, n_steps, rows, targets, cumulative, sampler, problem, keys, radius, width=64):
+        """Run steps; parameters as in `Accumulators.advance`."""
+        kernel = problem.kernel
+        parameters = np.array([kernel.gamma, kernel.degree, kernel.coef0, kernel.sigma_f**2])
+        end, mean_C = self.n_iter + n_steps, problem.C * cumulative[-1]
+        while self.n_iter < end:
+            first, m = self.n_iter, min(width, end - self.n_iter)
+            drawn = np.empty(m, np.int64)
+            draw_labeled(cumulative, keys[0], first, drawn)
+            i, j, factor = np.zeros(m, np.int64), np.zeros(m, np.int64), np.zeros(m)
+            if sampler is not None and problem.C_graph > 0:
+                draw_edges(sampler, keys[1], first, i, j, factor)
+            index = np.stack([rows[drawn], i, j])
+            points = self.X[index.ravel()]
+            points = points.toarray() if sp.issparse(points) else points
+            budgeted_steps(
+                first, points.reshape(3, m, -1), index, 1 - self.labeled[index].astype(np.int64),
+                factor, targets[drawn], mean_C, float(problem.C_graph), self.offset, kernel.code,
+                parameters, self.maintenance, self.budgets, self.S, self.ids, self.kinds, self.a,
+                self.b, self.counts, self.state, self.totals,
+            )  # fmt: skip
+            self.total_b = float(self.state[2])
+            self.n_iter += m
+
+
+# --- The estimator --------------------------------------------------------------------------------
+
+
+class BGS3VM(GKM):
+    """Budgeted graph-based S3VM: a `GKM` with a limit on its support rows.
+
+    Minimizes, approximately, the objective of `GKM` with the hinge and p = 1,
+
+        J(f, b) = ½‖f‖² + ½b² + C Σ_L s_i max(0, 1 − t_i (f(x_i) + b))
+                  + (C_graph / |E|) Σ_E μ_ij |f(x_i) − f(x_j)|,
+
+    by stochastic gradients that keep at most B_l labeled and B_u other rows.
+
+    Parameters
+    ----------
+    C : float, default=1.0
+        Weight of the losses of labeled rows.
+    C_graph : float, "paper", "theorem" or None, default=None
+        Weight of the mean over the edges, see `GKM`.
+    budget_labeled : int, default=100
+        B_l: largest number of support rows that carry a label.
+    budget_unlabeled : int or "paper", default=200
+        B_u: largest number of other support rows; ``"paper"`` is a fifth of the unlabeled rows.
+    maintenance : {"projection", "removal", "merging"}, default="projection"
+        What happens to the row of the smallest coefficient when a budget is exceeded: the nearest
+        row takes its share over, it is left out, or it is merged with the nearest one of its kind
+        (rbf kernel).
+    kernel : {"linear", "poly", "rbf", "laplacian", "precomputed"}, default="rbf"
+        Kernel function, see `Kernel`.
+    gamma : {"scale", "auto"} or float, default="scale"
+        Kernel coefficient of rbf, poly and laplacian, see `resolve_gamma`.
+    degree : int, default=3
+        Degree of the polynomial kernel.
+    coef0 : float, default=0.0
+        Constant of the polynomial kernel.
+    sigma_f : float, default=1.0
+        Output standard deviation: kernels are multiplied by its square.
+    graph : {"knn", "radius", "complete"}, Graph or CompleteGraph, default="knn"
+        Which rows are joined, see `GKM`.
+    n_neighbors : int, default=5
+        Neighbors of the k-NN graph.
+    radius : float, default=1.0
+        Largest length of an edge of the radius graph.
+    edge_weights : {"gaussian", "binary"}, default="gaussian"
+        Weights of the edges, see `GKM`.
+    edge_gamma : "kernel", float or None, default=None
+        Coefficient of Gaussian weights, see `GKM`.
+    sampling : {"uniform", "weight"}, default="uniform"
+        How edges are drawn, see `GKM`.
+    fit_intercept : bool, default=True
+        Add 1 to the kernel. What rows that are left out gave to the offset stays.
+    online_steps : float, default=1.0
+        Steps that ``partial_fit`` makes for each new row.
+    tol : float, default=0.1
+        Stop when doubling the number of steps changes the averaged outputs (root mean square over
+        up to 256 rows) by at most this share of their size, or of 1 if that is larger.
+    max_iter : int or "paper", default=200_000
+        Largest number of steps, see `GKM`.
+    class_weight : dict or "balanced", default=None
+        Factors on C per class; ``"balanced"`` counts labeled rows only.
+    random_state : int, RandomState instance or None, default=None
+        Source of the rows and edges that are drawn.
+    verbose : int, default=0
+        Print one line whenever the average is looked at.
+    callback : callable, default=None
+        Called then with a dict (the fields of ``history_``); a true value stops.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        Class labels.
+    support_ : ndarray of shape (n_support,)
+        Rows that were kept, −1 for merged points. With more than two classes each has its own, one
+        after the other.
+    support_vectors_ : ndarray of shape (n_support, d)
+        These rows and points; absent with ``kernel="precomputed"``.
+    dual_coef_ : ndarray of shape (n_problems, n_support)
+        Their coefficients in the averaged function.
+    coef_ : ndarray of shape (n_problems, d)
+        Weights of the features, with ``kernel="linear"`` only.
+    intercept_ : ndarray of shape (n_problems,)
+        Offsets b.
+    gamma_ : float
+        The kernel coefficient that was used.
+    graph_ : Graph or CompleteGraph
+        The graph of the rows of positive weight.
+    bounds_ : Bounds or list of Bounds
+        The constants of Theorem 1, for the method without budgets.
+    transduction_ : ndarray of shape (n,)
+        A label for every training row, computed when first asked for, see `GKM`.
+    objective_ : float or ndarray of shape (n_classes,)
+        J at the averaged function, computed when first asked for.
+    problem_ : Problem or list of Problem
+        What is minimized, approximately.
+    n_iter_ : int
+        Steps T.
+    history_ : list
+        One `Stretch` per look at the average; its ``norm`` is not computed (0), and its
+        ``gradient`` holds the number of rows given up so far.
+    termination_condition_ : str
+        ``"converged"``, ``"max_iter"``, ``"completed"`` or ``"stopped"``, see `GKM`.
+    n_features_in_ : int
+        Number of features.
+
+    See Also
+    --------
+    GKM : Without budgets.
+
+    Notes
+    -----
+    A reconstruction: the article that proposes the method was not available. That it has the
+    objective of the graph kernel machine with the hinge and p = 1, two budgets, and these three
+    kinds of maintenance, is taken from the later papers that compare with it.
+
+    Budgets limit the support rows, not the training rows, which are kept to draw from. Time is
+    linear in the number of steps. The guarantee of Theorem 1 is lost: the average tends to a
+    neighborhood of the solution whose size depends on what is given up.
+
+    References
+    ----------
+    T. Le, P. Duong, M. Dinh, T. D. Nguyen, V. Nguyen and D. Phung, "Budgeted semi-supervised
+    support vector machine", UAI 2016; Z. Wang, K. Crammer and S. Vucetic, "Breaking the curse of
+    kernelization: budgeted stochastic gradient descent for large-scale SVM training", JMLR 13
+    (2012), for the three kinds of maintenance.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from s3vm_lib import BGS3VM
+    >>> X = np.array([[-2.0], [-1.9], [-1.5], [1.4], [1.8], [2.0]])
+    >>> y = np.array([0, -1, -1, -1, -1, 1])
+    >>> model = BGS3VM(budget_unlabeled=2, n_neighbors=2, random_state=0).fit(X, y)
+    >>> model.transduction_.tolist()
+    [0, 0, 0, 1, 1, 1]
+    """
+
+    _parameter_constraints = {
+        **{k: v for k, v in GRAPH_CONSTRAINTS.items() if k not in _FIXED},
+        "sigma_f": BaseS3VM._kernel_constraints["sigma_f"],
+        "class_weight": BaseS3VM._kernel_constraints["class_weight"],
+        "online_steps": GKM._parameter_constraints["online_steps"],
+        "budget_labeled": [Interval(Integral, 1, None, closed="left")],
+        "budget_unlabeled": [Interval(Integral, 1, None, closed="left"), StrOptions({"paper"})],
+        "maintenance": [StrOptions(set(MAINTENANCE))],
+    }
+    _largest_n = 1_000_000
+    _memory = "budget"
+    labeled_loss, power, tau, epsilon, projection = "hinge", 1.0, None, None, False
+
+    def __init__(
+        self,
+        *,
+        C=1.0,
+        C_graph=None,
+        budget_labeled=100,
+        budget_unlabeled=200,
+        maintenance="projection",
+        kernel="rbf",
+        gamma="scale",
+        degree=3,
+        coef0=0.0,
+        sigma_f=1.0,
+        graph="knn",
+        n_neighbors=5,
+        radius=1.0,
+        edge_weights="gaussian",
+        edge_gamma=None,
+        sampling="uniform",
+        fit_intercept=True,
+        online_steps=1.0,
+        tol=0.1,
+        max_iter=200_000,
+        class_weight=None,
+        random_state=None,
+        verbose=0,
+        callback=None,
+    ):
+        self.C = C
+        self.C_graph = C_graph
+        self.budget_labeled = budget_labeled
+        self.budget_unlabeled = budget_unlabeled
+        self.maintenance = maintenance
+        self.kernel = kernel
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.sigma_f = sigma_f
+        self.graph = graph
+        self.n_neighbors = n_neighbors
+        self.radius = radius
+        self.edge_weights = edge_weights
+        self.edge_gamma = edge_gamma
+        self.sampling = sampling
+        self.fit_intercept = fit_intercept
+        self.online_steps = online_steps
+        self.tol = tol
+        self.max_iter = max_iter
+        self.class_weight = class_weight
+        self.random_state = random_state
+        self.verbose = verbose
+        self.callback = callback
+
+    def _accumulators(self, problem):
+        if self.maintenance == "merging" and self.kernel != "rbf":
+            raise ValueError(f"maintenance='merging' needs kernel='rbf', got {self.kernel!r}")
+        pool, budget = self._pool, self.budget_unlabeled
+        if budget == "paper":
+            budget = max(1, round(0.2 * np.sum(~pool.labeled)))
+        budgets, offset = (self.budget_labeled, budget), self.fit_intercept
+        return BudgetedAccumulators(
+            pool.X, pool.labeled, problem.kernel, offset, budgets, self.maintenance
+        )
+
+    def _reported(self, solution, X, problem, status):
+        # The coefficients are those of slots, which `_store` sets beside their points.
+        fit = super()._reported(solution._replace(dual=np.zeros(X.shape[0])), X, problem, status)
+        return fit._replace(coef=None)
+
+    def _store(self, data, problems, fits):
+        super()._store(data, problems, fits)
+        parts = [machine.accumulators for machine in self._machines]
+        duals = [part.average()[0] for part in parts]
+        self.dual_coef_ = block_diag(*duals)
+        listed = np.concatenate([part.listed for part in parts])
+        self.support_ = np.where(listed >= 0, data.rows[listed], -1)
+        points = np.concatenate([part.S[: part.size] for part in parts])
+        if self.kernel == "linear":
+            self.coef_ = problems[0].kernel.sigma_f ** 2 * (self.dual_coef_ @ points)
+        if self.kernel != "precomputed":
+            self.support_vectors_ = points
+
+    def _value(self, k, problem):
+        machine = self._machines[k]
+        part = machine.accumulators
+        dual, b = part.average()
+        f = part.outputs(np.arange(machine.t.size))
+        K = part.gram()
+        return problem.value(f, machine.t, float(dual @ K @ dual), b, machine.weight)
+
+    def _snapshot(self, machine):
+        inner = {
+            name: value.copy() if isinstance(value, np.ndarray) and name != "X" else value
+            for name, value in vars(machine.accumulators).items()
+        }
+        return dict(vars(machine)), inner
+
+    def _restore(self, machine, snapshot):
+        for target, values in zip((machine, machine.accumulators), snapshot, strict=True):
+            vars(target).clear()
+            vars(target).update(values)

@@ -1,0 +1,189 @@
+"""What names stand for: graphs, weights and output deviations by rule, numbers of steps."""
+
+import math
+
+import numpy as np
+import scipy.sparse as sp
+
+from s3vm_lib.graph_kernel_machine._theory import (
+    largest_C_graph,
+    largest_sigma_f,
+)
+from s3vm_lib.graphs import (
+    CompleteGraph,
+    Graph,
+    distinct_rows,
+    graph_from_weights,
+    knn_graph,
+    on_rows,
+    radius_graph,
+)
+from s3vm_lib.losses import LabeledLoss
+
+_LARGE = 8000  # rows from which on the paper makes a fifth of n steps
+_PAIRS = 2**23  # of a complete graph that may be listed
+
+
+def make_loss(name, tau, epsilon):
+    """The `LabeledLoss` with the parameter that it has, if any."""
+    return LabeledLoss(name, {"smooth_hinge": tau, "epsilon_insensitive": epsilon}.get(name))
+
+
+def paper_steps(n):
+    """The paper's number of steps T: n, or a fifth of it for large sets."""
+    return max(1, round(0.2 * n)) if n >= _LARGE else n
+
+
+def space_radius(kernel, X):
+    """R = max √k(x, x)."""
+    if kernel.name in ("rbf", "laplacian"):
+        return float(kernel.sigma_f)
+    return math.sqrt(max(0.0, float(np.max(kernel.diagonal(X)))))
+
+
+def resolve_C_graph(rule, mean_C, p, R, loss, offset, share):
+    """The number that ``C_graph`` stands for.
+
+    Parameters
+    ----------
+    rule : None, "paper", "theorem" or float
+        None: ``share`` times the weight of the mean loss. ``"paper"``: C' = C with p < 2, and the
+        paper's bounds for p = 2 and p > 2, which suppose R = A = 1. ``"theorem"``: the default,
+        or less if Theorem 1 asks for it.
+    mean_C : float
+        Weight of the mean loss.
+    p, R : float
+        Power, and bound on √k(x, x).
+    loss : LabeledLoss
+    offset : bool
+        Whether 1 is added to the kernel.
+    share : float
+
+    Returns
+    -------
+    float
+    """
+    if rule is None:
+        return share * mean_C
+    if rule == "paper":
+        return mean_C if p < 2 or mean_C == 0 else largest_C_graph(mean_C, p, 1.0, 1.0, share=1.0)
+    if rule == "theorem" and mean_C == 0:
+        return 0.0
+    if rule == "theorem":
+        if not math.isfinite(loss.lipschitz):
+            raise ValueError(
+                f"C_graph='theorem' needs a loss with a bounded slope, got loss={loss.name!r}"
+            )
+        A = loss.lipschitz * math.hypot(R, 1.0 if offset else 0.0)
+        return min(share * mean_C, largest_C_graph(mean_C, p, R, A))
+    return float(rule)
+
+
+def resolve_sigma_f(mean_C, C_graph, p, loss, offset):
+    """σ_f by rule: the largest with which Theorem 1 holds (see `largest_sigma_f`)."""
+    if not math.isfinite(loss.lipschitz):
+        raise ValueError(
+            f"sigma_f='theorem' needs a loss with a bounded slope, got loss={loss.name!r}"
+        )
+    return largest_sigma_f(mean_C, C_graph, p, loss.lipschitz, offset)
+
+
+# --- Graphs ---------------------------------------------------------------------------------------
+
+
+def weight_gamma(rule, kernel):
+    """γ_s of the Gaussian weights, None where the lengths of the edges decide."""
+    if rule == "kernel":
+        return float(kernel.gamma) if kernel.name in ("rbf", "laplacian") else None
+    return None if rule is None else float(rule)
+
+
+def build_graph(kind, X, labeled, metric, *, n_neighbors, radius, weights, gamma):
+    """A graph of the rows, without edges between two labeled ones.
+
+    In a k-NN or radius graph identical rows are one vertex, the first of them.
+    """
+    if kind == "complete":
+        X = X.toarray() if sp.issparse(X) else X
+        if weights == "binary":
+            return CompleteGraph(X, None, labeled)
+        return CompleteGraph(X, _complete_gamma(X) if gamma is None else gamma, labeled)
+    if metric == "precomputed":
+        diagonal = np.diagonal(X)
+        X = np.sqrt(np.maximum(diagonal[:, None] + diagonal - X - X.T, 0.0))
+    n = X.shape[0]
+    index, first = distinct_rows(X, metric)
+    marked = np.zeros(n, dtype=bool)
+    np.logical_or.at(marked, first, labeled)
+    X = X[index][:, index] if metric == "precomputed" else X[index]
+    options = dict(weights=weights, gamma=gamma, labeled=marked[index], metric=metric)
+    if kind == "knn":
+        return on_rows(knn_graph(X, n_neighbors, **options), index, n)
+    return on_rows(radius_graph(X, radius, **options), index, n)
+
+
+def _complete_gamma(X):
+    """1/(2m²) with m² the mean squared distance of two rows."""
+    variance = float(np.sum(np.var(X, axis=0)))
+    return 0.25 / variance if variance > 0 else 1.0
+
+
+def proportional_graph(graph):
+    """A graph whose edges can be drawn in proportion to their weights."""
+    if isinstance(graph, Graph):
+        return graph
+    if graph.n**2 > 2 * _PAIRS:
+        raise ValueError(
+            f"sampling='weight' lists all pairs of a complete graph, of which {graph.n_edges} "
+            "are too many: use graph='knn' or sampling='uniform'"
+        )
+    return graph_from_weights(graph.adjacency(), graph.labeled)
+
+
+def length_gamma(graph, X):
+    """1/(2m²) with the mean length m of the edges, None without edges."""
+    if graph.n_edges == 0:
+        return None
+    difference = X[graph.i] - X[graph.j]
+    squares = difference.multiply(difference) if sp.issparse(X) else difference**2
+    mean = float(np.sqrt(np.asarray(squares.sum(axis=1)).ravel()).mean())
+    return 0.5 / mean**2 if mean > 0 else 1.0
+
+
+def extend_graph(graph, X, start, labeled, *, kind, n_neighbors, radius, weights, gamma):
+    """The graph with edges from the rows ``start`` and later to their neighbors among all rows.
+
+    Edges of earlier rows stay, even where a new row is nearer: what k-NN graphs cost online.
+    """
+    n = X.shape[0]
+    if kind == "complete":
+        X = X.toarray() if sp.issparse(X) else X
+        return CompleteGraph(X, graph.gamma, labeled)
+    from sklearn.neighbors import NearestNeighbors
+
+    if kind == "knn":
+        found = NearestNeighbors(n_neighbors=min(n_neighbors + 1, n)).fit(X)
+        distances, columns = found.kneighbors(X[start:])
+        counts = np.full(n - start, columns.shape[1])
+        distances, columns = distances.ravel(), columns.ravel()
+    else:
+        found = NearestNeighbors(radius=radius).fit(X)
+        distances, columns = found.radius_neighbors(X[start:])
+        counts = np.array([part.size for part in columns])
+        distances, columns = np.concatenate(distances), np.concatenate(columns)
+    rows = np.repeat(np.arange(start, n), counts)
+    # Identical rows would only pull each other together.
+    keep = (distances > 0) & (rows != columns) & ~(labeled[rows] & labeled[columns])
+    rows, columns, distances = rows[keep], columns[keep].astype(np.int64), distances[keep]
+    mu = np.ones(rows.size)
+    if weights == "gaussian":
+        scale = 1.0 if gamma is None else gamma  # no edge so far to take a length from
+        mu = np.maximum(np.exp(-scale * distances**2), np.finfo(float).tiny)
+    both = (
+        np.concatenate([graph.weights, mu]),
+        (np.concatenate([graph.i, rows]), np.concatenate([graph.j, columns])),
+    )
+    # An edge found from both of its ends would be added up.
+    i, j = np.minimum(*both[1]), np.maximum(*both[1])
+    _, first = np.unique(i * n + j, return_index=True)
+    return Graph(n, i[first], j[first], both[0][first])

@@ -1,0 +1,396 @@
+"""The solver: Algorithm 1 in windows of steps, on accumulators that grow with the rows visited."""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+
+from s3vm_lib._rng import hash_key
+from s3vm_lib.graph_kernel_machine._steps import draw_edges, draw_labeled, rbf_sums, window
+
+_CHUNK = 2**21  # kernel values computed at once in double precision
+_DENSE = 4096  # features up to which sparse rows are made dense
+_PROBES = 256  # rows at which the average is watched
+
+
+class Stretch(NamedTuple):
+    """What happened since the last look at the average (see `solve_gkm`)."""
+
+    n_iter: int  # steps done
+    objective: float  # mean of ½‖w_t‖² + C ℓ + C' factor |d|^p over the steps of the stretch
+    norm: float  # largest ‖w_t‖ so far
+    gradient: float  # largest norm of a stochastic gradient so far
+    n_support: int  # rows visited
+    change: float  # of the averaged outputs, relative; infinite at the first look
+
+
+class Solution(NamedTuple):
+    """Result of `solve_gkm`."""
+
+    dual: np.ndarray  # coefficients of k(x_i, ·) in the averaged function, (n,)
+    b: float  # its offset, the sum of the coefficients of the losses, or 0
+    last: np.ndarray  # coefficients of the last iterate, (n,)
+    last_b: float
+    n_iter: int
+    status: str  # "converged", "max_iter" or "stopped" (by the callback)
+    history: list  # of Stretch
+
+
+class KernelSums:
+    """Sums Σ_j a_j k(x_j, x) over a growing list of rows.
+
+    Parameters
+    ----------
+    X : {ndarray, CSR matrix} of shape (n, d)
+        Rows; the n × n Gram matrix with ``precomputed``.
+    kernel : Kernel
+    single : bool, default=True
+        Compute sums of an rbf kernel in single precision.
+    """
+
+    def __init__(self, X, kernel, single=True):
+        self.kernel = kernel
+        self.single = single and kernel.name == "rbf" and X.shape[1] <= _DENSE
+        self.center = None
+        if self.single:  # distances stay the same, and single precision keeps their digits
+            self.center = np.asarray(X.sum(axis=0)).ravel() / max(1, X.shape[0])
+        self.size = 0
+        self._kept = None
+        self.extend(X)
+
+    def extend(self, X):
+        """Take over the rows X, of which those before are the first."""
+        self.X = X
+
+    def rows(self, index):
+        """The rows ``index``, dense unless they are long and sparse."""
+        X = self.X[index]
+        return X.toarray() if sp.issparse(X) and X.shape[1] <= _DENSE else X
+
+    def gram(self, index):
+        """Kernel values between the rows ``index``."""
+        if self.kernel.name == "precomputed":
+            return np.ascontiguousarray(self.X[np.ix_(index, index)])
+        if not self.single:
+            return self.kernel.gram(self.rows(index))
+        points = self._lengthened(index, True)
+        K = np.exp(np.minimum(self._lengthened(index, False) @ points.T, 0)).astype(np.float64)
+        return self.kernel.sigma_f**2 * K
+
+    def append(self, index):
+        """Add the rows ``index`` to the list."""
+        self.size += index.size
+        if self.kernel.name == "precomputed":
+            return
+        new = self._lengthened(index, False) if self.single else self.rows(index)
+        if sp.issparse(new):
+            self._kept = new if self._kept is None else sp.vstack([self._kept, new], format="csr")
+        else:
+            start = self.size - index.size
+            if self._kept is None or self.size > self._kept.shape[0]:
+                grown = np.empty((max(2 * self.size, 1024), new.shape[1]), new.dtype)
+                if self._kept is not None:
+                    grown[:start] = self._kept[:start]
+                self._kept = grown
+            self._kept[start : self.size] = new
+
+    def _lengthened(self, index, as_points):
+        """(√(2γ) x, −γ‖x‖², 1), or the last two exchanged, in single precision."""
+        scaled = (self.rows(index) - self.center) * math.sqrt(2 * self.kernel.gamma)
+        out = np.ones((index.size, scaled.shape[1] + 2), np.float32)
+        out[:, :-2] = scaled
+        half = out[:, :-2].astype(np.float64)
+        out[:, -1 if as_points else -2] = -0.5 * np.einsum("ij,ij->i", half, half)
+        return out
+
+    def at(self, index, listed, coefficients):
+        """The sums at the rows ``index``.
+
+        Parameters
+        ----------
+        index : int ndarray of shape (q,)
+        listed : int ndarray of shape (m,)
+            The rows in the list, in the order in which they were added.
+        coefficients : ndarray of shape (m, r)
+
+        Returns
+        -------
+        ndarray of shape (q, r)
+        """
+        if self.kernel.name == "precomputed":
+            return self.X[index][:, listed] @ coefficients
+        if self.single:
+            out = np.zeros((index.size, coefficients.shape[1]), np.float32)
+            weights = np.ascontiguousarray(coefficients, np.float32)
+            rbf_sums(self._kept[: self.size], self._lengthened(index, True), weights, out)
+            return self.kernel.sigma_f**2 * out.astype(np.float64)
+        points, out = self.rows(index), np.zeros((index.size, coefficients.shape[1]))
+        step = max(1, _CHUNK // index.size)
+        for start in range(0, self.size, step):
+            end = min(start + step, self.size)
+            out += self.kernel.gram(self._kept[start:end], points).T @ coefficients[start:end]
+        return out
+
+
+class Accumulators:
+    """The two accumulators of the lazy form, and the step counter.
+
+    With ξ_i = C ∇ℓ + C' ∇|d|^p at step i, a = Σ_i i ξ_i and b = Σ_i i H_{i−1} ξ_i with the harmonic
+    numbers H, the iterates and their weighted average are
+
+        w_t = −2a / ((t − 1) t),   w̄_{T+1} = −4 (H_{T−1} a − b) / (T (T + 1)).
+
+    A projection w ← c w multiplies a by c. This factor is kept apart as ``scale``, and then a and b
+    collect i ξ_i / scale and h times that, with h = Σ scale_t / (t − 1) in place of H.
+
+    Parameters
+    ----------
+    sums : KernelSums
+    offset : bool
+        Whether 1 is added to the kernel.
+    """
+
+    def __init__(self, sums, offset):
+        self.sums = sums
+        self.offset = float(offset)
+        self.n_iter = 0
+        self.state = np.array([0.0, 0.0, 0.0, 1.0])  # h, Σ a, ‖Σ a_j Φ_j‖², scale
+        self.total_b = 0.0  # Σ b
+        self._listed = np.empty(1024, np.int64)
+        self._ab = np.zeros((1024, 2))
+        self.place = np.full(sums.X.shape[0], -1, np.int64)
+        self.totals = np.zeros(5)
+
+    def extend(self, X, labeled):
+        """Take over more rows; X begins with those before, and ``labeled`` marks labeled ones."""
+        self.sums.extend(X)
+        more = X.shape[0] - self.place.size
+        self.place = np.concatenate([self.place, np.full(more, -1, np.int64)])
+
+    @property
+    def listed(self):
+        """Rows with a coefficient, in the order in which they were visited."""
+        return self._listed[: self.sums.size]
+
+    @property
+    def ab(self):
+        """a and b at these rows, shape (m, 2)."""
+        return self._ab[: self.sums.size]
+
+    def average(self):
+        """Coefficients of w̄ on the listed rows, and its offset."""
+        T = max(self.n_iter, 1)
+        factor = -4.0 / (T * (T + 1.0))
+        dual = factor * (self.state[0] * self.ab[:, 0] - self.ab[:, 1])
+        return dual, self.offset * factor * (self.state[0] * self.state[1] - self.total_b)
+
+    def last(self):
+        """Coefficients of w_{T+1} on the listed rows, and its offset."""
+        T = max(self.n_iter, 1)
+        factor = -2.0 * self.state[3] / (T * (T + 1.0))
+        return factor * self.ab[:, 0], self.offset * factor * self.state[1]
+
+    def spread(self, on_listed):
+        """Coefficients of all rows from those of the listed ones."""
+        out = np.zeros(self.place.size)
+        out[self.listed] = on_listed
+        return out
+
+    def outputs(self, index):
+        """The averaged function at the rows ``index``, offset included."""
+        if self.listed.size == 0:
+            return np.zeros(index.size)
+        dual, b = self.average()
+        return self.sums.at(index, self.listed, dual[:, None])[:, 0] + b
+
+    def add(self, rows, slopes, counts):
+        """Add slopes to a and counts · slopes to b at the rows, listing those that are new."""
+        used = slopes != 0.0
+        rows, slopes, counts = rows[used], slopes[used], counts[used]
+        new = np.unique(rows[self.place[rows] < 0])
+        if new.size:
+            start, end = self.sums.size, self.sums.size + new.size
+            if end > self._listed.size:
+                more = max(end, self._listed.size)
+                self._listed = np.concatenate([self._listed, np.empty(more, np.int64)])
+                self._ab = np.concatenate([self._ab, np.zeros((more, 2))])
+            self._listed[start:end] = new
+            self.place[new] = np.arange(start, end)
+            self.sums.append(new)
+        at = self.place[rows]
+        np.add.at(self._ab[:, 0], at, slopes)
+        np.add.at(self._ab[:, 1], at, counts * slopes)
+
+    def rescale(self):
+        """Set the scale to 1 and h to 0, which leaves w and w̄ as they are.
+
+        In w̄ only the differences of h to its last value count, and they drown in its first terms
+        when the scale has become small.
+        """
+        h, scale = self.state[0], self.state[3]
+        self._ab[:, 1] -= h * self._ab[:, 0]
+        self._ab[:, 0] *= scale
+        self.total_b -= h * self.state[1]
+        self.state *= [0.0, scale, scale**2, 1 / scale]
+
+    def advance(self, n_steps, rows, targets, cumulative, sampler, problem, keys, radius, width=64):
+        """Run steps of Algorithm 1.
+
+        Parameters
+        ----------
+        n_steps : int
+            Number of steps.
+        rows : int ndarray of shape (l,)
+            The labeled rows.
+        targets : ndarray of shape (l,)
+            Their targets: −1 and +1, or real numbers for regression.
+        cumulative : ndarray of shape (l,)
+            Cumulative weights of the labeled rows.
+        sampler : EdgeSampler or None
+            Where edges come from, None for no graph.
+        problem : Problem
+            Losses, C (in sum form), C_graph, power.
+        keys : tuple of two int
+            Streams of labeled rows and of edges.
+        radius : float
+            Iterates are projected onto this ball; infinite for the algorithm as it is.
+        width : int, default=64
+            Steps whose kernel sums are computed together; the result is the same for every width.
+        """
+        loss = problem.labeled_loss
+        mean_C = problem.C * cumulative[-1]
+        smooth = sampler is not None and problem.C_graph > 0
+        parameters = (
+            loss.code, loss.p, mean_C, float(problem.C_graph), float(problem.power),
+            self.offset, float(radius),
+        )  # fmt: skip
+        end = self.n_iter + n_steps
+        while self.n_iter < end:
+            first = self.n_iter
+            m = min(width, end - first)
+            drawn = np.empty(m, np.int64)
+            draw_labeled(cumulative, keys[0], first, drawn)
+            i, j, factor = np.zeros(m, np.int64), np.zeros(m, np.int64), np.zeros(m)
+            if smooth:
+                draw_edges(sampler, keys[1], first, i, j, factor)
+            pulled = np.flatnonzero(factor)
+            index = np.concatenate([rows[drawn], i[pulled], j[pulled]])
+            left, right = np.full((2, m), -1)
+            left[pulled] = m + np.arange(pulled.size)
+            right[pulled] = left[pulled] + pulled.size
+            F = np.zeros(index.size)
+            if self.listed.size:
+                a = self.ab[:, :1]
+                F = np.ascontiguousarray(self.sums.at(index, self.listed, a)[:, 0])
+            slopes, counts = np.zeros((m, 2)), np.zeros(m)
+            done = window(
+                first, np.arange(m), left, right, factor, targets[drawn], F,
+                self.sums.gram(index), self.state, parameters,
+                slopes, counts, self.totals,
+            )  # fmt: skip
+            pull = slopes[pulled, 1]
+            self.add(
+                index,
+                np.concatenate([slopes[:, 0], pull, -pull]),
+                np.concatenate([counts, counts[pulled], counts[pulled]]),
+            )
+            self.total_b += float(counts @ slopes[:, 0])
+            self.n_iter += done
+            if self.state[3] < 1.0:
+                self.rescale()
+
+
+def solve_gkm(
+    X, targets, labeled, weight, problem, sampler, *, seed=0, tol=0.0, max_iter=10_000,
+    first=None, radius=math.inf, single=True, width=64, callback=None, accumulators=None,
+):  # fmt: skip
+    """Minimize the objective of a graph kernel machine by stochastic gradients (Algorithm 1).
+
+    Parameters
+    ----------
+    X : {ndarray, CSR matrix} of shape (n, d)
+        Rows; the Gram matrix with a precomputed kernel.
+    targets : ndarray of shape (n,)
+        Targets of labeled rows, −1 and +1 or real numbers; others are not read.
+    labeled : ndarray of bool, shape (n,)
+    weight : ndarray of shape (n,)
+        Weights of the losses.
+    problem : Problem
+        With ``bias`` ``"regularized"`` or ``"none"``.
+    sampler : EdgeSampler or None
+        See `s3vm_lib.graphs.edge_sampler`.
+    seed : int, default=0
+        0 ≤ seed < 2⁶³.
+    tol : float, default=0.0
+        Stop when doubling the number of steps changed the averaged outputs, at up to 256 rows, by
+        at most this share of their root mean square, or of that of the targets if it is larger.
+    max_iter : int, default=10_000
+        Largest number of steps T.
+    first : int, default=None
+        Steps before the first look; each later one comes after twice as many. None: n, at least
+        500.
+    radius : float, default=inf
+        Radius of the ball that iterates are projected onto.
+    single : bool, default=True
+        Single precision for the values of an rbf kernel.
+    width : int, default=64
+        Steps done together.
+    callback : callable, default=None
+        Called with each `Stretch`; a true value stops.
+    accumulators : Accumulators, default=None
+        Where to collect, without any step so far; None makes new ones.
+
+    Returns
+    -------
+    Solution
+    """
+    rows = np.flatnonzero(labeled)
+    cumulative = np.cumsum(weight[rows])
+    if accumulators is None:
+        sums = KernelSums(X, problem.kernel, single)
+        accumulators = Accumulators(sums, problem.bias == "regularized")
+    keys = hash_key(seed, 0), hash_key(seed, 1)
+    n = X.shape[0]
+    probes = np.unique(np.linspace(0, n - 1, min(n, _PROBES)).astype(np.int64))
+    size = math.sqrt(np.average(targets[rows] ** 2, weights=weight[rows]))
+    look = max(500, n) if first is None else first
+    status, history, before, values, done = "max_iter", [], None, None, 0
+    while True:
+        look = min(look, max_iter)
+        accumulators.totals[:3] = 0.0
+        accumulators.advance(
+            look - done, rows, targets[rows], cumulative, sampler, problem, keys,
+            radius, width,
+        )  # fmt: skip
+        before, values = values, accumulators.outputs(probes)
+        history.append(stretch_of(accumulators, look - done, before, values, size))
+        done = look
+        stop = callback is not None and callback(history[-1])
+        if history[-1].change <= tol:
+            status = "converged"
+        elif stop:
+            status = "stopped"
+        if status != "max_iter" or done >= max_iter:
+            break
+        look *= 2
+    return solution_of(accumulators, status, history)
+
+
+def solution_of(accumulators, status, history):
+    """The `Solution` that accumulators stand for."""
+    dual, b = accumulators.average()
+    last, last_b = accumulators.last()
+    spread, n_iter = accumulators.spread, accumulators.n_iter
+    return Solution(spread(dual), b, spread(last), last_b, n_iter, status, history)
+
+
+def stretch_of(accumulators, n_steps, before=None, values=None, size=1.0):
+    """The `Stretch` of the last steps, whose sums are in ``totals``."""
+    change = math.inf
+    if before is not None:
+        size = max(size, float(np.sqrt(np.mean(values**2))))
+        change = float(np.sqrt(np.mean((values - before) ** 2))) / size if size > 0 else 0.0
+    mean = float(accumulators.totals[:3].sum()) / max(1, n_steps)
+    norm, gradient = (float(v) for v in accumulators.totals[3:])
+    return Stretch(accumulators.n_iter, mean, norm, gradient, accumulators.listed.size, change)

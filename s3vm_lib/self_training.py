@@ -1,0 +1,287 @@
+"""Self-training with k nearest neighbors: the oldest way to use unlabeled rows.
+
+A classifier labels the unlabeled rows of which it is surest, counts them as labeled, and is fitted
+again, until no row is left or none is sure enough. With k nearest neighbors the surest rows are
+those whose labeled neighbors agree most. No objective is minimized, and an early mistake stays.
+"""
+
+from numbers import Integral, Real
+from typing import NamedTuple
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin, _fit_context
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from s3vm_lib._base import split_labels
+
+__all__ = ["Round", "SelfTrainingKNN", "Solution", "solve_self_training"]
+
+
+class Round(NamedTuple):
+    """What happened in one round."""
+
+    n_iter: int  # number of the round
+    n_added: int  # rows that received a label
+    n_left: int  # rows without one
+    lowest: float  # smallest share of votes among the labels that were given
+
+
+class Solution(NamedTuple):
+    """Result of `solve_self_training`."""
+
+    codes: np.ndarray  # class of each row, −1 where none was given, (n,)
+    rounds: np.ndarray  # round in which it was given, 0 for labeled rows, −1 for none, (n,)
+    n_iter: int
+    status: str  # "converged" (nothing left to label), "max_iter" or "stopped"
+    history: list  # of Round
+
+
+def solve_self_training(
+    X, codes, n_classes, n_neighbors=1, weights="uniform", threshold=0.75, k_best=None,
+    max_iter=100, callback=None,
+):  # fmt: skip
+    """Label unlabeled rows in rounds, by the votes of the nearest labeled rows.
+
+    Parameters
+    ----------
+    X : {ndarray, CSR matrix} of shape (n, d)
+    codes : int ndarray of shape (n,)
+        Classes 0, 1, … of labeled rows, −1 for unlabeled ones.
+    n_classes : int
+    n_neighbors : int, default=1
+        Neighbors that vote; all labeled rows where there are fewer.
+    weights : {"uniform", "distance"}, default="uniform"
+        Whether votes count 1 or the inverse of the distance.
+    threshold : float, default=0.75
+        Share of the votes from which on a label is given.
+    k_best : int, default=None
+        Give at most this many labels in a round, those with the largest shares and among these
+        those of the nearest neighbors; the threshold is then not used.
+    max_iter : int, default=100
+        Largest number of rounds.
+    callback : callable, default=None
+        Called with each `Round`; a true value stops.
+
+    Returns
+    -------
+    Solution
+    """
+    codes, history, status = codes.copy(), [], "max_iter"
+    rounds = np.where(codes >= 0, 0, -1)
+    while len(history) < max_iter:
+        left = np.flatnonzero(codes < 0)
+        if left.size == 0:
+            status = "converged"
+            break
+        known = np.flatnonzero(codes >= 0)
+        model = KNeighborsClassifier(min(n_neighbors, known.size), weights=weights)
+        model.fit(X[known], codes[known])
+        shares = np.zeros((left.size, n_classes))
+        shares[:, model.classes_] = model.predict_proba(X[left])
+        sure = shares.max(axis=1)
+        if k_best is None:
+            chosen = np.flatnonzero(sure >= threshold)
+        else:
+            distance = model.kneighbors(X[left])[0].mean(axis=1)
+            chosen = np.sort(np.lexsort((distance, -sure))[:k_best])
+        if chosen.size == 0:
+            status = "converged"
+            break
+        codes[left[chosen]] = np.argmax(shares[chosen], axis=1)
+        rounds[left[chosen]] = len(history) + 1
+        lowest = float(sure[chosen].min())
+        history.append(Round(len(history) + 1, chosen.size, left.size - chosen.size, lowest))
+        if callback is not None and callback(history[-1]):
+            status = "stopped"
+            break
+    if status == "max_iter" and not np.any(codes < 0):
+        status = "converged"
+    return Solution(codes, rounds, len(history), status, history)
+
+
+class SelfTrainingKNN(ClassifierMixin, BaseEstimator):
+    """Self-training with k nearest neighbors.
+
+    Parameters
+    ----------
+    n_neighbors : int, default=1
+        Neighbors that vote.
+    weights : {"uniform", "distance"}, default="uniform"
+        Whether votes count 1 or the inverse of the distance.
+    threshold : float, default=0.75
+        Share of the votes from which on an unlabeled row receives a label.
+    k_best : int or None, default=10
+        Give at most this many labels in a round, in place of all above ``threshold``: the nearest
+        rows come first, so that labels spread along clusters. None uses the threshold.
+    max_iter : int or None, default=None
+        Largest number of rounds, None for as many as it takes.
+    verbose : int, default=0
+        Print one line per round.
+    callback : callable, default=None
+        Called after each round with a dict (the fields of ``history_``); a true value stops.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        Class labels.
+    transduction_ : ndarray of shape (n,)
+        A label for every training row: its own, the one it received, or the predicted one.
+    labeled_iter_ : ndarray of shape (n,)
+        Round in which each row received its label: 0 for labeled rows, −1 for none.
+    n_iter_ : int
+        Times that neighbors were searched: the rounds, and once more at the end.
+    history_ : list
+        One `Round` (n_iter, n_added, n_left, lowest) per round.
+    termination_condition_ : str
+        ``"converged"``, ``"max_iter"`` or ``"stopped"`` (by the callback).
+    n_features_in_ : int
+        Number of features.
+
+    See Also
+    --------
+    sklearn.semi_supervised.SelfTrainingClassifier : The same idea with any classifier that has
+        ``predict_proba``.
+
+    Notes
+    -----
+    There is no sample_weight: votes count rows.
+
+    References
+    ----------
+    X. Zhu and A. B. Goldberg, "Introduction to semi-supervised learning", Synthesis Lectures on
+    Artificial Intelligence and Machine Learning 3 (2009), section 2.5.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from s3vm_lib import SelfTrainingKNN
+    >>> X = np.array([[0.0], [1.0], [2.0], [4.0], [5.0]])
+    >>> SelfTrainingKNN(k_best=1).fit(X, [0, -1, -1, -1, 1]).transduction_.tolist()
+    [0, 0, 0, 1, 1]
+    """
+
+    _parameter_constraints = {
+        "n_neighbors": [Interval(Integral, 1, None, closed="left")],
+        "weights": [StrOptions({"uniform", "distance"})],
+        "threshold": [Interval(Real, 0, 1, closed="right")],
+        "k_best": [Interval(Integral, 1, None, closed="left"), None],
+        "max_iter": [Interval(Integral, 1, None, closed="left"), None],
+        "verbose": ["verbose"],
+        "callback": [callable, None],
+    }
+    _largest_n = 10_000
+    _memory = "rows"
+
+    def __init__(
+        self,
+        *,
+        n_neighbors=1,
+        weights="uniform",
+        threshold=0.75,
+        k_best=10,
+        max_iter=None,
+        verbose=0,
+        callback=None,
+    ):
+        self.n_neighbors = n_neighbors
+        self.weights = weights
+        self.threshold = threshold
+        self.k_best = k_best
+        self.max_iter = max_iter
+        self.verbose = verbose
+        self.callback = callback
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X, y, unlabeled_mask=None):
+        """Fit the model to labeled and unlabeled rows.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n, d)
+            Training rows, labeled and unlabeled.
+        y : array-like of shape (n,)
+            Labels; −1 marks unlabeled rows. With string labels use an object array.
+        unlabeled_mask : array-like of bool, shape (n,), default=None
+            True for unlabeled rows. With it −1 is a label like any other.
+
+        Returns
+        -------
+        self : object
+            The fitted estimator.
+
+        Raises
+        ------
+        ValueError
+            When fewer than two classes are labeled, or when a parameter or an input is not valid.
+        """
+        before = self.__dict__.copy()
+        try:
+            return self._fit(X, y, unlabeled_mask)
+        except BaseException:
+            self.__dict__.clear()
+            self.__dict__.update(before)
+            raise
+
+    def _fit(self, X, y, unlabeled_mask):
+        X, y = validate_data(
+            self, X, y, accept_sparse="csr", dtype=np.float64, order="C", ensure_min_samples=2
+        )
+        codes, self.classes_ = split_labels(y, unlabeled_mask)
+        solution = solve_self_training(
+            X,
+            codes,
+            self.classes_.size,
+            self.n_neighbors,
+            self.weights,
+            self.threshold,
+            self.k_best,
+            np.inf if self.max_iter is None else self.max_iter,
+            lambda state: self._report(state._asdict()),
+        )
+        known = solution.codes >= 0
+        self._model = KNeighborsClassifier(
+            min(self.n_neighbors, int(known.sum())), weights=self.weights
+        ).fit(X[known], solution.codes[known])
+        found = solution.codes.copy()
+        if not known.all():
+            found[~known] = self._model.predict(X[~known])
+        self.transduction_ = self.classes_[found]
+        self.labeled_iter_ = solution.rounds
+        self.n_iter_, self.history_ = solution.n_iter + 1, solution.history
+        self.termination_condition_ = solution.status
+        return self
+
+    def _report(self, state):
+        if self.verbose:
+            print(f"{type(self).__name__}: " + ", ".join(f"{k} {v:.6g}" for k, v in state.items()))
+        return bool(self.callback(state)) if self.callback is not None else False
+
+    def predict_proba(self, X):
+        """Shares of the votes of the nearest labeled rows, shape (m, n_classes)."""
+        check_is_fitted(self)
+        X = validate_data(self, X, accept_sparse="csr", dtype=np.float64, order="C", reset=False)
+        shares = np.zeros((X.shape[0], self.classes_.size))
+        shares[:, self._model.classes_] = self._model.predict_proba(X)
+        return shares
+
+    def predict(self, X):
+        """Class of each row.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (m, d)
+            Rows.
+
+        Returns
+        -------
+        ndarray of shape (m,)
+        """
+        found = np.argmax(self.predict_proba(X), axis=1)
+        return self.classes_[found]
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags

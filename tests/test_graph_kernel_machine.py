@@ -1,0 +1,643 @@
+"""The GKM: lazy form, rate, theory, graphs, regression, more rows."""
+
+import pickle
+import warnings
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy.optimize import minimize
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from s3vm_lib import GKM, SVM, GKMRegressor
+from s3vm_lib._rng import hash_key
+from s3vm_lib.graph_kernel_machine import (
+    draw_edges,
+    draw_labeled,
+    largest_C_graph,
+    largest_sigma_f,
+    smallest_norm_bound,
+    solve_gkm,
+    theorem_bounds,
+)
+from s3vm_lib.graphs import CompleteGraph, edge_sampler, knn_graph
+from s3vm_lib.kernels import Kernel
+from s3vm_lib.losses import LabeledLoss
+from s3vm_lib.objective import Problem, evaluate
+from s3vm_lib.reference import graph_kernel_machine as reference
+
+LOSSES = ("hinge", "squared_hinge", "smooth_hinge", "logistic", "l1", "epsilon_insensitive")
+
+
+class Instance:
+    """Sixty rows, twenty of them labeled, with a 5-NN graph."""
+
+    def __init__(self, n=60, l=20, gamma=0.5):
+        rng = np.random.default_rng(0)
+        self.X = rng.standard_normal((n, 3))
+        self.t = np.sign(self.X[:, 0] + 0.3 * rng.standard_normal(n))
+        self.labeled = np.arange(n) < l
+        self.weight = np.ones(n)
+        self.kernel = Kernel("rbf", gamma)
+        self.K = self.kernel.gram(self.X)
+        self.graph = knn_graph(self.X, 5, labeled=self.labeled)
+
+    def problem(self, loss="hinge", p=2.0, C=2.0, C_graph=0.3, bias="regularized"):
+        C /= self.labeled.sum()
+        return Problem(
+            LabeledLoss(loss), C=C, kernel=self.kernel, bias=bias, C_graph=C_graph,
+            graph=self.graph, power=p,
+        )  # fmt: skip
+
+    def solve(self, problem, graph=None, sampler=None, **options):
+        sampler = edge_sampler(self.graph) if sampler is None else sampler
+        arguments = (self.X, self.t, self.labeled, self.weight, problem, sampler)
+        return solve_gkm(*arguments, **{"seed": 3, "single": False, **options})
+
+    def draws(self, T, seed=3):
+        """The rows and edges of the solver, for the twin."""
+        rows, i, j = np.empty((3, T), np.int64)
+        draw_labeled(np.cumsum(self.weight[self.labeled]), hash_key(seed, 0), 0, rows)
+        draw_edges(edge_sampler(self.graph), hash_key(seed, 1), 0, i, j, np.empty(T))
+        n = len(self.X)
+        edges = np.searchsorted(self.graph.i * n + self.graph.j, i * n + j)
+        return list(zip(rows, edges, strict=True))
+
+
+@pytest.fixture(scope="module")
+def instance():
+    return Instance()
+
+
+# --- The lazy form --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("p", [1.0, 1.5, 2.0, 3.0])
+@pytest.mark.parametrize("loss", LOSSES)
+def test_lazy_form_is_the_dense_recursion(instance, loss, p):
+    problem = instance.problem(loss, p, C=1.0, C_graph=0.3 if p <= 2 else 0.01)
+    T = 700
+    found = instance.solve(problem, max_iter=T)
+    edges = np.c_[instance.graph.i, instance.graph.j]
+    average, last = reference.fit(
+        instance.K + 1, instance.t, edges, instance.graph.weights, 1.0, problem.C_graph, p,
+        instance.draws(T), loss,
+    )  # fmt: skip
+    assert_allclose(found.dual, average, atol=1e-8)
+    assert_allclose(found.last, last, atol=1e-8)
+    assert_allclose([found.b, found.last_b], [average.sum(), last.sum()], atol=1e-8)
+    single = instance.solve(problem, max_iter=T, single=True)
+    assert_allclose(single.dual, average, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("p", "C", "C_graph", "radius"), [(2, 50, 500, 3), (3, 512, 512, 30), (1.5, 100, 1e3, 10)]
+)
+def test_lazy_form_with_projection(instance, p, C, C_graph, radius):
+    problem = instance.problem("squared_hinge", p, C=C, C_graph=C_graph)
+    found = instance.solve(problem, max_iter=700, radius=radius)
+    edges = np.c_[instance.graph.i, instance.graph.j]
+    average, last = reference.fit(
+        instance.K + 1, instance.t, edges, instance.graph.weights, C, C_graph, p,
+        instance.draws(700), "squared_hinge", radius=radius,
+    )  # fmt: skip
+    assert_allclose(found.dual, average, atol=1e-8 * np.abs(average).max())
+    assert_allclose(found.last, last, atol=1e-8 * np.abs(last).max())
+    norm = np.sqrt(last @ (instance.K + 1) @ last)
+    assert norm <= radius * (1 + 1e-9)
+
+
+def test_the_printed_average_lags_one_step_behind(instance):
+    """Lemma 1 holds for the average of the old iterates, not for line 5 as printed."""
+    edges, weights = np.c_[instance.graph.i, instance.graph.j], instance.graph.weights
+    arguments = (instance.K + 1, instance.t, edges, weights, 1.0, 0.3, 2.0)
+    draws = instance.draws(40)
+    iterates = [reference.fit(*arguments, draws[:t])[1] for t in range(40)]  # w_1, ..., w_40
+    average = reference.fit(*arguments, draws)[0]
+    lemma = sum((t + 1) * w for t, w in enumerate(iterates)) * 2 / (40 * 41)
+    assert_allclose(average, lemma, atol=1e-12)
+    printed = reference.fit(*arguments, draws, printed=True)[0]
+    assert np.abs(printed - lemma).max() > 1e-3
+
+
+@pytest.mark.parametrize("bias", ["regularized", "none"])
+def test_result_does_not_depend_on_windows_or_looks(instance, bias):
+    problem = instance.problem(bias=bias)
+    expected = instance.solve(problem, max_iter=900)
+    for options in (dict(width=1), dict(width=7), dict(first=10), dict(first=900, width=900)):
+        found = instance.solve(problem, max_iter=900, **options)
+        assert_allclose(found.dual, expected.dual, atol=1e-13)
+        assert_allclose(found.b, expected.b, atol=1e-13)
+    assert (expected.b == 0) == (bias == "none")
+
+
+def test_norms_reported_along_the_way(instance):
+    problem = instance.problem()
+    T = 60
+    found = instance.solve(problem, max_iter=T, first=T)
+    edges, weights = np.c_[instance.graph.i, instance.graph.j], instance.graph.weights
+    K1, draws = instance.K + 1, instance.draws(T)
+    arguments = (K1, instance.t, edges, weights, 2.0, 0.3, 2.0)
+    norms, gradients, values = [], [], []
+    w = np.zeros(60)
+    for t in range(1, T + 1):
+        new = reference.fit(*arguments, draws[:t])[1]
+        g = (t + 1) / 2 * (w - new)
+        norms.append(np.sqrt(w @ K1 @ w))
+        gradients.append(np.sqrt(g @ K1 @ g))
+        i, e = draws[t - 1]
+        d = (K1[edges[e, 0]] - K1[edges[e, 1]]) @ w
+        loss = max(0, 1 - instance.t[i] * (K1[i] @ w))
+        values.append(0.5 * norms[-1] ** 2 + 2.0 * loss + 0.3 * weights[e] * d**2)
+        w = new
+    stretch = found.history[-1]
+    assert_allclose(stretch.norm, max(norms))
+    assert_allclose(stretch.gradient, max(gradients))
+    assert_allclose(stretch.objective, np.mean(values))
+
+
+def test_edges_in_proportion_to_their_weights_have_the_same_solution(instance):
+    problem = instance.problem("logistic", 2.0, C=1.0, C_graph=1.0)
+    uniform = instance.solve(problem, max_iter=60_000, first=60_000)
+    sampler = edge_sampler(instance.graph, proportional=True)
+    weighted = instance.solve(problem, sampler=sampler, max_iter=60_000, first=60_000)
+    K = instance.K
+    assert_allclose(K @ weighted.dual + weighted.b, K @ uniform.dual + uniform.b, atol=0.02)
+    assert np.abs(weighted.dual - uniform.dual).max() > 1e-6
+
+
+# --- The rate -------------------------------------------------------------------------------------
+
+
+def optimum(instance, problem, smooth):
+    """J* by a solver of its own: L-BFGS for smooth problems, cvxpy for others."""
+    K1, l = instance.K + 1, instance.labeled
+    i, j, mu = instance.graph.i, instance.graph.j, instance.graph.weights
+    weight = problem.C_graph / i.size * mu
+    if smooth:
+
+        def value(c):
+            f = K1 @ c
+            d = f[i] - f[j]
+            a = np.zeros(c.size)
+            a[l] = problem.C * problem.labeled_loss.derivative(instance.t[l], f[l])
+            slope = weight * problem.power * np.sign(d) * np.abs(d) ** (problem.power - 1)
+            np.add.at(a, i, slope)
+            np.add.at(a, j, -slope)
+            loss = problem.C * problem.labeled_loss.value(instance.t[l], f[l]).sum()
+            total = 0.5 * c @ f + loss + weight @ np.abs(d) ** problem.power
+            return total, K1 @ (c + a)
+
+        options = dict(maxiter=20_000, maxfun=40_000, ftol=1e-15, gtol=1e-9, maxcor=50)
+        return minimize(value, np.zeros(len(K1)), jac=True, method="L-BFGS-B", options=options).fun
+    cp = pytest.importorskip("cvxpy")
+    L = np.linalg.cholesky(K1 + 1e-12 * np.eye(len(K1)))
+    z = cp.Variable(len(K1))
+    f = L @ z
+    t = instance.t[l]
+    losses = {
+        "hinge": lambda: cp.sum(cp.pos(1 - cp.multiply(t, f[l]))),
+        "squared_hinge": lambda: 0.5 * cp.sum(cp.square(cp.pos(1 - cp.multiply(t, f[l])))),
+        "logistic": lambda: cp.sum(cp.logistic(-cp.multiply(t, f[l]))),
+    }[problem.labeled_loss.name]()
+    smoothness = cp.sum(cp.multiply(weight, cp.abs(f[i] - f[j]) ** problem.power))
+    task = cp.Problem(cp.Minimize(0.5 * cp.sum_squares(z) + problem.C * losses + smoothness))
+    return task.solve(solver=cp.CLARABEL)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("p", [1.0, 2.0, 3.0])
+@pytest.mark.parametrize("loss", ["hinge", "logistic"])
+def test_rate_of_theorem_1(instance, loss, p):
+    R, A, C = 1.0, np.sqrt(2.0), 1.0
+    C_graph = min(1.0, largest_C_graph(C, p, R, A))
+    problem = instance.problem(loss, p, C=C, C_graph=C_graph)
+    best = optimum(instance, problem, smooth=loss == "logistic" and p > 1)
+    bounds = theorem_bounds(C, C_graph, p, R, A)
+    assert bounds.holds
+    scaled = []
+    for T in 2 ** np.arange(7, 16, 2):
+        gaps = []
+        for seed in range(3):
+            found = instance.solve(problem, seed=seed, max_iter=int(T), first=int(T))
+            f = instance.K @ found.dual + found.b
+            norm2 = found.dual @ instance.K @ found.dual
+            gaps.append(problem.value(f, instance.t * instance.labeled, norm2, found.b) - best)
+            assert found.history[-1].norm <= bounds.M
+            assert found.history[-1].gradient <= bounds.G
+        assert min(gaps) > -1e-7
+        scaled.append(T * np.mean(gaps))
+    assert max(scaled) < 2 * bounds.G**2
+    # Bounded, and not merely below a loose bound: no growth over two decades.
+    assert scaled[-1] < 3 * scaled[0]
+
+
+# --- Special cases --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
+def test_laplacian_svm_is_a_special_case(instance, loss):
+    """p = 2, γ_A = 1/(2 C l) and γ_I/n² = C'/(C l |E|) in Belkin's objective of means."""
+    problem = instance.problem(loss, 2.0, C=1.0, C_graph=2.0, bias="none")
+    n, l, m = 60, instance.labeled.sum(), instance.graph.n_edges
+    gamma_A = 1 / (2 * problem.C * l)
+    gamma_I = n**2 * problem.C_graph / (problem.C * l * m)
+    cp = pytest.importorskip("cvxpy")
+    W = instance.graph.adjacency().toarray()
+    laplacian = np.diag(W.sum(axis=1)) - W
+    K = instance.K
+    L = np.linalg.cholesky(K + 1e-12 * np.eye(n))
+    M = np.linalg.cholesky(laplacian + 1e-12 * np.eye(n))
+    z = cp.Variable(n)
+    short = cp.pos(1 - cp.multiply(instance.t[:l], (L @ z)[:l]))
+    losses = cp.sum(short) if loss == "hinge" else 0.5 * cp.sum_squares(short)
+    belkin = losses / l + gamma_A * cp.sum_squares(z)
+    belkin += gamma_I / n**2 * cp.sum_squares(M.T @ (L @ z))
+    value = cp.Problem(cp.Minimize(belkin)).solve(solver=cp.CLARABEL)
+    found = instance.solve(problem, max_iter=100_000, first=100_000, radius=np.sqrt(2.0))
+    f = K @ found.dual
+    ours = problem.value(f, instance.t * instance.labeled, found.dual @ f)
+    assert_allclose(2 * gamma_A * ours, value, rtol=5e-5)
+    assert 2 * gamma_A * ours > value - 1e-7
+    assert_allclose(f, L @ z.value, atol=0.02)
+
+
+def test_without_a_graph_it_is_the_svm_with_a_regularized_offset(instance):
+    problem = instance.problem(C=10.0, C_graph=0.0)
+    found = instance.solve(problem, max_iter=60_000, first=60_000)
+    l = instance.labeled
+    svm = SVM(C=0.5, kernel="precomputed", tol=1e-8)
+    # Adding 1 to the kernel; the free offset is then a second one.
+    cp = pytest.importorskip("cvxpy")
+    K1 = (instance.K + 1)[np.ix_(l, l)]
+    z = cp.Variable(20)
+    L = np.linalg.cholesky(K1 + 1e-12 * np.eye(20))
+    hinge = cp.sum(cp.pos(1 - cp.multiply(instance.t[l], L @ z)))
+    value = cp.Problem(cp.Minimize(0.5 * cp.sum_squares(z) + 0.5 * hinge)).solve()
+    f = instance.K @ found.dual + found.b
+    norm2 = found.dual @ instance.K @ found.dual
+    assert_allclose(problem.value(f, instance.t * l, norm2, found.b), value, rtol=3e-3)
+    labels = (instance.t[l] > 0).astype(int)
+    free = svm.fit(instance.K[np.ix_(l, l)], labels)
+    assert free.objective_ <= value * (1 + 1e-6)
+
+
+# --- Theory ---------------------------------------------------------------------------------------
+
+
+def test_conditions_of_theorem_1():
+    assert theorem_bounds(5.0, 100.0, 1.9, 1.0, 1.0).holds
+    assert theorem_bounds(1.0, 0.1249, 2, 1.0, 1.0).holds
+    assert not theorem_bounds(1.0, 0.125, 2, 1.0, 1.0).holds
+    edge = 1 / (96 * 7.0)  # the paper's (5) for p = 3
+    assert theorem_bounds(7.0, edge, 3, 1.0, 1.0).holds
+    assert not theorem_bounds(7.0, 1.01 * edge, 3, 1.0, 1.0).holds
+    assert_allclose(largest_C_graph(7.0, 3, 1.0, 1.0), edge)
+    assert not theorem_bounds(1.0, 0.01, 2, 1.0, np.inf).holds
+    assert not theorem_bounds(0.0, 0.01, 2, 1.0, np.inf).holds
+
+
+@pytest.mark.parametrize("p", [1.0, 1.3, 1.9, 2.0, 2.5, 3.0, 4.0])
+def test_norm_bounds_satisfy_lemma_2_and_the_sharp_one_is_smaller(p):
+    C, R, A = 3.0, 0.8, 1.2
+    C_graph = min(2.0, 0.9 * largest_C_graph(C, p, R, A))
+    loose, sharp = (theorem_bounds(C, C_graph, p, R, A, sharp) for sharp in (False, True))
+    for bounds in (loose, sharp):
+        assert bounds.a * bounds.M ** (p - 1) - bounds.M + bounds.b <= 1e-8 * bounds.M
+        assert bounds.G >= bounds.M
+    assert sharp.M <= loose.M * (1 + 1e-9)
+    assert smallest_norm_bound(0.0, 2.0, 3.0) == pytest.approx(2.0)
+    assert smallest_norm_bound(2.0, 1.0, 2.0) == np.inf
+    assert smallest_norm_bound(2.0, 1.0, 3.0) == np.inf
+
+
+@pytest.mark.parametrize("offset", [False, True])
+@pytest.mark.parametrize("p", [2.0, 2.5, 3.0])
+def test_sigma_f_by_rule_meets_the_conditions(p, offset):
+    C, C_graph = 4.0, 2.0
+    sigma = largest_sigma_f(C, C_graph, p, 1.0, offset)
+    A = np.hypot(sigma, 1.0) if offset else sigma
+    assert theorem_bounds(C, C_graph, p, sigma, A).holds
+    if p > 2:
+        larger = 1.001 * sigma
+        A = np.hypot(larger, 1.0) if offset else larger
+        assert not theorem_bounds(C, C_graph, p, larger, A).holds
+    if p > 2 and not offset:  # the paper's closed form
+        paper = (p - 2) ** (p - 2) / (2**p * C ** (p - 2) * C_graph * p * (p - 1) ** (p - 1))
+        assert_allclose(sigma, paper ** (1 / (2 * p - 2)))
+
+
+# --- The estimator --------------------------------------------------------------------------------
+
+
+def half_moons(n=200, every=10, seed=0):
+    rng = np.random.default_rng(seed)
+    truth = rng.integers(0, 2, n)
+    angle = np.pi * rng.random(n)
+    X = np.c_[np.cos(angle), np.sin(angle)]
+    X[truth == 1] = [1.0, 0.4] - X[truth == 1]
+    X += 0.08 * rng.standard_normal(X.shape)
+    return X, truth, np.where(np.arange(n) % every == 0, truth, -1)
+
+
+@pytest.mark.parametrize("rule", ["paper", "theorem"])
+@pytest.mark.parametrize("power", [1.0, 2.0, 3.0])
+def test_weights_of_the_graph_by_rule(rule, power):
+    X, _, y = half_moons()
+    model = GKM(C=0.5, C_graph=rule, power=power, random_state=0, tol=10.0).fit(X, y)
+    mean_C = 0.5 * (y >= 0).sum()
+    if rule == "theorem":
+        assert model.bounds_.holds
+        assert model.problem_.C_graph <= mean_C
+    else:
+        expected = {1.0: mean_C, 2.0: 1 / 8, 3.0: 1 / (96 * mean_C)}[power]
+        assert_allclose(model.problem_.C_graph, expected)
+    assert_allclose(model.bounds_.A, np.sqrt(2))
+
+
+@pytest.mark.parametrize("power", [1.0, 2.0, 3.0])
+def test_sigma_f_by_rule(power):
+    X, _, y = half_moons()
+    model = GKM(sigma_f="theorem", power=power, random_state=0, tol=10.0).fit(X, y)
+    assert model.bounds_.holds
+    assert model.sigma_f == "theorem"
+    sigma = model.problem_.kernel.sigma_f
+    assert (sigma == 1.0) == (power == 1.0)
+    # The price: k(x, x) = σ_f² is so small that hardly any function is left to learn with.
+    assert sigma < 0.5 or power == 1.0
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (dict(sigma_f="theorem", C_graph="theorem"), "only one"),
+        (dict(sigma_f="theorem", kernel="linear"), "'rbf' or 'laplacian'"),
+        (dict(sigma_f="theorem", labeled_loss="squared_hinge"), "bounded slope"),
+        (dict(C_graph="theorem", labeled_loss="squared_hinge"), "bounded slope"),
+        (dict(power=0.9), "'power' parameter"),
+        (dict(labeled_loss="zero_one"), "'labeled_loss' parameter"),
+        (dict(graph="tree"), "'graph' parameter"),
+        (dict(graph=knn_graph(np.eye(4), 2)), "one vertex for each"),
+        (dict(precision="half"), "'precision' parameter"),
+    ],
+    ids=repr,
+)
+def test_bad_parameters(options, message):
+    X, _, y = half_moons(60)
+    with pytest.raises(ValueError, match=message):
+        GKM(**options).fit(X, y)
+
+
+def test_complete_graphs_refuse_what_has_no_meaning():
+    X, _, y = half_moons(60)
+    weight = np.where(np.arange(60) == 1, 2.0, 1.0)
+    with pytest.raises(ValueError, match="sample_weight must be equal"):
+        GKM(graph="complete").fit(X, y, sample_weight=weight)
+    with pytest.raises(ValueError, match="needs the rows"):
+        GKM(graph="complete", kernel="precomputed").fit(X @ X.T, y)
+
+
+@pytest.mark.parametrize("graph", ["knn", "radius", "complete"])
+@pytest.mark.parametrize("sampling", ["uniform", "weight"])
+def test_graphs(graph, sampling):
+    X, truth, y = half_moons()
+    options = dict(C=10.0, radius=0.3, random_state=0, graph=graph, sampling=sampling)
+    model = GKM(**options).fit(X, y)
+    assert np.mean(model.predict(X) == truth) > 0.9
+    labeled = y >= 0
+    if graph == "complete":
+        assert isinstance(model.graph_, CompleteGraph)
+        assert model.graph_.n_edges == 200 * 199 // 2 - 20 * 19 // 2
+    else:
+        assert not np.any(labeled[model.graph_.i] & labeled[model.graph_.j])
+    assert_allclose(model.objective_, evaluate(model, X, y, model.problem_).objective, rtol=1e-5)
+    given = GKM(**{**options, "graph": model.graph_}).fit(X, y)
+    assert_array_equal(given.decision_function(X), model.decision_function(X))
+    sparse = GKM(**options).fit(sp.csr_matrix(X), y)
+    assert_allclose(sparse.decision_function(X), model.decision_function(X), atol=1e-3)
+
+
+def test_projection_keeps_a_wild_problem_in_bounds():
+    X, _, y = half_moons()
+    wild = dict(C=10.0, C_graph=1000.0, power=3.0, random_state=0, max_iter=4000, tol=1e-9)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        model = GKM(**wild).fit(X, y)
+    assert not model.bounds_.holds
+    radius = np.sqrt(2 * 10 * 20)  # J(0) = C l with the hinge
+    assert_allclose(model.history_[-1].norm, radius, rtol=1e-9)
+    # J(0) is what the zero function has: SGD must have found something better.
+    assert np.isfinite(model.objective_)
+    zero = model.problem_.value(np.zeros(200), np.where(y < 0, 0.0, 2.0 * y - 1), 0.0)
+    assert_allclose(zero, radius**2 / 2)
+
+
+def test_weight_of_the_graph_by_default():
+    X, _, y = half_moons(60)
+    for graph, share in (("knn", 1.0), ("radius", 1.0), ("complete", 0.1)):
+        model = GKM(C=2.0, graph=graph, tol=10.0, random_state=0).fit(X, y)
+        assert_allclose(model.problem_.C_graph, share * 2 * (y >= 0).sum())
+
+
+def test_the_papers_number_of_steps():
+    X, _, y = half_moons()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model = GKM(max_iter="paper", random_state=0).fit(X, y)
+    assert (model.n_iter_, model.termination_condition_) == (200, "completed")
+
+
+def test_objective_and_transduction_are_computed_when_asked_for():
+    X, _, y = half_moons()
+    model = GKM(random_state=0).fit(X, y)
+    copy = pickle.loads(pickle.dumps(model))
+    value, labels = model.objective_, model.transduction_
+    assert copy.objective_ == value
+    assert_array_equal(copy.transduction_, labels)
+    assert not hasattr(GKM(), "objective_")
+    assert not hasattr(GKM(), "transduction_")
+
+
+# --- More rows ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("graph", ["knn", "radius", "complete"])
+def test_partial_fit_approaches_the_solution_for_all_rows(graph):
+    X, truth, y = half_moons(300)
+    options = dict(C=1.0, C_graph=1.0, gamma=1.0, radius=0.3, graph=graph, edge_gamma=1.0)
+    batch = GKM(tol=1e-3, random_state=0, max_iter=200_000, **options)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        batch.fit(X, y)
+    online = GKM(random_state=1, online_steps=5.0, **options)
+    for start in range(0, 300, 60):
+        if start == 240:
+            online.set_params(online_steps=500.0)
+        online.partial_fit(X[start : start + 60], y[start : start + 60], classes=[0, 1])
+        assert online.transduction_.shape == (60,)
+    assert online.n_iter_ == 240 * 5 + 60 * 500
+    assert online.graph_.n == 300
+    if graph != "knn":  # neighbors of earlier rows are not looked for again
+        assert online.graph_.n_edges == batch.graph_.n_edges
+        assert_allclose(online.objective_, batch.objective_, rtol=0.02)
+    problem = online.problem_
+    assert_allclose(evaluate(online, X, y, problem).objective, online.objective_, rtol=1e-5)
+    assert np.mean(online.predict(X) == truth) > 0.9
+
+
+def test_partial_fit_one_row_at_a_time():
+    X, truth, y = half_moons(120, every=3)
+    model = GKM(gamma=2.0, C=10.0, random_state=0, online_steps=2.5)
+    for k in range(120):
+        model.partial_fit(X[k : k + 1], y[k : k + 1], classes=[0, 1])
+    assert np.mean(model.predict(X) == truth) > 0.85
+    # Half steps are kept for later; rows before the first label have no step.
+    assert model.n_iter_ == 300
+
+
+def test_partial_fit_goes_on_after_fit_and_fit_starts_over():
+    X, _, y = half_moons(200)
+    model = GKM(random_state=0).fit(X[:150], y[:150])
+    steps, expected = model.n_iter_, model.decision_function(X)
+    model.partial_fit(X[150:], y[150:])
+    assert model.n_iter_ == steps + 50
+    model.fit(X[:150], y[:150])
+    assert model.n_iter_ == steps
+    assert_array_equal(model.decision_function(X), expected)
+
+
+def test_a_failed_call_changes_nothing():
+    X, _, y = half_moons(200)
+
+    def interrupt(state):
+        raise KeyboardInterrupt
+
+    def trained():
+        model = GKM(random_state=0, gamma=1.0)
+        return model.partial_fit(X[:100], y[:100], classes=[0, 1])
+
+    model, other = trained(), trained()
+    for bad in ((X[:5, :1], y[:5]), (X[:5], np.full(5, 7)), (X[:5] * np.nan, y[:5])):
+        with pytest.raises(ValueError):
+            model.partial_fit(*bad)
+    model.set_params(callback=interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        model.partial_fit(X[100:150], y[100:150])
+    model.set_params(callback=None)
+    assert_array_equal(model.decision_function(X), other.decision_function(X))
+    for part in (model, other):
+        part.partial_fit(X[100:], y[100:])
+    assert_array_equal(model.decision_function(X), other.decision_function(X))
+    with pytest.raises(ValueError, match="a given graph has no place"):
+        GKM(graph=knn_graph(X, 3)).partial_fit(X, y)
+    with pytest.raises(ValueError, match="precomputed"):
+        GKM(kernel="precomputed").partial_fit(X @ X.T, y)
+
+
+def test_partial_fit_with_three_classes(semi_supervised):
+    X, y = semi_supervised(n=150, n_labeled=45, n_classes=3)
+    model = GKM(random_state=0, C=10.0, gamma=0.5, online_steps=10)
+    for start in range(0, 150, 30):
+        model.partial_fit(X[start : start + 30], y[start : start + 30], classes=[0, 1, 2])
+    assert model.decision_function(X).shape == (150, 3)
+    assert model.score(X[y >= 0], y[y >= 0]) > 0.9
+    assert model.objective_.shape == (3,)
+
+
+# --- Regression -----------------------------------------------------------------------------------
+
+
+@parametrize_with_checks(
+    [GKMRegressor(random_state=0), GKMRegressor(random_state=0, labeled_loss="l1")],
+    expected_failed_checks=lambda estimator: {
+        f"check_sample_weight_equivalence_on_{kind}_data": "the check shuffles the copies, and "
+        "rows are drawn by their position"
+        for kind in ("dense", "sparse")
+    },
+)
+def test_scikit_learn_checks(estimator, check):
+    check(estimator)
+
+
+def curve(n=120, every=4):
+    rng = np.random.default_rng(0)
+    X = np.sort(rng.uniform(-3, 3, n))[:, None]
+    truth = 5 + np.sin(1.5 * X[:, 0])
+    return X, truth, np.where(np.arange(n) % every == 0, truth, np.nan)
+
+
+@pytest.mark.parametrize("loss", ["l1", "epsilon_insensitive"])
+def test_regression(loss):
+    X, truth, y = curve()
+    options = dict(C=10.0, C_graph=0.1, labeled_loss=loss, epsilon=0.05, tol=0.02, random_state=0)
+    model = GKMRegressor(**options).fit(X, y)
+    assert np.abs(model.predict(X) - truth).max() < 0.25
+    known = ~np.isnan(y)
+    assert_array_equal(model.transduction_[known], y[known])
+    assert_allclose(model.transduction_[~known], model.predict(X[~known]))
+    masked = GKMRegressor(**options).fit(X, truth, unlabeled_mask=~known)
+    assert_array_equal(masked.predict(X), model.predict(X))
+    K = model.problem_.kernel.gram(model.support_vectors_)
+    f, b = model.predict(X) - model.target_mean_, model.intercept_ - model.target_mean_
+    value = 0.5 * model.dual_coef_ @ K @ model.dual_coef_ + 0.5 * b**2
+    losses = model.problem_.labeled_loss.value(y[known] - model.target_mean_, f[known])
+    value += 10 * losses.sum() + model.problem_.graph_term(f, b)
+    assert_allclose(model.objective_, value, rtol=1e-8)
+
+
+def test_regression_reaches_the_optimum():
+    cp = pytest.importorskip("cvxpy")
+    X, _, y = curve(40, 3)
+    model = GKMRegressor(
+        C=1.0, C_graph=2.0, power=1.0, precision="double", random_state=0, tol=1e-9, gamma=1.0,
+        max_iter=50_000,
+    )  # fmt: skip
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        model.fit(X, y)
+    known = ~np.isnan(y)
+    K1 = model.problem_.kernel.gram(X) + 1
+    L = np.linalg.cholesky(K1 + 1e-11 * np.eye(40))
+    z = cp.Variable(40)
+    f = L @ z
+    graph = model.graph_
+    value = 0.5 * cp.sum_squares(z)
+    value += cp.sum(cp.pos(cp.abs(y[known] - model.target_mean_ - f[known]) - 0.1))
+    value += 2 / graph.n_edges * graph.weights @ cp.abs(f[graph.i] - f[graph.j])
+    best = cp.Problem(cp.Minimize(value)).solve(solver=cp.CLARABEL)
+    assert best - 1e-6 < model.objective_ < best * 1.005
+
+
+@pytest.mark.parametrize(
+    ("y", "message"),
+    [
+        (np.full(30, np.nan), "at least one known target"),
+        (np.full(30, np.inf), "infinity"),
+        (None, "requires y"),
+        (np.ones(29), "inconsistent"),
+        (["a"] * 30, "convert|string"),
+    ],
+)
+def test_bad_targets(y, message):
+    with pytest.raises(ValueError, match=message):
+        GKMRegressor().fit(np.arange(30.0)[:, None], y)
+
+
+def test_regression_with_weights_and_gram_matrices():
+    X, _, y = curve(60)
+    weight = np.where(np.arange(60) % 3 == 0, 0.0, 2.0)
+    options = dict(random_state=0, precision="double", gamma=1.0, edge_weights="binary", tol=10.0)
+    weighted = GKMRegressor(**options).fit(X, y, sample_weight=weight)
+    kept = weight > 0
+    dropped = GKMRegressor(**options).fit(X[kept], y[kept], sample_weight=weight[kept])
+    assert_allclose(weighted.predict(X), dropped.predict(X), atol=1e-12)
+    assert set(weighted.support_) <= set(np.flatnonzero(kept))
+    K = Kernel("rbf", 1.0).gram(X)
+    gram = GKMRegressor(**{**options, "kernel": "precomputed"}).fit(K, y)
+    rows = GKMRegressor(**options).fit(X, y)
+    assert_allclose(gram.predict(K), rows.predict(X), atol=1e-6)
+    with pytest.warns(ConvergenceWarning, match="max_iter=5") as record:
+        GKMRegressor(max_iter=5).fit(X, y)
+    assert record[0].filename == __file__
