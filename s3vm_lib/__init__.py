@@ -8,17 +8,20 @@ from s3vm_lib.label_switching import MultiSwitchTSVM, S3VMLight
 from s3vm_lib.primal_newton import NewtonS3VM
 from s3vm_lib.quasi_newton import QNS3VM
 from s3vm_lib.smo import SVM
+from s3vm_lib.stochastic import FRS3VM, TSGS3VM
 
 __version__ = "0.1.0"
 __all__ = [
     "BranchBoundS3VM",
     "CCCPS3VM",
     "DAS3VM",
+    "FRS3VM",
     "MultiSwitchTSVM",
     "NewtonS3VM",
     "QNS3VM",
     "S3VMLight",
     "SVM",
+    "TSGS3VM",
     "capabilities",
     "encode_labels",
     "mark_unlabeled",
