@@ -12,6 +12,7 @@ from s3vm_lib.primal_newton import NewtonS3VM
 from s3vm_lib.quasi_newton import QNS3VM
 from s3vm_lib.self_training import SelfTrainingKNN
 from s3vm_lib.smo import SVM
+from s3vm_lib.stochastic import FRS3VM, TSGS3VM
 
 __version__ = "0.1.0"
 __all__ = [
@@ -19,6 +20,7 @@ __all__ = [
     "BranchBoundS3VM",
     "CCCPS3VM",
     "DAS3VM",
+    "FRS3VM",
     "GKM",
     "GKMRegressor",
     "LapSVM",
@@ -29,6 +31,7 @@ __all__ = [
     "S3VMLight",
     "SVM",
     "SelfTrainingKNN",
+    "TSGS3VM",
     "capabilities",
     "encode_labels",
     "mark_unlabeled",

@@ -300,7 +300,7 @@ class BaseS3VM(ClassifierMixin, BaseEstimator):
 
     @staticmethod
     def _check_size(X):
-        if np.abs(X).max() > _LARGEST:
+        if X.shape[0] and max(float(X.max()), -float(X.min())) > _LARGEST:
             raise ValueError(f"X must not exceed {_LARGEST:g} in absolute value; scale the data")
 
     def _training(self, X, codes, weight, classes):

@@ -16,6 +16,7 @@ from s3vm_lib._numba import njit
 
 KERNELS = ("linear", "poly", "rbf", "laplacian", "precomputed")
 LINEAR, POLY, RBF, LAPLACIAN, PRECOMPUTED = range(5)
+_ROWS = 2**16  # rows that are read at once
 
 
 @dataclass(frozen=True)
@@ -164,8 +165,13 @@ def resolve_gamma(gamma, X, sample_weight=None):
         mean = float(np.sum(s @ X)) / total
         variance = float(np.sum(s @ X.multiply(X))) / total - mean**2
     else:
-        mean = float(np.sum(s @ X)) / total
-        variance = float(np.sum(s @ (X - mean) ** 2)) / total
+        # Block by block, so that a memory map is read and not copied.
+        blocks = [slice(k, k + _ROWS) for k in range(0, X.shape[0], _ROWS)]
+        mean = sum(float(np.sum(s[b] @ np.asarray(X[b], dtype=float))) for b in blocks) / total
+        variance = (
+            sum(float(np.sum(s[b] @ (np.asarray(X[b], dtype=float) - mean) ** 2)) for b in blocks)
+            / total
+        )
     return 1.0 / (d * variance) if variance > 0 else 1.0
 
 

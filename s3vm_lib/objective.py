@@ -284,7 +284,7 @@ def evaluate(estimator, X, y, problem, sample_weight=None):
 
     Parameters
     ----------
-    estimator : fitted estimator with ``dual_coef_`` and ``support_``, or ``coef_``
+    estimator : fitted estimator with ``dual_coef_``, ``coef_`` or ``squared_norm_``
         Its function f, offset and classes are used, its own losses and weights are not.
     X : {ndarray, CSR matrix} of shape (n, d)
         Rows that the estimator was fitted to; the n × n Gram matrix with a precomputed kernel.
@@ -312,7 +312,9 @@ def evaluate(estimator, X, y, problem, sample_weight=None):
     y = np.asarray(y)
     t = np.where(np.asarray(y == estimator.classes_[1], dtype=bool), 1.0, -1.0)
     t[np.asarray(y == -1, dtype=bool)] = 0.0
-    if hasattr(estimator, "coef_"):
+    if hasattr(estimator, "squared_norm_"):
+        norm2 = float(estimator.squared_norm_)
+    elif hasattr(estimator, "coef_"):
         norm2 = float(np.sum(estimator.coef_**2)) / problem.kernel.sigma_f**2
     else:
         dual = estimator.dual_coef_[0]

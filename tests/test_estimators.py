@@ -38,6 +38,7 @@ from s3vm_lib.model_selection import SemiSupervisedKFold, labeled_accuracy_score
 from s3vm_lib.objective import evaluate
 from s3vm_lib.primal_newton import NewtonS3VM
 from s3vm_lib.quasi_newton import QNS3VM
+from s3vm_lib.stochastic import FRS3VM, TSGS3VM
 
 
 class Case(NamedTuple):
@@ -54,6 +55,8 @@ class Case(NamedTuple):
     graph: bool = False  # unlabeled rows enter through a graph: no C_star, no balance
     several: dict = {}  # parameters with which a fit takes several iterations
     ordered: bool = False  # draws rows at random: the result depends on their order
+    dual: bool = True  # a kernel model is carried by training rows; otherwise by random features
+    precomputed: bool = True  # takes a Gram matrix; random features need the rows themselves
     options: dict = {}  # of every model in these tests: a seed
 
     def __call__(self, **parameters):
@@ -100,6 +103,24 @@ ESTIMATORS = [
         ordered=True,
         options=dict(random_state=0),
     ),
+    # Stochastic steps depend on the order of the rows; what L-BFGS goes on to find does not.
+    # Features are in single precision.
+    Case(
+        FRS3VM,
+        dict(tol=1e-10, ftol=0.0, polish_rows=None, n_steps=0),
+        decimals=2e-5,
+        dual=False,
+        precomputed=False,
+        options=dict(random_state=0),
+    ),
+    Case(
+        TSGS3VM,
+        dict(tol=1e-10, ftol=0.0, polish_rows=None, n_steps=200),
+        decimals=2e-5,
+        dual=False,
+        precomputed=False,
+        options=dict(random_state=0),
+    ),
 ]
 
 
@@ -115,7 +136,9 @@ def with_kernels(*kernels, condition=lambda case: True):
         pytest.param(case, kernel, id=f"{case.cls.__name__}-{kernel}")
         for case in ESTIMATORS
         for kernel in kernels
-        if condition(case) and (case.kernels or kernel == "linear")
+        if condition(case)
+        and (case.kernels or kernel == "linear")
+        and (case.precomputed or kernel != "precomputed")
     ]
     return pytest.mark.parametrize(("case", "kernel"), pairs)
 
@@ -123,6 +146,7 @@ def with_kernels(*kernels, condition=lambda case: True):
 every = those(lambda case: True)
 semi = those(lambda case: not case.supervised and not case.graph)
 kernelized = those(lambda case: case.kernels)
+precomputable = those(lambda case: case.kernels and case.precomputed)
 
 
 def test_every_public_estimator_is_tested():
@@ -139,16 +163,24 @@ EXPECTED = {
 }
 
 
-SHUFFLED = {
-    f"check_sample_weight_equivalence_on_{kind}_data": "the check shuffles the copies, and rows "
-    "are drawn by their position; copies side by side equal weights (see the test of that name)"
-    for kind in ("dense", "sparse")
-}
+SHUFFLED = (
+    "the check shuffles the copies, and rows are drawn by their position; copies side by side "
+    "equal weights (test_a_weight_of_k_is_k_copies_and_zero_is_absence)"
+)
+SINGLE = (
+    "agreement to 1e-7 is more than features in single precision can promise, whose rounding "
+    "depends on the position of a row; test_a_weight_of_k_is_k_copies_and_zero_is_absence has "
+    "their own tolerance"
+)
 
 
 def expected(estimator):
-    ordered = any(case.ordered and isinstance(estimator, case.cls) for case in ESTIMATORS)
-    return {**EXPECTED, **SHUFFLED} if ordered else EXPECTED
+    for case in ESTIMATORS:
+        if isinstance(estimator, case.cls) and (case.ordered or not case.dual):
+            reason = SHUFFLED if case.ordered else SINGLE
+            name = "check_sample_weight_equivalence_on_{}_data"
+            return {**EXPECTED, **{name.format(kind): reason for kind in ("dense", "sparse")}}
+    return EXPECTED
 
 
 @parametrize_with_checks(
@@ -174,7 +206,7 @@ def fully_labeled(case):
 @parametrize_with_checks(
     [fully_labeled(case) for case in ESTIMATORS],
     expected_failed_checks=lambda estimator: {
-        name: reason for name, reason in expected(estimator).items() if name in SHUFFLED
+        name: reason for name, reason in expected(estimator).items() if name not in EXPECTED
     },
 )
 def test_scikit_learn_checks_with_every_row_labeled(estimator, check):
@@ -192,9 +224,11 @@ def test_attributes(case, semi_supervised):
     assert_array_equal(model.classes_, [0, 1])
     assert model.n_features_in_ == 2
     assert model.intercept_.shape == (1,)
-    if case.kernels:
+    if case.kernels and case.dual:
         assert model.dual_coef_.shape == (1, len(model.support_))
         assert_array_equal(model.support_vectors_, X[model.support_])
+    elif case.kernels:
+        assert model.feature_coef_.shape[0] == 1
     else:
         assert model.coef_.shape == (1, 2)
     assert model.transduction_.shape == (80,)
@@ -223,6 +257,8 @@ def test_the_objective_is_that_of_the_problem_it_names(case, semi_supervised, ke
         t = np.where(y < 0, 0.0, np.where(y == k, 1.0, -1.0))
         if kernel == "linear":
             norm2 = np.sum(model.coef_[k] ** 2) / problem.kernel.sigma_f**2
+        elif not case.dual:
+            norm2 = model.feature_coef_[k].size * np.sum(model.feature_coef_[k] ** 2)
         else:
             K = problem.kernel.gram(model.support_vectors_)
             norm2 = model.dual_coef_[k] @ K @ model.dual_coef_[k]
@@ -392,7 +428,7 @@ def test_three_classes(case, semi_supervised):
     assert_array_equal(model.transduction_[y >= 0], names[y[y >= 0]].astype(str))
     assert model.objective_.shape == (3,)
     assert len(model.history_) == len(model.termination_condition_) == 3
-    if case.kernels:
+    if case.kernels and case.dual:
         assert model.dual_coef_.shape == (3, len(model.support_))
     linear = case(kernel="linear").fit(X, y)
     assert linear.coef_.shape == (3, 2)
@@ -469,7 +505,7 @@ def test_dense_sparse_and_precomputed_agree(case, semi_supervised, kernel):
     expected = dense.decision_function(X)
     others = [(sparse, sp.csr_matrix(X)), (sparse, sp.csc_array(X))]
     # The distance that a Gram matrix tells has the neighbors of the rows with these two alone.
-    if case.kernels and (not case.graph or kernel in ("linear", "rbf")):
+    if case.precomputed and case.kernels and (not case.graph or kernel in ("linear", "rbf")):
         others.append((case(kernel="precomputed", **case.exact).fit(K, y), K))
     for other, rows in others:
         assert_allclose(other.decision_function(rows), expected, atol=10 * case.decimals)
@@ -683,7 +719,7 @@ def test_unequal_weights_of_counted_rows_are_refused_by_name(case, semi_supervis
         case().fit(X, y, sample_weight=weight)
 
 
-@kernelized
+@precomputable
 def test_bad_gram_matrices(case, semi_supervised):
     X, y = semi_supervised(n=40)
     model = case(kernel="precomputed")
@@ -864,7 +900,7 @@ def test_pipeline_and_grid_search(case, semi_supervised):
     search.fit(X[labeled], y[labeled])
     assert search.best_score_ > 0.8
     assert_array_equal(search.predict(X), search.best_estimator_.predict(X))
-    if case.kernels:
+    if case.kernels and case.precomputed:
         assert cross_val_score(case(kernel="precomputed"), X @ X.T, np.abs(y), cv=3).shape == (3,)
 
 
@@ -942,7 +978,7 @@ def test_tags(case):
     assert not tags.input_tags.pairwise
     assert tags.classifier_tags.multi_class
     assert tags.target_tags.required
-    if not case.kernels:
+    if not (case.kernels and case.precomputed):
         return
     given = get_tags(case(kernel="precomputed"))
     assert given.input_tags.pairwise

@@ -1,0 +1,68 @@
+"""The full-batch sum on a Dask cluster of local processes against threads of one process.
+
+n synthetic rows of 30 dimensions on disk, 256 features computed again for every sum, blocks of
+16384 rows: wall seconds of one value and gradient over all rows, best of three, for threads and for
+worker processes; the overhead of a task is the same sum over 64 rows in one block. ``difference``
+is the largest between the gradients of the cluster and of one thread. Needs ``dask.distributed``.
+"""
+
+import os
+import tempfile
+import time
+
+import numpy as np
+
+from benchmarks.harness import digits
+from benchmarks.tsg import rows_on_disk
+
+ROWS = [
+    {"backend": backend, "workers": workers, "n": n}
+    for n in (64, 300_000)
+    for backend, workers in (("threads", 1), ("threads", 2), ("dask", 1), ("dask", 2))
+]
+
+
+def measure(backend, workers, n):
+    """One row: see the protocol in the module's docstring."""
+    from s3vm_lib.kernels import Kernel
+    from s3vm_lib.random_features import FeatureStream
+    from s3vm_lib.stochastic import ClusterSum, ThreadSum, on_disk
+
+    codes = (3, 0.0, 3, 3.0)
+    with tempfile.TemporaryDirectory() as folder:
+        X, y = rows_on_disk(os.path.join(folder, "rows"), n)
+        t = np.where(np.arange(n) < 32, 2.0 * y - 1, 0.0)
+        weight = np.full(n, 1.0 / n)
+        stream = FeatureStream(Kernel("rbf", 0.5 / 30), 30, 256, 0)
+        w = np.random.default_rng(0).standard_normal(256) / 16
+        alone = ThreadSum(stream, 1, X, None, t, weight, codes)
+        if backend == "threads":
+            sums = ThreadSum(stream, 1, X, None, t, weight, codes, workers)
+            return _timed(sums, w, alone)
+        try:
+            from distributed import Client, LocalCluster
+        except ImportError as error:
+            raise OSError("dask.distributed is not installed") from error
+        start = time.perf_counter()
+        with (
+            LocalCluster(
+                n_workers=workers, threads_per_worker=1, processes=True, dashboard_address=None
+            ) as cluster,
+            Client(cluster) as client,
+        ):
+            started = time.perf_counter() - start
+            sums = ClusterSum(client, stream, 1, on_disk(X), t, weight, codes)
+            return {**_timed(sums, w, alone), "start_seconds": digits(started)}
+
+
+def _timed(sums, w, alone):
+    expected = alone(1.0, w, 0.1)
+    found, best = sums(1.0, w, 0.1), np.inf
+    for _ in range(3):
+        start = time.perf_counter()
+        sums(1.0, w, 0.1)
+        best = min(best, time.perf_counter() - start)
+    return {
+        "wall_seconds": digits(best),
+        "difference": float(np.abs(found[1] - expected[1]).max()),
+    }

@@ -1,0 +1,404 @@
+"""What `FRS3VM` and `TSGS3VM` share: parameters, the two stages of a fit, prediction."""
+
+import math
+from dataclasses import replace
+from numbers import Integral, Real
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.utils import check_random_state
+from sklearn.utils._param_validation import Interval, StrOptions
+
+from s3vm_lib._base import BaseS3VM, BinaryFit
+from s3vm_lib._online import OnlineS3VM
+from s3vm_lib.losses import labeled_loss, unlabeled_loss
+from s3vm_lib.objective import Problem
+from s3vm_lib.quasi_newton import ANNEALING
+from s3vm_lib.random_features import FEATURE_KERNELS, FeatureStream, outputs, single
+from s3vm_lib.stochastic._cluster import ClusterSum, on_disk
+from s3vm_lib.stochastic._full_batch import (
+    CACHE,
+    ThreadSum,
+    loss_codes,
+    scaled_weights,
+    solve_full_batch,
+)
+from s3vm_lib.stochastic._steps import POLISH, RULES, Sampler, Schedule
+
+_FARTHEST = 2.0**20  # turns: single precision then resolves no more than an eighth of one
+
+
+_FEWEST_ONLINE = 25  # steps of one call of partial_fit
+
+
+class Machine:
+    """What one two-class problem keeps between calls of ``partial_fit``."""
+
+    def __init__(self, problem, X, t, weight, mass, alpha, offset, n_steps):
+        self.problem = problem
+        self.X, self.t, self.weight = X, t, weight  # labeled rows in single precision, the newest
+        self.X_unlabeled, self.weight_unlabeled = X[:0], weight[:0]  # the newest unlabeled rows
+        self.mass = mass  # Σ_U s of all rows so far
+        self.alpha, self.offset = alpha, offset  # where the next steps begin
+        self.average = alpha, offset  # the model
+        self.n_steps = n_steps
+
+
+class RandomFeatureS3VM(OnlineS3VM):
+    """The fit in two stages: stochastic steps, then L-BFGS on the features that were drawn.
+
+    Subclasses implement ``_stream(data, seed)`` and ``_run(...)``, and say how many features and
+    steps they plan.
+    """
+
+    _parameter_constraints = {
+        **BaseS3VM._kernel_constraints,
+        "C_star": [Interval(Real, 0, None, closed="left"), StrOptions({"paper"}), None],
+        "kernel": [StrOptions(set(FEATURE_KERNELS))],
+        "coef0": [Interval(Real, 0, None, closed="left")],
+        "labeled_loss": [
+            StrOptions({"hinge", "squared_hinge", "smooth_hinge", "logistic", "modified_logistic"})
+        ],
+        "sharpness": [Interval(Real, 0, None, closed="neither")],
+        "unlabeled_loss": [
+            StrOptions({"symmetric_hinge", "squared_symmetric_hinge", "symmetric_ramp", "gaussian"})
+        ],
+        "s": [Interval(Real, -1, None, closed="neither"), None],
+        "balance": [StrOptions({"labels"}), Interval(Real, 0, 1, closed="neither"), None],
+        "balance_penalty": [Interval(Real, 0, None, closed="left"), None],
+        "fit_intercept": ["boolean"],
+        "n_features": [Interval(Integral, 1, None, closed="left")],
+        "paired": ["boolean"],
+        "orthogonal": ["boolean"],
+        "n_steps": [Interval(Integral, 0, None, closed="left"), None],
+        "batch_size": [Interval(Integral, 1, None, closed="left")],
+        "labeled_batch": [Interval(Integral, 1, None, closed="left"), None],
+        "learning_rate": [StrOptions(set(RULES))],
+        "eta0": [Interval(Real, 0, None, closed="neither"), None],
+        "power": [Interval(Real, 0, 1, closed="both")],
+        "max_step": [Interval(Real, 0, 1, closed="right")],
+        "average": [Interval(Real, 0, 1, closed="both")],
+        "ramp": [Interval(Real, 0, 1, closed="both")],
+        "unlabeled_from": [StrOptions({"unlabeled", "all"})],
+        "polish": ["boolean"],
+        "polish_rows": [Interval(Integral, 1, None, closed="left"), None],
+        "annealing": [StrOptions(set(ANNEALING)), "array-like"],
+        "ftol": [Interval(Real, 0, None, closed="left")],
+        "memory": [Interval(Integral, 1, None, closed="left")],
+        "n_jobs": [Interval(Integral, 1, None, closed="left")],
+        "client": [object],
+        "labeled_kept": [Interval(Integral, 2, None, closed="left")],
+        "unlabeled_kept": [Interval(Integral, 1, None, closed="left")],
+        "transduce": ["boolean"],
+        "random_state": ["random_state"],
+    }
+    _dtype = [np.float64, np.float32]
+
+    # --- What is minimized ------------------------------------------------------------------------
+
+    def _penalties(self, data):
+        if not isinstance(self.C_star, str):
+            return super()._penalties(data)
+        unlabeled = data.codes < 0
+        mass = data.sample_weight[unlabeled].sum()
+        if mass == 0:
+            return float(self.C), 0.0
+        # C n_l/n_u in front of a mean over U: in front of a sum, once more divided by n_u.
+        ratio = float(data.sample_weight[~unlabeled].sum() / mass)
+        return float(self.C), float(self.C) * ratio**2
+
+    def _problem(self, data, ratio):
+        sharpness = self.sharpness if self.labeled_loss == "modified_logistic" else None
+        s = self.s if self.unlabeled_loss in ("gaussian", "symmetric_ramp") else None
+        bias, balance = self._offset_rule(ratio)
+        return Problem(
+            labeled_loss(self.labeled_loss, sharpness),
+            unlabeled_loss(self.unlabeled_loss, s),
+            *self._penalties(data),
+            data.kernel,
+            bias,
+            balance,
+            ratio,
+        )
+
+    def _offset_rule(self, ratio):
+        """What becomes of the offset and of the balance when the share is this (or None)."""
+        if ratio is not None and self.balance_penalty is None and self.fit_intercept:
+            return "free", "mean"
+        return ("regularized" if self.fit_intercept else "none"), "none"
+
+    def _stages(self):
+        if isinstance(self.annealing, str):
+            return ANNEALING[self.annealing]
+        stages = np.asarray(self.annealing, dtype=float)
+        rising = stages.ndim == 1 and stages.size > 0 and np.all(np.diff(stages) > 0)
+        if not (rising and stages[0] > 0 and stages[-1] == 1):
+            raise ValueError(
+                f"annealing must be one of {sorted(ANNEALING)} or an increasing sequence of "
+                f"positive numbers that ends with 1, got {self.annealing!r}"
+            )
+        return tuple(stages.tolist())
+
+    def _schedule(self, n_unlabeled, first=0, n_steps=None):
+        """How the steps are taken; ``n_steps`` None means those of a whole fit."""
+        if n_steps is None:
+            n_steps = self.n_steps
+        if n_steps is None:
+            n_steps = self._planned(math.ceil(n_unlabeled / self.batch_size))
+        penalty = self.balance_penalty if self.balance is not None else None
+        return Schedule(
+            int(n_steps),
+            self.batch_size,
+            self.labeled_batch,
+            self.learning_rate,
+            RULES[self.learning_rate] if self.eta0 is None else float(self.eta0),
+            self.power,
+            self.max_step,
+            self.average,
+            self.ramp,
+            penalty,
+            getattr(self, "window", 1),
+            first,
+        )
+
+    # --- Fit --------------------------------------------------------------------------------------
+
+    def _prepare(self, data):
+        self._found = []
+        seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+        self.stream_ = self._new_stream(data.kernel, data.X, seed)
+        return self.stream_, seed
+
+    def _new_stream(self, kernel, X, seed):
+        stream = FeatureStream(
+            kernel, X.shape[1], self._block_size(X.shape[0]), seed, self.paired, self.orthogonal
+        )
+        if stream.turns(X) > _FARTHEST:
+            raise ValueError(
+                "X is too large for random features of this gamma in single precision; scale the "
+                "data"
+            )
+        return stream
+
+    def _fit_binary(self, data, shared, t, problem, index):
+        stream, seed = shared
+        weight = data.loss_weight
+        schedule = self._schedule(np.sum(t == 0))
+        alpha, last = np.zeros((0, stream.block_size)), None
+        offset, n_iter, status, history = 0.0, 0, "completed", []
+        if schedule.n_steps > 0:
+            run = self._run(data.X, t, weight, problem, stream, schedule, seed)
+            alpha, offset, n_iter, status = run.alpha, run.offset, run.n_iter, run.status
+            last = run.last
+            history += run.history
+        if self._polishes(schedule) and status != "stopped":
+            start = (alpha, offset) if len(alpha) else None
+            found = self._polish(data.X, t, weight, problem, stream, seed, start)
+            alpha, offset, status = found.alpha, found.offset, found.status
+            n_iter += found.n_iter
+            history += found.history
+            last = None
+        fit = self._binary_fit(data.X, t, weight, problem, alpha, offset, n_iter, status, history)
+        machine = self._start(data, problem, index)
+        self._keep(machine, data, t)
+        machine.average = alpha, fit.intercept
+        machine.alpha, machine.offset = machine.average if last is None else last
+        machine.n_steps = schedule.n_steps
+        self._machines.append(machine)
+        return fit
+
+    def _polishes(self, schedule):
+        return self.polish or schedule.n_steps == 0
+
+    def _polish(self, X, t, weight, problem, stream, seed, start):
+        """L-BFGS on the features of ``start``, or on n_features new ones."""
+        rows = None
+        labeled = t != 0
+        limit = None if self.client is not None else self.polish_rows
+        if limit is not None and np.sum(~labeled) > limit:
+            unlabeled = np.flatnonzero(~labeled)
+            drawn, counts = Sampler(unlabeled, weight[unlabeled], seed, POLISH).sample(limit)
+            rows = np.concatenate([np.flatnonzero(labeled), drawn])
+            part = np.concatenate([weight[labeled], counts * weight[unlabeled].sum() / limit])
+            t, weight = t[rows], part
+        n_blocks = self._n_blocks(stream) if start is None else len(start[0])
+        scaled, lam, strength = scaled_weights(problem, t, weight)
+        codes = loss_codes(problem)
+        arguments = (stream, n_blocks, X)
+        sums = self._sums(*arguments, rows, t, scaled, codes)
+        at = np.flatnonzero(t != 0)
+        labeled_rows = at if rows is None else rows[at]
+        labeled_sums = ThreadSum(*arguments, labeled_rows, t[at], scaled[at], codes, self.n_jobs)
+        return solve_full_batch(
+            sums,
+            labeled_sums,
+            problem,
+            lam,
+            strength,
+            stream.block(0).scale,
+            start=start,
+            annealing=self._stages(),
+            tol=self.tol,
+            ftol=self.ftol,
+            max_iter=self.max_iter,
+            memory=self.memory,
+            callback=self._report_stage,
+        )
+
+    def _sums(self, stream, n_blocks, X, rows, t, weight, codes):
+        if self.client is not None:
+            source = on_disk(X)
+            return ClusterSum(self.client, stream, n_blocks, source, t, weight, codes)
+        return ThreadSum(stream, n_blocks, X, rows, t, weight, codes, self.n_jobs)
+
+    def _report_stage(self, stage):
+        return self._report({k: v for k, v in stage._asdict().items() if k != "status"})
+
+    def _binary_fit(
+        self, X, t, weight, problem, alpha, offset, n_iter, status, history, exact=True
+    ):
+        """Outputs on all rows, the offset that meets the balance on them (``exact``), and J."""
+        stream, kernel, coef = self.stream_, problem.kernel, None
+        if kernel.name == "linear":
+            coef = math.sqrt(stream.n_dims) * kernel.sigma_f * alpha.sum(axis=0)
+        norm = _squared_norm(alpha, coef, kernel)
+        self._found.append((alpha, norm))
+        f, objective = np.full(t.size, np.nan), float("nan")
+        if self.transduce:
+            f = _outputs(stream, X, alpha, coef, self.n_jobs)
+            s = weight[t == 0]
+            if exact and problem.balance == "mean" and s.size:
+                offset = 2.0 * problem.ratio - 1.0 - float(s @ f[t == 0] / s.sum())
+            f = f + offset
+            objective = problem.value(f, t, norm, offset, weight)
+        return BinaryFit(
+            None, coef, float(offset), f, float(objective), int(n_iter), status, history
+        )
+
+    # --- One batch after the other ----------------------------------------------------------------
+
+    def _start(self, data, problem, index):
+        if index == 0 and not hasattr(self, "_found"):  # not called by fit
+            self._prepare(data)
+        m, d = self.stream_.block_size, data.X.shape[1]
+        X = single(data.X[:0]) if data.X.shape[0] else np.zeros((0, d), np.float32)
+        empty = np.zeros(0)
+        return Machine(problem, X, empty, empty, 0.0, np.zeros((0, m)), 0.0, 0)
+
+    def _keep(self, machine, data, t):
+        """Add the labeled rows of a batch to those that are kept, and count the others."""
+        old, new = np.flatnonzero(t == 0), np.flatnonzero(t != 0)
+        machine.mass = machine.mass + float(data.loss_weight[old].sum())
+        limit = self.unlabeled_kept
+        machine.X_unlabeled = _newest(machine.X_unlabeled, data.X, old, limit)
+        parts = [machine.weight_unlabeled, data.loss_weight[old]]
+        machine.weight_unlabeled = np.concatenate(parts)[-limit:]
+        limit = self.labeled_kept
+        machine.X = _newest(machine.X, data.X, new, limit)
+        machine.t = np.concatenate([machine.t, t[new]])[-limit:]
+        machine.weight = np.concatenate([machine.weight, data.loss_weight[new]])[-limit:]
+
+    def _update(self, machine, data, t, problem, index):
+        self.__dict__.setdefault("_found", [])
+        unlabeled = np.flatnonzero(t == 0)
+        # Rows of earlier calls join a small batch, which would stand for all by itself otherwise.
+        rows = _newest(machine.X_unlabeled, data.X, unlabeled, unlabeled.size + self.unlabeled_kept)
+        part = np.concatenate([machine.weight_unlabeled, data.loss_weight[unlabeled]])
+        self._keep(machine, data, t)
+        machine.problem = self._problem_so_far(machine)
+        history, status, alpha = [], "completed", machine.average[0]
+        if machine.t.size:
+            planned = max(_FEWEST_ONLINE, math.ceil(unlabeled.size / self.batch_size))
+            schedule = self._schedule(0, machine.n_steps, self.n_steps or planned)
+            if machine.n_steps:
+                schedule = schedule._replace(ramp=0.0)
+            X = _stacked(machine.X, rows)
+            labels = np.concatenate([machine.t, np.zeros(part.size)])
+            # These rows stand for all unlabeled rows so far.
+            part = part * (machine.mass / part.sum()) if part.size else part
+            weight = np.concatenate([machine.weight, part])
+            start = (machine.alpha, machine.offset) if len(machine.alpha) else None
+            stream = self.stream_
+            run = self._run(
+                X, labels, weight, machine.problem, stream, schedule, stream.seed, start
+            )
+            history, status, alpha = list(run.history), run.status, run.alpha
+            machine.alpha, machine.offset = run.last
+            machine.average = run.alpha, run.offset
+            machine.n_steps = machine.n_steps + run.n_iter
+        return self._binary_fit(
+            data.X, t, data.loss_weight, machine.problem, alpha, machine.average[1],
+            machine.n_steps, status, history, exact=False,
+        )  # fmt: skip
+
+    def _problem_so_far(self, machine):
+        """C* and the share of positives as they follow from all batches so far."""
+        mass, problem = float(machine.weight.sum()), machine.problem
+        rest, C_star = machine.mass, self.C_star
+        if rest == 0 or mass == 0:
+            C_star = 0.0
+        elif C_star is None or isinstance(C_star, str):
+            C_star = self.C * (mass / rest) ** (1 if C_star is None else 2)
+        ratio = None
+        if rest > 0 and mass > 0 and self.balance is not None:
+            ratio = float(machine.weight[machine.t > 0].sum() / mass)
+            ratio = ratio if isinstance(self.balance, str) else float(self.balance)
+        bias, balance = self._offset_rule(ratio)
+        return replace(problem, C_star=float(C_star), ratio=ratio, bias=bias, balance=balance)
+
+    def _store_batch(self, data, problems, fits, X, codes):
+        super()._store_batch(data, [machine.problem for machine in self._machines], fits, X, codes)
+
+    def _store(self, data, problems, fits):
+        super()._store(data, problems, fits)
+        count = max(len(alpha) for alpha, _ in self._found)
+        m = self._found[0][0].shape[1]
+        self.feature_coef_ = np.zeros((len(fits), count, m))
+        for k, (alpha, _) in enumerate(self._found):
+            self.feature_coef_[k, : len(alpha)] = alpha
+        norms = [norm for _, norm in self._found]
+        self.squared_norm_ = norms[0] if len(norms) == 1 else np.array(norms)
+        del self._found
+
+    def _transduce(self, X, codes, rows, fits):
+        if self.transduce:
+            super()._transduce(X, codes, rows, fits)
+        else:
+            self.__dict__.pop("transduction_", None)
+
+    # --- Prediction -------------------------------------------------------------------------------
+
+    def _outputs(self, X):
+        if hasattr(self, "coef_"):
+            return super()._outputs(X)
+        n_jobs = self.n_jobs
+        parts = [_outputs(self.stream_, X, alpha, None, n_jobs) for alpha in self.feature_coef_]
+        return np.column_stack(parts) + self.intercept_
+
+
+def _stacked(A, B):
+    """One matrix below the other, CSR if either is."""
+    if sp.issparse(A) or sp.issparse(B):
+        return sp.vstack([A, B]).tocsr()
+    return np.concatenate([A, B])
+
+
+def _newest(kept, X, rows, limit):
+    """The last ``limit`` of the rows that were kept and new ones, in single precision."""
+    if rows.size == 0:
+        return kept
+    X = _stacked(kept, single(X[rows[-limit:]]))
+    return X[max(0, X.shape[0] - limit) :]
+
+
+def _outputs(stream, X, alpha, coef, n_jobs):
+    if coef is not None:
+        return np.asarray(X @ coef, dtype=float)
+    return outputs(stream, X, alpha, None, n_jobs, double=X.shape[0] * alpha.size <= CACHE)
+
+
+def _squared_norm(alpha, coef, kernel):
+    """‖f‖² = D Σ α² in the space of the features; ‖w‖²/σ_f² for the linear kernel."""
+    if coef is not None:
+        return float(coef @ coef) / kernel.sigma_f**2
+    return float(alpha.size * np.sum(alpha**2))

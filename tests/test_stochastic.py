@@ -1,0 +1,472 @@
+import os
+import pickle
+import signal
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy.optimize import check_grad
+
+from s3vm_lib import FRS3VM, QNS3VM, TSGS3VM
+from s3vm_lib.kernels import Kernel
+from s3vm_lib.losses import LabeledLoss, UnlabeledLoss
+from s3vm_lib.objective import Problem, evaluate
+from s3vm_lib.random_features import FeatureStream, outputs
+from s3vm_lib.reference import stochastic as reference
+from s3vm_lib.stochastic import (
+    LABELED,
+    UNLABELED,
+    Sampler,
+    Schedule,
+    ThreadSum,
+    on_disk,
+    scaled_weights,
+    solve_stored,
+    solve_triply_stochastic,
+    step_sizes,
+)
+from s3vm_lib.stochastic._full_batch import loss_codes
+
+RBF = Kernel("rbf", 0.5)
+BOTH = pytest.mark.parametrize("Estimator", [FRS3VM, TSGS3VM])
+
+
+@pytest.fixture(scope="module")
+def blobs():
+    """1200 rows in three dimensions, 30 of them labeled; X, t."""
+    rng = np.random.default_rng(0)
+    t = np.where(rng.random(1200) < 0.4, 1.0, -1.0)
+    X = rng.standard_normal((1200, 3))
+    X[:, 0] += 1.5 * t
+    truth = t.copy()
+    t[30:] = 0
+    return X, t, truth
+
+
+def literal(C, C_star, t, losses=("hinge", "symmetric_hinge")):
+    """The paper's problem: C and C* in front of means, no offset."""
+    n_l, n_u = np.sum(t != 0), np.sum(t == 0)
+    pair = LabeledLoss(losses[0]), UnlabeledLoss(losses[1])
+    return Problem(*pair, C / n_l, C_star / n_u, RBF, "none")
+
+
+def plain(n_steps, gamma=0.05, batch=1, labeled=1, window=8, **changes):
+    """A schedule without averaging, ramp and penalty."""
+    steps = Schedule(n_steps, batch, labeled, "constant", gamma, 0.75, 1.0, 0.0, 0.0, None, window)
+    return steps._replace(**changes)
+
+
+def draws(X, t, n_steps, batch, labeled, seed):
+    """The rows that the solvers draw, for the reference."""
+    L, U = np.flatnonzero(t), np.flatnonzero(t == 0)
+    of_l = Sampler(L, np.ones(L.size), seed, LABELED)
+    of_u = Sampler(U, np.ones(U.size), seed, UNLABELED)
+    index = [of_l.draw(s * labeled, labeled) for s in range(n_steps)]
+    return [(X[i], t[i]) for i in index], [X[of_u.draw(s * batch, batch)] for s in range(n_steps)]
+
+
+# --- Algorithms 1 and 2 ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("m", "batch", "labeled"), [(1, 1, 1), (16, 8, 4)])
+def test_windows_equal_the_printed_algorithm(blobs, m, batch, labeled):
+    X, t, _ = blobs
+    X, t = X[:200].astype(np.float32).astype(float), t[:200]
+    stream = FeatureStream(RBF, 3, m, 5, paired=False)
+    T = 200
+    rows = draws(X, t, T, batch, labeled, seed=9)
+    alpha = reference.train(stream, *rows, 10.0, 5.0, np.full(T, 0.05))
+    f = reference.predict(stream, alpha, X)
+    runs = []
+    for window in (1, 8, 16):
+        schedule = plain(T, batch=batch, labeled=labeled, window=window)
+        problem = literal(10.0, 5.0, t)
+        run = solve_triply_stochastic(X, t, np.ones(200), problem, stream, schedule, seed=9)
+        runs.append(run.last[0])
+        assert np.abs(outputs(stream, X, runs[-1]) - f).max() <= 1e-5
+    assert np.abs(f).max() > 0.5
+    # The derivatives of both losses are piecewise constant, so that rounding leaves no trace.
+    assert_array_equal(runs[1], runs[0])
+    assert_array_equal(runs[2], runs[0])
+
+
+def test_smooth_losses_agree_between_windows(blobs):
+    X, t, _ = blobs
+    stream = FeatureStream(RBF, 3, 32, 5)
+    problem = literal(10.0, 5.0, t, ("logistic", "gaussian"))
+    runs = [
+        solve_triply_stochastic(
+            X, t, np.ones(t.size), problem, stream, plain(60, batch=32, labeled=None, window=K)
+        ).last[0]
+        for K in (1, 8, 16)
+    ]
+    for run in runs[1:]:
+        assert_allclose(run, runs[0], atol=1e-6 * np.abs(runs[0]).max())
+
+
+def test_labeled_rows_that_are_not_carried_along_give_the_same_run(blobs, monkeypatch):
+    X, t, _ = blobs
+    stream = FeatureStream(RBF, 3, 16, 5)
+    arguments = (X, t, np.ones(t.size), literal(10.0, 5.0, t), stream)
+    schedule = plain(40, batch=8, labeled=6)
+    carried = solve_triply_stochastic(*arguments, schedule)
+    monkeypatch.setattr("s3vm_lib.stochastic._triply.CARRIED", 3)
+    drawn = solve_triply_stochastic(*arguments, schedule)
+    assert_allclose(drawn.alpha, carried.alpha, atol=1e-6)
+
+
+def test_the_twin_is_what_many_features_tend_to(blobs):
+    X, t, _ = blobs
+    X, t = X[:200], t[:200]
+    T = 60
+    labeled, unlabeled = draws(X, t, T, 1, 1, seed=2)
+    points, weights = reference.twin(
+        [(x[0], y[0]) for x, y in labeled], [z[0] for z in unlabeled], 5.0, 5.0,
+        np.full(T, 0.05), lambda A, B: RBF.gram(A, B) if len(B) else np.zeros((len(A), 0)),
+    )  # fmt: skip
+    h = RBF.gram(X, points) @ weights
+    errors = []
+    for m in (4, 64, 1024):
+        stream = FeatureStream(RBF, 3, m, 0)
+        run = solve_triply_stochastic(
+            X, t, np.ones(200), literal(5.0, 5.0, t), stream, plain(T), seed=2
+        )
+        errors.append(np.sqrt(np.mean((outputs(stream, X, run.alpha) - h) ** 2)))
+    assert errors[2] < 0.2 * errors[0]
+    assert errors[2] < 0.05
+
+
+def test_a_step_of_size_one_forgets_what_was_before(blobs):
+    X, t, _ = blobs
+    stream = FeatureStream(RBF, 3, 8, 1)
+    schedule = plain(6, 1.0, batch=4, labeled=None)
+    run = solve_triply_stochastic(X, t, np.ones(t.size), literal(5.0, 0.0, t), stream, schedule)
+    assert_array_equal(run.alpha[:-1], np.zeros((5, 8)))
+    assert np.abs(run.alpha[-1]).max() > 0
+
+
+def test_the_mean_of_the_iterates(blobs):
+    X, t, _ = blobs
+    stream, problem = FeatureStream(RBF, 3, 8, 1), literal(5.0, 5.0, t)
+    last = [
+        solve_triply_stochastic(
+            X, t, np.ones(t.size), problem, stream, plain(k, batch=4, labeled=None, window=3)
+        ).last[0]
+        for k in range(6, 11)
+    ]
+    mean = sum(np.vstack([a, np.zeros((10 - len(a), 8))]) for a in last) / 5
+    schedule = plain(10, batch=4, labeled=None, window=3, average=0.5)
+    run = solve_triply_stochastic(X, t, np.ones(t.size), problem, stream, schedule)
+    assert_allclose(run.alpha, mean, atol=1e-12)
+
+
+def test_a_run_in_two_parts_is_the_run(blobs):
+    X, t, _ = blobs
+    stream, problem = FeatureStream(RBF, 3, 8, 1), literal(5.0, 5.0, t)
+    weight = np.ones(t.size)
+    whole = solve_triply_stochastic(X, t, weight, problem, stream, plain(20, batch=4))
+    first = solve_triply_stochastic(X, t, weight, problem, stream, plain(11, batch=4))
+    rest = plain(9, batch=4, first=11)
+    second = solve_triply_stochastic(X, t, weight, problem, stream, rest, start=first.last)
+    assert_allclose(second.alpha, whole.alpha, atol=1e-7)
+
+
+def test_without_the_unlabeled_term_it_is_the_doubly_stochastic_svm(blobs):
+    X, t, _ = blobs
+    labeled = t != 0
+    options = dict(update="block", polish=False, n_steps=100, gamma=0.5, balance=None,
+                   random_state=0, block_size=16)  # fmt: skip
+    y = np.where(labeled, t + 1, -1).astype(int)
+    semi = TSGS3VM(C_star=0.0, **options).fit(X, y)
+    alone = TSGS3VM(**options).fit(X[labeled], y[labeled])
+    assert_array_equal(semi.feature_coef_, alone.feature_coef_)
+    assert_array_equal(semi.intercept_, alone.intercept_)
+
+
+# --- Steps ----------------------------------------------------------------------------------------
+
+
+def test_step_sizes():
+    t = np.arange(1, 11)
+    assert_allclose(step_sizes("sqrt", 50, 10, 200, max_step=1), 50 / (200 * np.sqrt(t)))
+    assert_allclose(step_sizes("constant", 0.1, 10), np.full(10, 0.1))
+    assert_allclose(step_sizes("horizon", 1.0, 10, max_step=1), np.full(10, 10**-0.75))
+    assert_allclose(step_sizes("inverse", 1.0, 10, max_step=1.0), 1 / t)
+    assert_allclose(step_sizes("inverse", 1.0, 10), np.minimum(0.5, 1 / t))
+    assert_allclose(step_sizes("inverse", 1.0, 4, first=6), 1 / t[6:])
+
+
+def test_draws_are_in_proportion_to_the_weights():
+    sampler = Sampler(np.array([5, 7, 9]), np.array([1.0, 2.0, 5.0]), 0, UNLABELED)
+    counts = np.bincount(sampler.draw(0, 8000), minlength=10)[[5, 7, 9]]
+    assert np.all(np.abs(counts - [1000, 2000, 5000]) < 5 * np.sqrt([875, 1500, 1875]))
+    assert_array_equal(sampler.draw(0, 100)[40:], sampler.draw(40, 60))
+    other = Sampler(np.array([5, 7, 9]), np.array([1.0, 2.0, 5.0]), 0, LABELED)
+    assert np.any(other.draw(0, 100) != sampler.draw(0, 100))
+
+
+@pytest.mark.parametrize(
+    "name", ["symmetric_hinge", "squared_symmetric_hinge", "symmetric_ramp", "gaussian"]
+)
+def test_stochastic_steps_lower_the_objective(blobs, name):
+    X, t, truth = blobs
+    y = np.where(t != 0, t + 1, -1).astype(int)
+    model = FRS3VM(
+        unlabeled_loss=name, labeled_loss="hinge", polish=False, n_features=256, random_state=0
+    ).fit(X, y)
+    found = evaluate(model, X, y, model.problem_)
+    assert_allclose(found.objective, model.objective_, rtol=1e-6)
+    assert found.balance_residual < 1e-10
+    constant = model.problem_.value(np.full(t.size, 2 * model.problem_.ratio - 1), t, 0.0)
+    assert model.objective_ < 0.6 * constant
+    assert model.termination_condition_ == "completed"
+    assert np.mean(np.where(model.transduction_ == 2, 1, -1) != truth) < 0.1
+
+
+def test_penalty_and_other_choices(blobs):
+    X, t, truth = blobs
+    y = np.where(t != 0, t + 1, -1).astype(int)
+    for options in (
+        dict(balance_penalty=0.1),
+        dict(balance=None),
+        dict(unlabeled_from="all"),
+        dict(labeled_batch=8),
+        dict(orthogonal=True),
+        dict(paired=False),
+        dict(fit_intercept=False),
+        dict(learning_rate="constant"),
+    ):
+        for model in (
+            FRS3VM(polish=False, n_features=128, random_state=0, **options),
+            TSGS3VM(update="block", polish=False, n_steps=300, random_state=0, **options),
+        ):
+            wrong = np.where(model.fit(X, y).transduction_ == 2, 1, -1) != truth
+            assert np.mean(wrong) < 0.15, (model, np.mean(wrong))
+
+
+def test_the_papers_rule_for_means_switches_the_term_off(blobs):
+    X, t, _ = blobs
+    y = np.where(t != 0, t + 1, -1).astype(int)
+    n_l, n_u = 30, 1170
+    sums = FRS3VM(random_state=0, n_features=64, n_steps=5, polish=False).fit(X, y)
+    assert_allclose(sums.problem_.C_star, n_l / n_u)
+    means = FRS3VM(C_star="paper", random_state=0, n_features=64, n_steps=5, polish=False)
+    assert_allclose(means.fit(X, y).problem_.C_star * n_u, n_l * n_l / n_u)
+
+
+# --- All rows in every gradient -------------------------------------------------------------------
+
+
+def test_the_gradient_of_the_sum_over_blocks(blobs):
+    X, t, _ = blobs
+    stream = FeatureStream(RBF, 3, 8, 0)
+    problem = literal(3.0, 2.0, t, ("logistic", "gaussian"))
+    scaled, _, strength = scaled_weights(problem, t, np.ones(t.size))
+    sums = ThreadSum(stream, 2, X, None, t, scaled, loss_codes(problem), block_rows=500)
+    w = np.random.default_rng(0).standard_normal(16)
+
+    def value(w):
+        return sums(strength, w, 0.3)[0]
+
+    assert check_grad(value, lambda w: sums(strength, w, 0.3)[1], w) < 1e-5
+    step = (sums(strength, w, 0.3 + 1e-5)[0] - sums(strength, w, 0.3 - 1e-5)[0]) / 2e-5
+    assert_allclose(sums(strength, w, 0.3)[2], step, rtol=1e-6)
+    f = outputs(stream, X, w.reshape(2, 8) / stream.block(0).scale, double=True) + 0.3
+    total = problem.value(f, t, 0.0) / (problem.C * 30)
+    assert_allclose(value(w), total, rtol=1e-6)
+
+
+def test_kept_features_and_features_computed_again_agree(blobs, monkeypatch):
+    X, t, _ = blobs
+    y = np.where(t != 0, t + 1, -1).astype(int)
+    options = dict(n_steps=0, n_features=64, random_state=0, tol=1e-7, ftol=1e-12)
+    kept = FRS3VM(**options).fit(X, y)
+    for name in ("CACHE", "CACHE_SINGLE"):
+        monkeypatch.setattr(f"s3vm_lib.stochastic._full_batch.{name}", 0)
+        again = FRS3VM(**options).fit(X, y)
+        assert_allclose(again.decision_function(X), kept.decision_function(X), atol=2e-3)
+        assert_allclose(again.objective_, kept.objective_, rtol=1e-5)
+
+
+def test_it_is_qns3vm_on_these_features(blobs):
+    X, t, _ = blobs
+    y = np.where(t != 0, t + 1, -1).astype(int)
+    options = dict(tol=1e-8, ftol=0.0, C=2.0)
+    model = FRS3VM(n_steps=0, n_features=64, random_state=0, polish_rows=None, **options).fit(X, y)
+    blocks = range(model.feature_coef_.shape[1])
+    Z = np.hstack([model.stream_.features(X, model.stream_.block(k)) for k in blocks])
+    other = QNS3VM(kernel="linear", **options).fit(Z / np.sqrt(Z.shape[1]), y)
+    assert_allclose(model.objective_, other.objective_, rtol=1e-5)
+    weights = model.feature_coef_[0].ravel() * np.sqrt(Z.shape[1])
+    assert_allclose(weights, other.coef_[0], atol=2e-3)
+
+
+@BOTH
+def test_polishing_lowers_the_objective(blobs, Estimator):
+    X, t, _ = blobs
+    y = np.where(t != 0, t + 1, -1).astype(int)
+    options = dict(random_state=0, n_features=256, n_steps=100)
+    rough = Estimator(polish=False, **options).fit(X, y)
+    fine = Estimator(polish=True, **options).fit(X, y)
+    assert fine.objective_ < rough.objective_
+    assert fine.termination_condition_ == "converged"
+    assert fine.feature_coef_.shape == rough.feature_coef_.shape
+
+
+# --- Threads, memory maps, batches ----------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        FRS3VM(random_state=0, n_features=512, n_steps=30),
+        FRS3VM(random_state=0, n_features=512, n_steps=0),
+        TSGS3VM(random_state=0, n_steps=30),
+        TSGS3VM(random_state=0, update="block", n_steps=30, block_size=64),
+    ],
+    ids=["steps", "full batch", "growing", "block"],
+)
+def test_threads_memory_maps_and_pickles_change_no_bit(blobs, tmp_path, model):
+    X, t, _ = blobs
+    X = X.astype(np.float32)
+    y = np.where(t != 0, t + 1, -1).astype(int)
+    X.tofile(tmp_path / "rows")
+    rows = np.memmap(tmp_path / "rows", np.float32, "r", shape=X.shape)
+    expected = model.fit(X, y).decision_function(X)
+    copy = pickle.loads(pickle.dumps(model))
+    assert_array_equal(copy.decision_function(X), expected)
+    assert_array_equal(model.fit(rows, y).decision_function(rows), expected)
+    model.set_params(n_jobs=2)
+    assert_array_equal(model.fit(rows, y).decision_function(X), expected)
+    model.set_params(n_jobs=1)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        FRS3VM(random_state=0, n_features=256),
+        TSGS3VM(random_state=0),
+        TSGS3VM(random_state=0, update="block", block_size=32),
+        FRS3VM(random_state=0, kernel="linear"),
+    ],
+    ids=["FRS", "TSG", "block", "linear"],
+)
+def test_batches(blobs, model):
+    X, t, truth = blobs
+    y = np.where(t != 0, t + 1, -1).astype(int)
+    for start in range(0, 1200, 200):
+        batch = slice(start, start + 200)
+        model.partial_fit(X[batch], y[batch], classes=[0, 2])
+    assert np.mean(np.where(model.predict(X) == 2, 1, -1) != truth) < 0.1
+    assert_allclose(model.problem_.C_star, 30 / 1170)
+    steps, before = model.n_iter_, model.decision_function(X)
+    copy = pickle.loads(pickle.dumps(model)).partial_fit(sp.csr_matrix(X[:100]), y[:100])
+    assert copy.n_iter_ > steps
+    with pytest.raises(ValueError, match="not among the classes"):
+        model.partial_fit(X[:20], np.arange(20))
+
+    def interrupt(state):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        model.set_params(callback=interrupt).partial_fit(X[:300], y[:300])
+    model.set_params(callback=None)
+    assert_array_equal(model.decision_function(X), before)
+    with pytest.raises(ValueError, match="non-zero"):
+        model.partial_fit(X[:5], y[:5], sample_weight=np.zeros(5))
+    model.partial_fit(X[40:60], y[40:60])
+    assert np.mean(np.where(model.predict(X) == 2, 1, -1) != truth) < 0.1
+
+
+def test_batches_before_any_label_and_after_a_fit(blobs):
+    X, t, truth = blobs
+    y = np.where(t != 0, t + 1, -1).astype(int)
+    model = TSGS3VM(random_state=0, labeled_kept=20)
+    model.partial_fit(X[30:200], y[30:200], classes=[0, 2])
+    assert_array_equal(model.decision_function(X), np.zeros(1200))
+    model.partial_fit(X[:30], y[:30]).partial_fit(X[200:], y[200:])
+    assert np.mean(np.where(model.predict(X) == 2, 1, -1) != truth) < 0.1
+    model.fit(X[:400], y[:400]).partial_fit(X[400:], y[400:])
+    assert np.mean(np.where(model.predict(X) == 2, 1, -1) != truth) < 0.1
+    with pytest.raises(ValueError, match="balanced"):
+        TSGS3VM(class_weight="balanced").partial_fit(X[:30], y[:30])
+
+
+def test_without_transduction(blobs):
+    X, t, _ = blobs
+    y = np.where(t != 0, t + 1, -1).astype(int)
+    model = TSGS3VM(random_state=0, n_steps=20, transduce=False).fit(X, y)
+    assert not hasattr(model, "transduction_")
+    assert np.isnan(model.objective_)
+    full = TSGS3VM(random_state=0, n_steps=20).fit(X, y)
+    assert_allclose(model.decision_function(X), full.decision_function(X), atol=1e-4)
+
+
+def test_rows_far_out_are_refused():
+    X = np.random.default_rng(0).standard_normal((20, 2)) * 1e12
+    with pytest.raises(ValueError, match="too large for random features"):
+        FRS3VM(gamma=1.0).fit(X, np.arange(20) % 2)
+
+
+def test_arrays_in_memory_are_not_for_a_cluster(tmp_path):
+    X = np.random.default_rng(0).standard_normal((20, 2))
+    with pytest.raises(ValueError, match=r"numpy\.memmap"):
+        on_disk(X)
+    X.tofile(tmp_path / "rows")
+    rows = np.memmap(tmp_path / "rows", float, "r", shape=(20, 2))
+    assert_array_equal(on_disk(np.asarray(rows)).open(), X)
+    assert_array_equal(on_disk(rows[5:]).open(), X[5:])
+    with pytest.raises(ValueError, match="C-ordered"):
+        on_disk(rows[:, 1:])
+
+
+@pytest.mark.slow
+def test_a_cluster_that_loses_a_worker(tmp_path):
+    distributed = pytest.importorskip("distributed")
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((40_000, 4)).astype(np.float32)
+    y = np.where(np.arange(40_000) < 100, X[:, 0] > 0, -1)
+    X[:, 0] += np.sign(X[:, 0])
+    X.tofile(tmp_path / "rows")
+    rows = np.memmap(tmp_path / "rows", np.float32, "r", shape=X.shape)
+    options = dict(n_steps=0, polish_rows=None, n_features=32, random_state=0, max_iter=5)
+    alone = FRS3VM(**options)
+    with pytest.warns(Warning, match="max_iter"):
+        expected = alone.fit(rows, y).feature_coef_
+    killed = []
+
+    def kill(state):
+        if state["alpha"] > 0 and not killed:
+            killed.append(next(iter(client.run(os.getpid).values())))
+            os.kill(killed[0], signal.SIGKILL)
+
+    with (
+        distributed.LocalCluster(
+            n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None
+        ) as cluster,
+        distributed.Client(cluster) as client,
+    ):
+        for callback in (None, kill):
+            model = FRS3VM(client=client, callback=callback, **options)
+            with pytest.warns(Warning, match="max_iter"):
+                found = model.fit(rows, y).feature_coef_
+            assert_allclose(found, expected, rtol=0, atol=1e-10)
+    assert killed
+
+
+def test_stored_features_against_plain_numpy(blobs):
+    X, t, _ = blobs
+    stream, problem = FeatureStream(RBF, 3, 32, 4), literal(5.0, 3.0, t)
+    schedule = plain(25, batch=16, labeled=None)
+    run = solve_stored(X, t, np.ones(t.size), problem, stream, 2, schedule, seed=6)
+    Z = np.hstack([stream.features(X, stream.block(k)) for k in range(2)])
+    L, U = np.flatnonzero(t), np.flatnonzero(t == 0)
+    pool, c = Sampler(U, np.ones(U.size), 6, UNLABELED), np.zeros(64)
+    for k in range(25):
+        rows = pool.draw(16 * k, 16)
+        slope = np.where(t[L] * (Z[L] @ c) < 1, -t[L], 0) * 5.0 / L.size
+        f = Z[rows] @ c
+        star = np.where(np.abs(f) < 1, -np.sign(f), 0) * 3.0 / 16
+        c = 0.95 * c - 0.05 / 64 * (Z[L].T @ slope + Z[rows].T @ star)
+    assert_allclose(run.last[0].ravel(), c, atol=1e-6)
