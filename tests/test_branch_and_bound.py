@@ -556,7 +556,10 @@ def test_estimator_reports_its_problem(data, options):
     problem = model.problem_
     assert (problem.C, problem.C_star) == (2.0, 0.5)
     assert problem.labeled_loss.name == options.get("labeled_loss", "hinge")
-    assert problem.labeled_loss.parameter == options.get("loss_parameter")
+    default = 20.0 if problem.labeled_loss.name == "modified_logistic" else None
+    assert problem.labeled_loss.parameter == options.get("loss_parameter", default)
+    if problem.unlabeled_loss.name in ("gaussian", "symmetric_ramp"):
+        assert problem.unlabeled_loss.parameter == options.get("s", 3.0)
     found = evaluate(model, X, y, problem)
     if found.balance_residual > 1e-8:  # outputs of another sign than the label they are charged for
         assert problem.balance in ("counts", "share") and found.objective < model.objective_
@@ -610,9 +613,13 @@ def test_counts_refuse_unequal_weights_of_unlabeled_rows(data):
     ("parameters", "message"),
     [
         (dict(labeled_loss="gaussian"), "'labeled_loss' parameter"),
-        (dict(unlabeled_loss="gaussian"), "'unlabeled_loss' parameter"),
+        (dict(unlabeled_loss="hinge"), "'unlabeled_loss' parameter"),
         (dict(loss_parameter=0.5), "'hinge' has no parameter"),
-        (dict(s=1.0), "'s' parameter"),
+        (dict(s=-1.0), "'s' parameter"),
+        (dict(unlabeled_loss="symmetric_ramp", s=1.0), r"must lie in \(-1, 1\)"),
+        (dict(unlabeled_loss="gaussian", s=-0.3), r"must lie in \(0, inf\)"),
+        (dict(unlabeled_loss="gaussian", balance_mode="counts"), "balance_mode .*='gaussian', got"),
+        (dict(unlabeled_loss="gaussian", balance_mode="share"), "balance_mode .*='gaussian', got"),
         (dict(bias="some"), "'bias' parameter"),
         (dict(balance_mode="median"), "'balance_mode' parameter"),
         (dict(balance_tol=-1.0), "'balance_tol' parameter"),
@@ -624,9 +631,3 @@ def test_counts_refuse_unequal_weights_of_unlabeled_rows(data):
 def test_bad_parameters(data, parameters, message):
     with pytest.raises(ValueError, match=message):
         BranchBoundS3VM(**parameters).fit(*data)
-
-
-def test_problems_without_pieces_are_refused():
-    K, t, _ = instance(4)
-    with pytest.raises(ValueError, match="minimum of convex pieces, got 'gaussian'"):
-        solve_branch_and_bound(Problem(HINGE, UnlabeledLoss("gaussian"), C_star=1.0), K, t)

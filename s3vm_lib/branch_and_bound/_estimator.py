@@ -20,10 +20,12 @@ class BranchBoundS3VM(BaseS3VM):
         J(f, b) = ½‖f‖² + C Σ_L s_i ℓ(y_i, f(x_i) + b) + C* Σ_U s_j u(f(x_j) + b)
 
     over all functions and all labels of the unlabeled rows: u is the least of the losses ℓ(−1, ·)
-    and ℓ(1, ·), or the symmetric ramp. The search decides one label after the other. The convex
-    problem of the rows decided so far bounds from below what any completion can reach, and is
-    abandoned as soon as that is no better than the best solution found. Practical up to about 32
-    unlabeled rows, and more where the classes are well separated.
+    and ℓ(1, ·), the symmetric ramp, or the Gaussian loss. The search decides one label after the
+    other. The convex problem of the rows decided so far bounds from below what any completion can
+    reach, and is abandoned as soon as that is no better than the best solution found. With the
+    Gaussian loss it cuts intervals of the outputs instead, on which the loss has a convex envelope.
+    Practical up to about 32 unlabeled rows, and more where the classes are well separated; with the
+    Gaussian loss up to about 10.
 
     Parameters
     ----------
@@ -47,11 +49,14 @@ class BranchBoundS3VM(BaseS3VM):
         Loss ℓ of labeled rows.
     loss_parameter : float, default=None
         Parameter of ℓ, see `LabeledLoss`; None takes its default.
-    unlabeled_loss : {"effective", "symmetric_ramp"}, default="effective"
-        Loss u of unlabeled rows: min over y = ±1 of ℓ(y, f), or the symmetric ramp, which goes
-        with any ℓ but the two logistic losses.
-    s : float, default=-0.3
-        Where the symmetric ramp ends. Not used by the effective loss.
+    unlabeled_loss : {"effective", "symmetric_ramp", "gaussian"}, default="effective"
+        Loss u of unlabeled rows: min over y = ±1 of ℓ(y, f); the symmetric ramp, which goes with
+        any ℓ but the two logistic losses; or exp(−s f²), which goes with any ℓ and has no labels
+        to count, so that ``balance_mode`` must be ``"mean"``.
+    s : float, default=None
+        Where the symmetric ramp ends, in (−1, 1), or the inverse squared width of the Gaussian
+        loss, positive. None takes −0.3 for the ramp and 3 for the Gaussian. Not used by the
+        effective loss.
     bias : {"free", "regularized", "none"}, default="free"
         Whether the offset b is unpenalized, enters the objective as ½b², or is 0.
     balance : "labels", float or None, default="labels"
@@ -64,7 +69,8 @@ class BranchBoundS3VM(BaseS3VM):
         Tolerance of ``balance_mode="share"``. Not used by the others.
     branching : {"gain", "confidence"}, default="gain"
         Decide next the row with the largest product of what either label adds to the bound in
-        one step, or the row with the output farthest from 0, as in the paper.
+        one step, or the row with the output farthest from 0, as in the paper. Not used with the
+        Gaussian loss: the interval is cut whose envelope is farthest below the loss.
     tol : float, default=1e-6
         Largest gap between the objective and its lower bound at the end, relative to the
         objective.
@@ -126,6 +132,10 @@ class BranchBoundS3VM(BaseS3VM):
     ``"counts"`` and ``"share"`` the constraint is one on labels, as in S3VM-light, and an output
     may have another sign than the label that its row is charged for.
 
+    With the Gaussian loss part of ½‖f‖² is lent to the losses of the unlabeled rows before their
+    envelopes are taken, which leaves few nodes. A node counts as solved, and the search ends, where
+    J is convex on a box or no better than the best solution.
+
     References
     ----------
     O. Chapelle, V. Sindhwani and S. Keerthi, "Branch and bound for semi-supervised support vector
@@ -147,8 +157,8 @@ class BranchBoundS3VM(BaseS3VM):
         "C_star": [Interval(Real, 0, None, closed="left"), None],
         "labeled_loss": [StrOptions(set(LABELED_LOSSES))],
         "loss_parameter": [Interval(Real, 0, None, closed="neither"), None],
-        "unlabeled_loss": [StrOptions({"effective", "symmetric_ramp"})],
-        "s": [Interval(Real, -1, 1, closed="neither")],
+        "unlabeled_loss": [StrOptions({"effective", "symmetric_ramp", "gaussian"})],
+        "s": [Interval(Real, -1, None, closed="neither"), None],
         "bias": [StrOptions(set(BIASES))],
         "balance": [StrOptions({"labels"}), Interval(Real, 0, 1, closed="neither"), None],
         "balance_mode": [StrOptions({"mean", "counts", "share"})],
@@ -171,7 +181,7 @@ class BranchBoundS3VM(BaseS3VM):
         labeled_loss="hinge",
         loss_parameter=None,
         unlabeled_loss="effective",
-        s=-0.3,
+        s=None,
         bias="free",
         balance="labels",
         balance_mode="mean",
@@ -229,6 +239,11 @@ class BranchBoundS3VM(BaseS3VM):
         else:
             unlabeled = unlabeled_loss(self.unlabeled_loss, self.s)
         mode = "none" if ratio is None else self.balance_mode
+        if self.unlabeled_loss == "gaussian" and mode in ("counts", "share"):
+            raise ValueError(
+                f"balance_mode must be 'mean' with unlabeled_loss='gaussian', got {mode!r}: "
+                "'counts' and 'share' constrain labels, and the Gaussian loss has none"
+            )
         return Problem(
             labeled,
             unlabeled,

@@ -1,64 +1,28 @@
-"""Depth-first search over the labels of the unlabeled rows.
+"""Depth-first search over the labels of the unlabeled rows, and the choice of the search.
 
 A node decides the pieces of some unlabeled rows: label −1, label +1 or, with the ramp, the flat
 piece. Rows without a decision cost nothing, so the minimum of its convex problem bounds every
 completion from below. A node whose bound reaches the best value known is closed with all its
 completions.
+
+The Gaussian loss has no pieces; `solve_branch_and_bound` hands it to `solve_intervals`.
 """
 
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 
 from s3vm_lib.branch_and_bound._decisions import FLAT, Decisions, labeled_costs, piece_costs, twins
 from s3vm_lib.branch_and_bound._gains import joint_gain, single_gains
+from s3vm_lib.branch_and_bound._intervals import solve_intervals
 from s3vm_lib.branch_and_bound._relaxation import LOGISTIC_LOSSES, Relaxation, fold, unfold
+from s3vm_lib.branch_and_bound._results import Progress, Solution, Visit
 from s3vm_lib.losses import Pieces as LossPieces
 
 BRANCHING = ("gain", "confidence")
 _ROUND = 100  # nodes between two reports
 _LEAST = 1e-3  # added to both gains of a row, relative to the largest of all, in their product
-
-
-class Progress(NamedTuple):
-    """State of the search."""
-
-    n_iter: int  # nodes so far
-    objective: float  # best value found
-    lower_bound: float  # no solution has a smaller one
-
-
-class Visit(NamedTuple):
-    """A node of the tree, in the order of the search (entry of ``Solution.trace``)."""
-
-    parent: int  # its index in the trace, −1 at the root
-    depth: int
-    row: int  # the row that was decided last, −1 at the root
-    label: int  # and how: −1, +1 or FLAT
-    bound: float  # lower bound on all completions
-    objective: float  # J at the outputs of the node, NaN where it was not solved
-    incumbent: float  # best value found, this node included
-    outcome: str  # "branched", "bound" (closed by its bound), "unsolved" (so, by the parent's
-    # bound and one step) or "leaf" (every row is decided)
-    labels: np.ndarray  # decisions of all rows, given labels included, (n,)
-    beta: np.ndarray | None  # coefficients of its function, (n,), None where it was not solved
-    b: float
-
-
-class Solution(NamedTuple):
-    """Result of `solve_branch_and_bound`."""
-
-    beta: np.ndarray  # coefficients of f = Σ_i β_i k(x_i, ·), (n,)
-    b: float  # offset
-    outputs: np.ndarray  # f(x_i) + b, (n,)
-    labels: np.ndarray  # −1 and +1 for every row, (n,)
-    objective: float
-    lower_bound: float  # no solution has a smaller objective
-    n_iter: int  # nodes whose convex problem was solved
-    status: str  # "converged", "max_iter", "stopped" (by the callback) or "inexact": a convex
-    # problem took too many iterations, and the gap, though valid, is larger than ``tol``
-    history: list  # of Progress
-    trace: list  # of Visit; empty unless asked for
 
 
 class _Node(NamedTuple):
@@ -238,14 +202,15 @@ def solve_branch_and_bound(
     trace=False,
     callback=None,
 ):
-    """Global minimum of a problem whose unlabeled loss is a minimum of convex pieces.
+    """Global minimum of a problem, by branch and bound.
 
     Parameters
     ----------
     problem : Problem
-        Any labeled loss; the unlabeled loss is an effective loss or the symmetric ramp. Logistic
-        losses may not be mixed with the others. With ``balance="counts"`` and ``"share"`` the
-        constraint is one on the labels that the unlabeled rows are charged for.
+        Any labeled loss; the unlabeled loss is an effective loss, the symmetric ramp or the
+        Gaussian (see `solve_intervals`). Logistic losses may be mixed with the Gaussian, but with
+        no other loss. With ``balance="counts"`` and ``"share"`` the constraint is one on the labels
+        that the unlabeled rows are charged for; the Gaussian has none, and refuses both.
     K : ndarray of shape (n, n)
         Gram matrix.
     t : ndarray of shape (n,)
@@ -258,10 +223,12 @@ def solve_branch_and_bound(
         Largest number of nodes.
     branching : {"gain", "confidence"}, default="gain"
         Decide the row with the largest product of what either label adds to the bound in one
-        step, or the row with the largest ``|f(x_j) + b|``, as in the paper.
+        step, or the row with the largest ``|f(x_j) + b|``, as in the paper. Not used with the
+        Gaussian loss, where it is the row whose cost exceeds its envelope most.
     start : ndarray of shape (n,), default=None
         Coefficients of a similar problem, from which the root starts; those of labeled rows must
-        not exceed their weights C s_i in size. Only for a free offset without ``balance="mean"``.
+        not exceed their weights C s_i in size. Only for a free offset without ``balance="mean"``,
+        and not used with the Gaussian loss.
     trace : bool, default=False
         Keep every node of the tree.
     callback : callable, default=None
@@ -275,8 +242,8 @@ def solve_branch_and_bound(
     Raises
     ------
     ValueError
-        For an unlabeled loss without pieces, losses that do not mix, or a share of positive labels
-        that no labels of the unlabeled rows seem to have.
+        For losses that do not mix, a share of positive labels that no labels of the unlabeled rows
+        seem to have, or what `solve_intervals` refuses.
 
     References
     ----------
@@ -286,6 +253,11 @@ def solve_branch_and_bound(
     t = np.asarray(t, dtype=float)
     s = np.ones(t.size) if sample_weight is None else np.asarray(sample_weight, dtype=float)
     unlabeled = t == 0
+    if problem.unlabeled_loss is not None and problem.unlabeled_loss.pieces is None:
+        if unlabeled.any() and problem.C_star > 0:
+            options = dict(tol=tol, max_iter=max_iter, trace=trace, callback=callback)
+            return solve_intervals(problem, K, t, s, **options)
+        problem = replace(problem, unlabeled_loss=None)  # what is left is convex
     code, p, height, base = _charges(problem, unlabeled)
     weight = np.where(unlabeled, problem.C_star, problem.C) * s
     share, mean = None, 0.0
@@ -363,8 +335,6 @@ def _charges(problem, unlabeled):
         pieces = LossPieces(labeled, np.inf, 0.0)
     else:
         pieces = u.pieces
-        if pieces is None:
-            raise ValueError(f"unlabeled_loss must be a minimum of convex pieces, got {u.name!r}")
     if (labeled.name in LOGISTIC_LOSSES) != (pieces.loss.name in LOGISTIC_LOSSES):
         raise ValueError(
             f"logistic losses do not mix with others, got {labeled.name!r} and {u.name!r}"

@@ -1,0 +1,504 @@
+"""Best-first search over intervals of the outputs: the Gaussian unlabeled loss.
+
+The Gaussian is no minimum of convex pieces, so that no choice of pieces leaves a convex problem. A
+node gives each unlabeled row an interval of its output instead, and lets the penalty help: with
+numbers d_j its problem is
+
+    minimize  [½‖f‖² − ½ Σ d_j f_j²] + Σ_L c_i ℓ(y_i, f_i) + Σ_U φ_j(f_j),   a_j ≤ f_j ≤ b_j,   (N)
+
+where φ_j(f) = c_j exp(−s f²) + ½ d_j f², which is J on the box. The bracket is convex as long as
+the d_j are small enough, and every φ_j is replaced by its convex envelope on [a_j, b_j]. The larger
+d_j, the closer the envelope; −d_j is the least second derivative of c_j exp(−s f²) on the interval,
+or as much of it as the bracket bears. Where it bears all of it, J is convex on the box, and the
+node is solved exactly. Otherwise the interval of the row with the largest φ_j minus envelope is
+cut at its output.
+
+The outputs that minimize the bracket plus Σ α_i f_i are f0 − Hα, and
+
+    D(α) = constant + αᵀf0 − ½ αᵀHα − Σ_i ψ_i*(α_i)
+
+with the conjugates ψ_i* of the labeled losses and of the φ_j on their intervals bounds (N), and
+therefore J on the box, from below for every α.
+
+A free offset without balance constraint is one more row, with the output b: ½εb² − ½εb² is added
+to J, the first half makes the bracket see b, and the second is the (concave) cost of the new row.
+"""
+
+import heapq
+import itertools
+from typing import NamedTuple
+
+import numpy as np
+
+from s3vm_lib.branch_and_bound._decisions import labeled_costs, twins
+from s3vm_lib.branch_and_bound._envelopes import (
+    conjugates,
+    cost,
+    gaps,
+    labeled_reach,
+    least_bend,
+    linearize,
+    set_envelopes,
+    start_slopes,
+    sweep,
+)
+from s3vm_lib.branch_and_bound._relaxation import fold, unfold
+from s3vm_lib.branch_and_bound._results import Progress, Solution, Visit
+
+_ROUND = 100  # nodes between two reports
+_SAFETY = 0.999  # share of the largest d that the bracket bears
+_MOST_STEPS = 100  # of the dual ascent of a node
+_SHORTEST = 0.02  # Newton step
+_RIDGE = 1e-12  # of the Newton equations, relative to H
+_STALLED = 1e-13  # relative rise of D at which the ascent ends
+_HOPELESS = 0.02  # it also ends when D rises by less than this share of what closes the node
+_EDGE = 0.15  # a cut keeps this share of the interval away from both ends
+_NEGLIGIBLE = 1e-4  # cost above its envelope, relative to the tolerance, that is not worth a cut
+_NARROWEST = 1e-6  # interval that is cut no more
+_OFFSET = 1e-2  # ε relative to the weight of all losses
+
+
+class Costs(NamedTuple):
+    """The costs ψ_i of all rows, arguments of the compiled functions."""
+
+    code: np.ndarray  # of the labeled losses, (n,)
+    p: np.ndarray
+    y: np.ndarray  # labels, 0 for rows with intervals
+    weight: np.ndarray  # c_i; 0 for the row of the offset
+    s: float
+    q: np.ndarray  # q in ``φ(f) = c exp(−s f²) + ½ q f²``
+    low: np.ndarray
+    high: np.ndarray
+    bounded: np.ndarray  # of bool: the rows with intervals
+    lines: np.ndarray  # turning points and lines of the envelopes, (4, n)
+
+
+class Bracket(NamedTuple):
+    """The minimizer of the bracket plus Σ α_i f_i (see `share_penalty`)."""
+
+    H: np.ndarray  # its outputs are f0 − Hα, (n, n)
+    f0: np.ndarray
+    constant: float  # the bracket at α = 0
+    d: np.ndarray  # (n,)
+    exact: bool  # whether d is as large as it need be
+
+
+class BoxBound(NamedTuple):
+    """An approximate solution of the problem of a box."""
+
+    value: float  # D, a lower bound
+    alpha: np.ndarray  # (n,)
+    f: np.ndarray  # outputs, (n,)
+    n_iter: int
+
+
+def share_penalty(G, fixed, bend):
+    """The largest d that leaves ½βᵀGβ − ½ Σ d_j f_j² convex, along −``bend``.
+
+    Parameters
+    ----------
+    G : ndarray of shape (n, n)
+        Gram matrix; the outputs are f = Gβ + fixed.
+    fixed : ndarray of shape (n,)
+    bend : ndarray of shape (n,)
+        Least second derivatives of the costs on their intervals, 0 for labeled rows. A positive
+        one is given to the bracket (d_j < 0), and may make up for a negative one.
+
+    Returns
+    -------
+    Bracket
+    """
+    given, wanted = np.flatnonzero(bend > 0), np.flatnonzero(bend < 0)
+    d, exact = -bend, True
+    if wanted.size:
+        rest = G[np.ix_(wanted, wanted)]
+        if given.size:
+            root = np.sqrt(bend[given])
+            inner = np.eye(given.size) + root[:, None] * G[np.ix_(given, given)] * root
+            cross = root[:, None] * G[np.ix_(given, wanted)]
+            rest = rest - cross.T @ np.linalg.solve(inner, cross)
+        root = np.sqrt(-bend[wanted])
+        largest = np.linalg.eigvalsh(root[:, None] * rest * root)[-1]
+        exact = largest <= _SAFETY
+        if not exact:
+            d = np.where(bend < 0, d * (_SAFETY / largest), d)
+    solved = np.linalg.solve(np.eye(len(G)) - G * d, np.column_stack([G, fixed]))
+    H, f0 = solved[:, :-1], np.ascontiguousarray(solved[:, -1])
+    H = np.ascontiguousarray(0.5 * (H + H.T))
+    return Bracket(H, f0, -0.5 * float(fixed @ (d * f0)), d, bool(exact))
+
+
+def dual_bound(bracket, costs, alpha):
+    """D(α)."""
+    H, f0 = bracket.H, bracket.f0
+    smooth = bracket.constant + alpha @ f0 - 0.5 * alpha @ (H @ alpha)
+    return float(smooth - conjugates(*costs, alpha))
+
+
+def face_step(bracket, alpha, pattern):
+    """The maximizer of D on the pieces of its rows on which ``alpha`` lies, by an active set.
+
+    A piece is a curve, or a line as long as the output sits on a kink or at an end; from ``alpha``
+    Newton steps are cut where a row reaches the end of its piece, which it then keeps.
+    """
+    H, f0, alpha = bracket.H, bracket.f0, alpha.copy()
+    point, slope, flex, least, most = pattern
+    free = np.isfinite(flex)
+    alpha[free] = np.clip(alpha, least, most)[free]
+    ridge = _RIDGE * max(float(np.max(np.diag(H))), 1e-300)
+    while free.any():
+        rise = (f0 - H @ alpha - point)[free] - flex[free] * (alpha - slope)[free]
+        matrix = H[np.ix_(free, free)] + np.diag(flex[free] + ridge)
+        scale = 1.0 / np.sqrt(np.diag(matrix))
+        move = np.zeros(alpha.size)
+        move[free] = scale * np.linalg.solve(scale[:, None] * matrix * scale, scale * rise)
+        room = np.where(move > 0, most - alpha, least - alpha)
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            step = np.where(free & (move != 0), room / move, np.inf)
+        first = int(np.argmin(step))
+        if step[first] >= 1.0:
+            return alpha + move
+        alpha += step[first] * move
+        alpha[first] = most[first] if move[first] > 0 else least[first]
+        free[first] = False
+    return alpha
+
+
+def line_search(bracket, costs, alpha, target, best):
+    """The first point on the way back from ``target`` to ``alpha`` where D exceeds ``best``."""
+    step = 1.0
+    while step > _SHORTEST:
+        trial = alpha + step * (target - alpha)
+        value = dual_bound(bracket, costs, trial)
+        if value > best:
+            return trial, value
+        step *= 0.3
+    return alpha, best
+
+
+def solve_box(bracket, costs, alpha, cutoff=np.inf, max_iter=_MOST_STEPS, patient=True):
+    """Raise D by coordinate ascent and Newton steps.
+
+    A round of exact steps in each α_i finds which rows sit on a kink, at an end of their
+    interval, on a line or on a curve; `face_step` solves the linear equations of that pattern.
+
+    Parameters
+    ----------
+    bracket : Bracket
+    costs : Costs
+        With the envelopes set.
+    alpha : ndarray of shape (n,)
+        Start, in the domain of D.
+    cutoff : float, default=inf
+        Stop as soon as D reaches it.
+    max_iter : int, default=60
+        Largest number of rounds.
+    patient : bool, default=True
+        Go on when D is unlikely to reach the cutoff.
+
+    Returns
+    -------
+    BoxBound
+    """
+    H, f0, alpha = bracket.H, bracket.f0, alpha.copy()
+    pattern = np.empty((5, alpha.size))
+    value, n_iter = dual_bound(bracket, costs, alpha), 0
+    while value < cutoff and n_iter < max_iter:
+        f = f0 - H @ alpha
+        sweep(*costs, H, alpha, f)
+        linearize(*costs, H, alpha, f, pattern)
+        best = dual_bound(bracket, costs, alpha)
+        target = face_step(bracket, alpha, pattern)
+        alpha, best = line_search(bracket, costs, alpha, target, best)
+        rise, value, n_iter = best - value, best, n_iter + 1
+        if rise <= _STALLED * abs(value):
+            break
+        if not patient and n_iter > 1 and rise <= _HOPELESS * (cutoff - value):
+            break
+    return BoxBound(value, alpha, f0 - H @ alpha, n_iter)
+
+
+class _Node(NamedTuple):
+    bound: float
+    low: np.ndarray
+    high: np.ndarray
+    f: np.ndarray | None
+    parent: int
+    depth: int
+    row: int
+    side: int
+
+
+class _Boxes:
+    def __init__(self, G, fixed, constant, code, p, y, weight, s, own, labeled, tol):
+        self.G, self.fixed, self.constant = G, fixed, constant
+        self.code, self.p, self.y, self.weight, self.s, self.own = code, p, y, weight, s, own
+        self.bounded, self.tol = ~labeled, tol
+        self.rows, self.labeled = np.flatnonzero(~labeled), np.flatnonzero(labeled)
+        self.objective, self.best = np.inf, None
+        self.closed, self.seen, self.heap, self.order = np.inf, set(), [], itertools.count()
+        self.n_iter, self.history = 0, []
+
+    @property
+    def cutoff(self):
+        return self.objective - self.tol * abs(self.objective)
+
+    @property
+    def lower_bound(self):
+        open_ = self.heap[0][0] if self.heap else np.inf
+        return min(self.objective, self.closed, open_)
+
+    def value(self, beta, f):
+        """J of the function with coefficients β in G, whose outputs are f."""
+        value = self.constant + 0.5 * float(beta @ (self.G @ beta))
+        value += labeled_costs(self.code, self.p, self.weight, self.y, f, self.labeled)
+        for j in self.rows:
+            value += cost(self.weight[j], self.s, self.own[j], f[j])
+        return value
+
+    def relax(self, low, high, f, cutoff=np.inf, patient=True):
+        """The convex problem of a box: its bracket, costs and `BoxBound`, J and coefficients."""
+        bend = np.zeros(f.size)
+        for j in self.rows:
+            bend[j] = self.own[j]
+            if self.weight[j] > 0:
+                bend[j] += least_bend(self.weight[j], self.s, low[j], high[j])
+        bracket = share_penalty(self.G, self.fixed, bend)
+        lines = np.zeros((4, f.size))
+        costs = Costs(
+            self.code, self.p, self.y, self.weight, self.s, self.own + bracket.d, low, high,
+            self.bounded, lines,
+        )  # fmt: skip
+        set_envelopes(self.weight, self.s, costs.q, low, high, self.bounded, lines)
+        alpha = np.zeros(f.size)
+        start_slopes(*costs, f, alpha)
+        patient = patient or bracket.exact
+        found = solve_box(bracket, costs, alpha, cutoff - self.constant, patient=patient)
+        beta = bracket.d * found.f - found.alpha
+        J = self.value(beta, found.f)
+        if J < self.objective:
+            self.objective, self.best = J, (beta, found.f)
+        return bracket, costs, found, J
+
+    def descend(self, f):
+        """Minimize over a box around the outputs, move it there, and so on; the last J."""
+        radius, J = np.full(f.size, 0.5 / np.sqrt(self.s)), np.inf
+        for _ in range(60):
+            low, high = f - radius, f + radius
+            bracket, _, found, value = self.relax(low, high, f)
+            moved = np.abs(found.f - f)[self.rows]
+            gain = J - value
+            if gain > 0:
+                J, f = value, found.f
+            if bracket.exact and gain > 0:
+                inside = np.all(moved < 0.999 * radius[self.rows])
+                radius = radius if inside else 2 * radius
+            else:
+                radius = 0.5 * radius
+            if gain <= 1e-10 * abs(J) and (bracket.exact or radius.max() < 1e-5):
+                break
+        return J
+
+    def visit(self, node, trace):
+        if node.bound >= self.cutoff:
+            self.closed = min(self.closed, node.bound)
+            self.record(trace, node, node.bound, np.nan, "unsolved", None, node.low, node.high)
+            return
+        self.n_iter += 1
+        low, high = node.low, node.high
+        negligible = _NEGLIGIBLE * self.tol * abs(self.objective)
+        start = node.f
+        for patient in (False, True):
+            bracket, costs, found, J = self.relax(low, high, start, self.cutoff, patient)
+            start = found.f
+            bound = max(node.bound, found.value + self.constant)
+            excess = gaps(*costs[3:], found.f)
+            # Where φ equals its envelope J equals the bound, if only the ascent has converged.
+            if bound >= self.cutoff or excess.max() > negligible:
+                break
+        key = (found.f[self.rows] > 0).tobytes()
+        if bound < self.cutoff and key not in self.seen:
+            self.seen.add(key)
+            self.descend(found.f)
+        solution = bracket.d * found.f - found.alpha, found.f
+        j, at = int(np.argmax(excess)), found.f
+        if excess[j] <= negligible:
+            width = np.where(self.bounded, high - low, 0.0)
+            j, at = int(np.argmax(width)), 0.5 * (low + high)
+        narrow = high[j] - low[j] <= _NARROWEST
+        if bound >= self.cutoff or narrow:
+            self.closed = min(self.closed, bound)
+            outcome = "leaf" if bound < self.cutoff else "bound"
+            self.record(trace, node, bound, J, outcome, solution, low, high)
+            return
+        index = self.record(trace, node, bound, J, "branched", solution, low, high)
+        margin = _EDGE * (high[j] - low[j])
+        cut = min(max(at[j], low[j] + margin), high[j] - margin)
+        for side in (-1, 1):
+            ends = low.copy(), high.copy()
+            ends[(1 - side) // 2][j] = cut
+            child = _Node(bound, *ends, found.f, index, node.depth + 1, j, side)
+            heapq.heappush(self.heap, (bound, next(self.order), child))
+
+    def record(self, trace, node, bound, J, outcome, found, low, high):
+        if trace is None:
+            return -1
+        trace.append((node, bound, J, self.objective, outcome, found, low, high))
+        return len(trace) - 1
+
+    def report(self, callback):
+        progress = Progress(self.n_iter, self.objective, self.lower_bound)
+        self.history.append(progress)
+        return callback is not None and bool(callback(progress._asdict()))
+
+    def run(self, reach, max_iter, callback, trace):
+        """Search until no box is left; the status. ``reach(J)`` is a box that holds all J' ≤ J."""
+        f = self.fixed.copy()
+        beta = np.zeros(f.size)
+        self.objective, self.best = self.value(beta, f), (beta, f)
+        self.descend(self.relax(*reach(self.objective), f)[2].f)
+        low, high = reach(self.objective)
+        heapq.heappush(self.heap, (0.0, 0, _Node(0.0, low, high, self.best[1], -1, 0, -1, 0)))
+        reported = Progress(0, np.inf, 0.0)
+        while self.heap and self.n_iter < max_iter:
+            _, _, node = heapq.heappop(self.heap)
+            self.visit(node, trace)
+            better = self.objective < reported.objective
+            if better or self.n_iter >= reported.n_iter + _ROUND:
+                if self.report(callback):
+                    return "stopped"
+                reported = self.history[-1]
+        if self.n_iter > reported.n_iter or not self.history:
+            self.report(callback)
+        if self.lower_bound >= self.cutoff:
+            return "converged"
+        return "max_iter" if self.heap else "inexact"
+
+
+def solve_intervals(
+    problem, K, t, sample_weight=None, *, tol=1e-6, max_iter=1_000_000, trace=False, callback=None
+):
+    """Global minimum of a problem with the Gaussian unlabeled loss.
+
+    Parameters
+    ----------
+    problem : Problem
+        Any labeled loss; ``balance`` "none" or "mean".
+    K : ndarray of shape (n, n)
+        Gram matrix.
+    t : ndarray of shape (n,)
+        Labels −1 and +1, and 0 for unlabeled rows.
+    sample_weight : ndarray of shape (n,), default=None
+        Positive weights.
+    tol : float, default=1e-6
+        Relative gap between the objective and its lower bound at the end.
+    max_iter : int, default=1_000_000
+        Largest number of nodes.
+    trace : bool, default=False
+        Keep every node of the tree.
+    callback : callable, default=None
+        As in `solve_branch_and_bound`.
+
+    Returns
+    -------
+    Solution
+
+    Raises
+    ------
+    ValueError
+        With ``balance`` "counts" or "share", which constrain labels; or if the offset is free
+        without balance constraint and only one class is labeled: then J has no minimum.
+    """
+    if problem.balance not in ("none", "mean"):
+        raise ValueError(
+            f"balance must be 'none' or 'mean' with unlabeled_loss 'gaussian', got "
+            f"{problem.balance!r}: the others constrain labels, and the Gaussian loss charges "
+            "outputs without giving them labels"
+        )
+    t = np.asarray(t, dtype=float)
+    s = np.ones(t.size) if sample_weight is None else np.asarray(sample_weight, dtype=float)
+    unlabeled = t == 0
+    weight = np.where(unlabeled, problem.C_star, problem.C) * s
+    free = problem.bias == "free" and problem.balance == "none"
+    if free and np.unique(t[~unlabeled]).size < 2:
+        raise ValueError("t must label both classes when the offset is free and balance is 'none'")
+    share, mean = None, 0.0
+    if problem.balance == "mean":
+        share = np.where(unlabeled, s, 0.0) / s[unlabeled].sum()
+        mean = 2 * problem.ratio - 1
+    U = np.flatnonzero(unlabeled)
+    leader = np.arange(t.size)
+    leader[U] = U[twins(K, U)]  # identical rows have one output
+    kept, member = np.unique(leader, return_inverse=True)
+    weight = np.bincount(member, weights=weight)
+    y, loss, K_kept = t[kept], problem.labeled_loss, np.asarray(K, dtype=float)[np.ix_(kept, kept)]
+    epsilon = _OFFSET * weight.sum()
+    if free:
+        G, fixed, constant = np.pad(K_kept, (0, 1)) + 1 / epsilon, np.zeros(kept.size + 1), 0.0
+        y, weight = np.append(y, 0.0), np.append(weight, 0.0)
+    else:
+        kept_share = None if share is None else np.bincount(member, weights=share)
+        G, fixed, constant, _ = fold(K_kept, problem.bias, kept_share, mean)
+    labeled = y != 0
+    own = np.zeros(y.size)
+    if free:
+        own[-1] = -epsilon
+    code, p = np.full(y.size, loss.code), np.full(y.size, loss.p)
+    search = _Boxes(
+        np.ascontiguousarray(G), fixed, constant, code, p, y, weight,
+        problem.unlabeled_loss.p, own, labeled, tol,
+    )  # fmt: skip
+    length = np.sqrt(np.maximum(np.diag(K_kept if free else G), 0.0))
+
+    def reach(J):
+        """Outputs of a function with ½‖f‖² ≤ J, and with an offset that no labeled loss forbids."""
+        spread = np.sqrt(2 * max(J - constant, 0.0)) * length
+        if not free:
+            return fixed - spread, fixed + spread
+        ends = []
+        for label in (1.0, -1.0):
+            rows = np.flatnonzero(y == label)
+            least = [labeled_reach(code[i], p[i], label, J / weight[i]) - spread[i] for i in rows]
+            ends.append(label * max(least))
+        low, high = ends
+        return np.append(low - spread, low), np.append(high + spread, high)
+
+    visits = [] if trace else None
+    status = search.run(reach, max_iter, callback, visits)
+
+    def expand(beta):
+        full = np.zeros(t.size)
+        full[kept] = beta[: kept.size]
+        if free:
+            return full, float(beta.sum() / epsilon)
+        return unfold(full, 0.0, K, problem.bias, share, mean)
+
+    beta, b = expand(search.best[0])
+    outputs = K @ beta + b
+    value = problem.value(outputs, t, beta @ K @ beta, b, s)
+    return Solution(
+        beta,
+        b,
+        outputs,
+        np.where(unlabeled, np.where(outputs > 0, 1.0, -1.0), t),
+        float(value),
+        float(min(search.lower_bound, value)),
+        search.n_iter,
+        status,
+        search.history,
+        [_visit(entry, kept, member, t, expand) for entry in visits or ()],
+    )
+
+
+def _visit(entry, kept, member, t, expand):
+    """The trace of one node in terms of the rows that were given."""
+    node, bound, J, incumbent, outcome, found, low, high = entry
+    low, high = low[: kept.size][member], high[: kept.size][member]
+    low, high = np.where(t == 0, low, -np.inf), np.where(t == 0, high, np.inf)
+    labels = np.where(t != 0, t, np.where(low >= 0, 1.0, np.where(high <= 0, -1.0, 0.0)))
+    beta, b = (None, np.nan) if found is None else expand(found[0])
+    row = int(kept[node.row]) if 0 <= node.row < kept.size else -1
+    return Visit(
+        node.parent, node.depth, row, node.side, bound, J, incumbent, outcome, labels, beta, b,
+        low, high,
+    )  # fmt: skip
