@@ -348,7 +348,7 @@ class BudgetedAccumulators(Accumulators):
 class BGS3VM(GKM):
     """Budgeted graph-based S3VM: a `GKM` with a limit on its support rows.
 
-    Minimizes, approximately, the objective of `GKM` with the hinge and p = 1,
+    Minimizes, approximately, the objective of `GKM` with the hinge and p = 1, ::
 
         J(f, b) = ½‖f‖² + ½b² + C Σ_L s_i max(0, 1 − t_i (f(x_i) + b))
                   + (C_graph / |E|) Σ_E μ_ij |f(x_i) − f(x_j)|,

@@ -50,7 +50,7 @@ class Machine:
 class GKM(GraphMachine, OnlineS3VM):
     """Graph-based semi-supervised kernel machine, by stochastic gradients.
 
-    Minimizes
+    Minimizes ::
 
         J(f, b) = ½‖f‖² + ½b² + C Σ_L s_i ℓ(t_i, f(x_i) + b)
                   + (C_graph / |E|) Σ_E μ_ij |f(x_i) − f(x_j)|^p

@@ -24,7 +24,7 @@ from s3vm_lib.objective import Problem
 class GKMRegressor(GraphMachine, RegressorMixin, BaseEstimator):
     """Graph-based semi-supervised kernel machine for real targets, by stochastic gradients.
 
-    Minimizes
+    Minimizes ::
 
         J(f, b) = ½‖f‖² + ½b² + C Σ_L s_i ℓ(y_i − m, f(x_i) + b)
                   + (C_graph / |E|) Σ_E μ_ij |f(x_i) − f(x_j)|^p,

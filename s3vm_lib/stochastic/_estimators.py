@@ -179,9 +179,9 @@ default="modified_logistic"
 
     References
     ----------
-    A. Rahimi and B. Recht, "Random features for large-scale kernel machines", NIPS 2007; X. Geng,
-    B. Gu, X. Li, W. Shi, G. Zheng and H. Huang, "Scalable semi-supervised SVM via triply stochastic
-    gradients", IJCAI 2019, whose baseline FRS3VM is.
+    A. Rahimi and B. Recht, "Random features for large-scale kernel machines", NIPS 2007;
+    X. Geng, B. Gu, X. Li, W. Shi, G. Zheng and H. Huang, "Scalable semi-supervised SVM via triply
+    stochastic gradients", IJCAI 2019, whose baseline FRS3VM is.
 
     Examples
     --------
