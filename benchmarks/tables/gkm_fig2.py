@@ -1,4 +1,4 @@
-"""Figure 2 of the GKM paper: T (J(w̄) − J*) and accuracy on g50c, hinge and logistic, p = 1, 2, 3.
+"""Figure 2 of the GKM paper: T (J(w̄) − J*) and accuracy on g50c, two losses, p = 1, 2, 3.
 
 90 % of g50c for training, 80 % of its labels hidden (split 0 of ``gkm_tables23``), standardized,
 rbf kernel with γ = 1/50, an offset by the kernel k + 1, the 5-NN graph with Gaussian weights.

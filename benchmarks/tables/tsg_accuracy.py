@@ -1,4 +1,4 @@
-"""Test error with 200 labels on six sets: random features, baselines, and each term by itself.
+"""Test error with 200 labels on six sets: random features, baselines, each term by itself.
 
 Splits: a permutation (seeds 0-9), a fifth of the set for testing, the first 200 of the rest labeled
 and all others unlabeled; dense features standardized over the training rows. C and gamma are chosen

@@ -1,4 +1,4 @@
-"""Time and memory against n on synthetic rows of 30 dimensions, up to a million, from a memory map.
+"""Time and memory against n: synthetic rows of 30 dimensions, up to a million.
 
 Two Gaussian classes, 200 labels, float32 rows on disk. ``frs`` and ``tsg``: default settings
 (1024 features, at most 2000 steps of ``frs``, one pass of ``tsg``), outputs on all rows included.
