@@ -140,8 +140,28 @@ def mark_unlabeled(y, mask):
     return out
 
 
-def _split_labels(y, unlabeled_mask):
-    """(codes, classes): class index of each row, −1 where unlabeled."""
+def split_labels(y, unlabeled_mask=None, classes=None):
+    """Class index of each row, −1 where unlabeled.
+
+    Parameters
+    ----------
+    y : ndarray of shape (n,)
+        Labels, −1 where unlabeled unless a mask says it.
+    unlabeled_mask : array-like of bool, shape (n,), default=None
+    classes : ndarray of shape (n_classes,), default=None
+        The classes, sorted. None means those in ``y``, of which there must be two.
+
+    Returns
+    -------
+    codes : ndarray of int, shape (n,)
+    classes : ndarray of shape (n_classes,)
+
+    Raises
+    ------
+    ValueError
+        For a label that is not among ``classes``, for fewer than two classes, for a mask of
+        another shape, and where −1 is the string '-1'.
+    """
     if unlabeled_mask is None:
         if y.dtype.kind in "USO" and np.any(np.asarray(y == "-1", dtype=bool)):
             raise ValueError(
@@ -160,10 +180,16 @@ def _split_labels(y, unlabeled_mask):
     labeled = _plain(y[~mask])
     if labeled.size:
         check_classification_targets(labeled)
-    classes, inverse = np.unique(labeled, return_inverse=True)
-    if classes.size < 2:
-        found = f"{classes.size} class{'' if classes.size == 1 else 'es'}"
-        message = f"y must hold at least two labeled classes, got {found}: {classes.tolist()}."
+    found, inverse = np.unique(labeled, return_inverse=True)
+    if classes is not None:
+        known = classes.tolist()
+        unknown = [label for label in found.tolist() if label not in known]
+        if unknown:
+            raise ValueError(f"y holds {unknown}, which are not among the classes {known}")
+        inverse = np.array([known.index(label) for label in found.tolist()], dtype=int)[inverse]
+    elif found.size < 2:
+        count = f"{found.size} class{'' if found.size == 1 else 'es'}"
+        message = f"y must hold at least two labeled classes, got {count}: {found.tolist()}."
         if mask.any() and unlabeled_mask is None:
             message += (
                 " -1 means unlabeled. If your targets are {-1, +1}, encode them with "
@@ -172,7 +198,7 @@ def _split_labels(y, unlabeled_mask):
         raise ValueError(message)
     codes = np.full(y.size, -1)
     codes[~mask] = inverse
-    return codes, classes
+    return codes, found if classes is None else classes
 
 
 # --- The estimator base ---------------------------------------------------------------------------
@@ -243,9 +269,8 @@ class BaseS3VM(ClassifierMixin, BaseEstimator):
             self, X, y, accept_sparse="csr", dtype=self._dtype, order="C", ensure_min_samples=2
         )
         self._check_precomputed(X)
-        if np.abs(X).max() > _LARGEST:
-            raise ValueError(f"X must not exceed {_LARGEST:g} in absolute value; scale the data")
-        codes, classes = _split_labels(y, unlabeled_mask)
+        self._check_size(X)
+        codes, classes = split_labels(y, unlabeled_mask)
         weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
         data = self._training(X, codes, weight, classes)
         self.classes_ = classes
@@ -260,14 +285,23 @@ class BaseS3VM(ClassifierMixin, BaseEstimator):
             fits.append(self._fit_binary(data, shared, t, problems[index], index))
         self._store(data, problems, fits)
         self._transduce(X, codes, data.rows, fits)
+        self._warn_of_limits(fits)
+        return self
+
+    def _warn_of_limits(self, fits):
+        """One warning, at the line that called `fit`, when a solver met its limit."""
         if any(fit.status == "max_iter" for fit in fits):
             warnings.warn(
                 f"{type(self).__name__} stopped after max_iter={self.max_iter} iterations without "
                 "reaching tol; increase max_iter, scale the data or relax tol",
                 ConvergenceWarning,
-                stacklevel=4,
+                stacklevel=5,
             )
-        return self
+
+    @staticmethod
+    def _check_size(X):
+        if np.abs(X).max() > _LARGEST:
+            raise ValueError(f"X must not exceed {_LARGEST:g} in absolute value; scale the data")
 
     def _training(self, X, codes, weight, classes):
         """Drop rows of weight zero, apply class weights, resolve gamma."""
@@ -288,15 +322,18 @@ class BaseS3VM(ClassifierMixin, BaseEstimator):
             X = sp.csr_matrix(X)
             X.sort_indices()
         loss_weight = weight * self._class_weights(codes, weight, classes)
-        if not hasattr(self, "kernel"):
-            kernel = Kernel("linear")
-        elif self.kernel in ("linear", "precomputed"):
-            # Neither has a scale; gamma="scale" would cost a pass over the data.
-            kernel = Kernel(self.kernel, sigma_f=self.sigma_f if self.kernel == "linear" else 1.0)
-        else:
-            gamma = resolve_gamma(self.gamma, X, weight)
-            kernel = Kernel(self.kernel, gamma, self.degree, float(self.coef0), float(self.sigma_f))
+        kernel = self._resolve_kernel(X, weight)
         return Training(X, kept, codes, weight, loss_weight, kernel, classes.size)
+
+    def _resolve_kernel(self, X, weight):
+        """The kernel with the number that ``gamma`` stands for on these rows."""
+        if not hasattr(self, "kernel"):
+            return Kernel("linear")
+        if self.kernel in ("linear", "precomputed"):
+            # Neither has a scale; gamma="scale" would cost a pass over the data.
+            return Kernel(self.kernel, sigma_f=self.sigma_f if self.kernel == "linear" else 1.0)
+        gamma = resolve_gamma(self.gamma, X, weight)
+        return Kernel(self.kernel, gamma, self.degree, float(self.coef0), float(self.sigma_f))
 
     def _class_weights(self, codes, weight, classes):
         """Factor of each row; 1 on unlabeled rows."""

@@ -1,0 +1,178 @@
+"""``partial_fit`` for estimators that learn from batches of labeled and unlabeled rows.
+
+`OnlineS3VM` does what all of them share: classes that are fixed at the first call, a kernel
+coefficient that is frozen there, validation of every batch, one machine per two-class problem
+that lives on between the calls, and a state that no failed call changes. What a machine is, and
+how it takes in a batch, is the business of the subclass.
+"""
+
+import copy
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.base import _fit_context
+from sklearn.utils.validation import _check_sample_weight, validate_data
+
+from s3vm_lib._base import BaseS3VM, Training, split_labels
+
+
+class OnlineS3VM(BaseS3VM):
+    """A `BaseS3VM` with ``partial_fit``.
+
+    A subclass implements what `BaseS3VM` asks for, hands the machine of each two-class problem
+    over in ``_fit_binary`` by ``self._machines.append(machine)``, and adds
+
+    - ``_start(data, problem, index)``: a machine that has seen no row;
+    - ``_update(machine, data, t, problem, index)``: takes the batch in and returns a `BinaryFit`;
+    - optionally ``_snapshot(machine)`` and ``_restore(machine, snapshot)``, which by default copy
+      all attributes deeply: write cheaper ones where a machine holds much;
+    - optionally ``_store_batch(data, problems, fits, X, codes)``, which sets the fitted attributes
+      after a batch (X and codes with its rows of weight zero). The default is right where
+      ``fit.dual`` is None; ``transduction_`` then covers the rows of the last call.
+
+    ``data.rows`` are positions in the batch. Rows of weight zero are left out, so that a batch may
+    be empty.
+    """
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    def partial_fit(self, X, y, sample_weight=None, unlabeled_mask=None, classes=None):
+        """Learn from more rows, labeled and unlabeled, one or many.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (m, d)
+            New rows.
+        y : array-like of shape (m,)
+            Their labels; −1 marks unlabeled rows.
+        sample_weight : array-like of shape (m,), default=None
+            Non-negative weights; a weight of 0 leaves a row out.
+        unlabeled_mask : array-like of bool, shape (m,), default=None
+            True for unlabeled rows, as in `fit`.
+        classes : array-like of shape (n_classes,), default=None
+            All classes that will ever be seen. Needed at the first call, unless `fit` came before
+            or the first batch holds two labeled classes, which are then all there are.
+
+        Returns
+        -------
+        self : object
+            The estimator. After an error it is exactly as it was before the call.
+
+        Raises
+        ------
+        ValueError
+            For a label outside the classes, another number of features, or an input or parameter
+            that is not valid.
+
+        Notes
+        -----
+        ``gamma="scale"`` is computed from the rows of the first call and stays as it is: give a
+        number where that call holds only a few rows.
+        """
+        before, snapshots = self.__dict__.copy(), []
+        try:
+            return self._partial_fit(X, y, sample_weight, unlabeled_mask, classes, snapshots)
+        except BaseException:
+            self._return_to(before, snapshots)
+            raise
+
+    def _return_to(self, before, snapshots):
+        """Undo a call that failed."""
+        self.__dict__.clear()
+        self.__dict__.update(before)
+        for machine, snapshot in zip(self.__dict__.get("_machines", []), snapshots, strict=False):
+            self._restore(machine, snapshot)
+
+    def _partial_fit(self, X, y, sample_weight, unlabeled_mask, classes, snapshots):
+        first = not hasattr(self, "classes_")
+        X, y = self._checked_batch(X, y, first)
+        known = self._known_classes(classes, unlabeled_mask, first)
+        codes, known = split_labels(y, unlabeled_mask, known)
+        weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+        data = self._batch(X, codes, weight, known, first)
+        positives = [1] if known.size == 2 else range(known.size)
+        if first:
+            self.classes_, self.gamma_ = known, data.kernel.gamma
+            problems = [self._problem(data, None) for _ in positives]
+            self._machines = [self._start(data, p, i) for i, p in enumerate(problems)]
+        else:
+            problems = self.problem_ if isinstance(self.problem_, list) else [self.problem_]
+            snapshots.extend(self._snapshot(machine) for machine in self._machines)
+        fits = []
+        for index, k in enumerate(positives):
+            t = np.where(data.codes == k, 1.0, -1.0)
+            t[data.codes < 0] = 0.0
+            machine = self._machines[index]
+            fits.append(self._update(machine, data, t, problems[index], index))
+        self._store_batch(data, problems, fits, X, codes)
+        self._warn_of_limits(fits)
+        return self
+
+    def _training(self, X, codes, weight, classes):
+        self._machines = []  # `fit` starts over
+        return super()._training(X, codes, weight, classes)
+
+    def _checked_batch(self, X, y, first):
+        """The batch as arrays; a subclass with a precomputed kernel has its own idea of shapes."""
+        if self._precomputed:
+            raise ValueError(
+                f"kernel='precomputed' is not possible with {type(self).__name__}.partial_fit: "
+                "new rows need kernel values that the Gram matrix does not hold"
+            )
+        X, y = validate_data(
+            self, X, y, reset=first, accept_sparse="csr", dtype=self._dtype, order="C"
+        )
+        self._check_size(X)
+        return X, y
+
+    def _known_classes(self, classes, unlabeled_mask, first):
+        """The classes as an array, or None where the first batch decides."""
+        if classes is None:
+            return None if first else self.classes_
+        given = np.unique(np.asarray(classes))
+        if given.ndim != 1 or given.size < 2:
+            raise ValueError(f"classes must hold at least two labels, got {classes!r}")
+        if unlabeled_mask is None and first and np.any(np.asarray(given == -1, dtype=bool)):
+            raise ValueError(
+                "classes must not hold -1, which means unlabeled: encode your targets with "
+                "s3vm_lib.encode_labels(y), or pass unlabeled_mask"
+            )
+        if not first and not np.array_equal(given, self.classes_):
+            raise ValueError(
+                f"classes must be those of the first call, {self.classes_.tolist()}, got "
+                f"{given.tolist()}"
+            )
+        return given
+
+    def _batch(self, X, codes, weight, classes, first):
+        """The batch without rows of weight zero, with the kernel of the first call."""
+        if getattr(self, "class_weight", None) == "balanced":
+            raise ValueError(
+                "class_weight='balanced' is not possible in partial_fit, where the counts of the "
+                "classes are not known: give the weights as a dict"
+            )
+        kernel = self._resolve_kernel(X, weight) if first and weight.any() else None
+        if kernel is None:
+            kernel = self._resolve_kernel(X, None) if first else self._frozen_kernel()
+        kept = np.flatnonzero(weight > 0)
+        if kept.size < weight.size:
+            X, codes, weight = X[kept], codes[kept], weight[kept]
+        if sp.issparse(X):
+            X = sp.csr_matrix(X)
+            X.sort_indices()
+        loss_weight = weight * self._class_weights(codes, weight, classes)
+        return Training(X, kept, codes, weight, loss_weight, kernel, classes.size)
+
+    def _frozen_kernel(self):
+        problem = self.problem_[0] if isinstance(self.problem_, list) else self.problem_
+        return problem.kernel
+
+    def _store_batch(self, data, problems, fits, X, codes):
+        self._store(data, problems, fits)
+        self._transduce(X, codes, data.rows, fits)
+
+    def _snapshot(self, machine):
+        return copy.deepcopy(vars(machine))
+
+    def _restore(self, machine, snapshot):
+        vars(machine).clear()
+        vars(machine).update(snapshot)
