@@ -8,6 +8,7 @@ from s3vm_lib.cccp import CCCPS3VM
 from s3vm_lib.graph_kernel_machine import GKM, GKMRegressor
 from s3vm_lib.label_switching import MultiSwitchTSVM, S3VMLight
 from s3vm_lib.laplacian_svm import LapSVM
+from s3vm_lib.path_following import ILS3VM
 from s3vm_lib.primal_newton import NewtonS3VM
 from s3vm_lib.quasi_newton import QNS3VM
 from s3vm_lib.self_training import SelfTrainingKNN
@@ -23,6 +24,7 @@ __all__ = [
     "FRS3VM",
     "GKM",
     "GKMRegressor",
+    "ILS3VM",
     "LapSVM",
     "MultiSwitchTSVM",
     "NNBBS3VM",

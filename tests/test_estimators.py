@@ -36,6 +36,7 @@ from s3vm_lib.label_switching import MultiSwitchTSVM, S3VMLight
 from s3vm_lib.laplacian_svm import LapSVM
 from s3vm_lib.model_selection import SemiSupervisedKFold, labeled_accuracy_scorer
 from s3vm_lib.objective import evaluate
+from s3vm_lib.path_following import ILS3VM
 from s3vm_lib.primal_newton import NewtonS3VM
 from s3vm_lib.quasi_newton import QNS3VM
 from s3vm_lib.stochastic import FRS3VM, TSGS3VM
@@ -83,6 +84,7 @@ ESTIMATORS = [
     Case(DAS3VM, dict(tol=1e-10, path_tol=1e-10), kernels=False),
     Case(BranchBoundS3VM, dict(tol=1e-10), rows=35),
     Case(NNBBS3VM, dict(tol=1e-10), balances=False),
+    Case(ILS3VM, dict(tol=1e-10, start_tol=1e-8), balances=False),
     Case(LapSVM, dict(tol=1e-10), graph=True, balances=False, several=dict(solver="pcg")),
     # With this tolerance a fit ends at its second look, after 1000 steps up to 500 rows.
     Case(

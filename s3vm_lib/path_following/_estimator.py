@@ -1,0 +1,588 @@
+"""The estimator `ILS3VM`."""
+
+from dataclasses import replace
+from numbers import Real
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.base import _fit_context
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from s3vm_lib._base import BinaryFit
+from s3vm_lib._online import OnlineS3VM
+from s3vm_lib.cccp import solve_cccp
+from s3vm_lib.kernels import Kernel
+from s3vm_lib.losses import LabeledLoss, UnlabeledLoss
+from s3vm_lib.objective import Problem
+from s3vm_lib.path_following._follower import ORDERS, Follower, Operation
+from s3vm_lib.path_following._rows import KernelStore
+from s3vm_lib.smo import Gram
+
+_LARGE_MARGIN = 100  # from here on rows are taken in by Newton steps over the sets
+_CHUNK = 256  # new rows that are stored at a time
+_GROUP = 20  # new rows on one path
+
+
+class Run:
+    """One call's operations on one machine: how many steps they took, and how they ended."""
+
+    def __init__(self, estimator, machine):
+        self.estimator, self.machine, self.status = estimator, machine, "converged"
+        self.history, self.first, self.n_convex = [], machine.n_iter, 0
+
+    @property
+    def n_iter(self):
+        """Steps of the path and convex problems."""
+        return self.n_convex + self.machine.n_iter - self.first
+
+    def cccp(self, loop):
+        """Take note of a convex problem; true when the callback says stop."""
+        self.n_convex += 1
+        return self._note(Operation(loop.n_iter, loop.n_changed, loop.objective))
+
+    def add(self, ids, update):
+        """Let rows take part, after all that is under way in A."""
+        machine = self.machine
+        size = {"path": 1, "together": _GROUP}.get(update, max(ids.size, 1))
+        for start in range(0, max(ids.size, 1), size):
+            left, group = self.estimator.max_iter - self.n_iter, ids[start : start + size]
+            steps, flips = machine.n_iter, machine.n_flips
+            if left <= 0 or not machine.add(group, update, left):
+                self.status = "max_iter"
+                return
+            done = Operation(machine.n_iter - steps, machine.n_flips - flips, machine.objective)
+            if self._note(done) and start + size < ids.size:
+                self.status = "stopped"
+                return
+
+    def _note(self, operation):
+        self.history.append(operation)
+        return self.estimator._report(operation._asdict())
+
+
+class ILS3VM(OnlineS3VM):
+    """Semi-supervised support vector machine that learns and forgets rows one by one, exactly.
+
+    Minimizes
+
+        J(f, b) = ½‖f‖² + C Σ_L s_i max(0, 1 − t_i (f(x_i) + b))
+                        + C* Σ_U s_j max(0, 1 − |f(x_j) + b|)
+
+    to a point that solves its own convex problem, as CCCP does, and keeps it there while rows
+    come and go: `partial_fit` and `forget` follow the path of solutions along which the
+    coefficient of a new row grows from 0, or that of an old one shrinks to 0.
+
+    Parameters
+    ----------
+    C : float, default=1.0
+        Weight of the hinge losses of labeled rows.
+    C_star : float, default=None
+        Weight of the unlabeled losses; 0 gives the incremental supervised machine. None gives the
+        labeled and the unlabeled part equal total weight in the first call that has rows of both
+        kinds, and stays as it is from then on.
+    kernel : {"linear", "poly", "rbf", "laplacian", "precomputed"}, default="rbf"
+        Kernel function, see `Kernel`.
+    gamma : {"scale", "auto"} or float, default="scale"
+        Kernel coefficient of rbf, poly and laplacian, see `resolve_gamma`; frozen at the first
+        call.
+    degree : int, default=3
+        Degree of the polynomial kernel.
+    coef0 : float, default=0.0
+        Constant of the polynomial kernel.
+    sigma_f : float, default=1.0
+        Output standard deviation: kernels are multiplied by its square.
+    order : {"simultaneous", "finite"}, default="simultaneous"
+        When an unlabeled row changes sides. ``"simultaneous"``, the order of the paper: as soon as
+        its output crosses 0. ``"finite"``: only when all that the new row set going has come to
+        rest. The latter provably ends, and takes over where the former does not.
+    update : {"auto", "path", "together", "block"}, default="auto"
+        How several new rows come in. ``"path"``: one after the other. ``"together"``: all on one
+        path. ``"block"``: Newton steps over the sets, and a path for what they leave undone, which
+        is fast where the margin set is large. ``"auto"`` chooses between ``"together"`` and
+        ``"block"`` by the size of the margin set. All end at an exact solution, if not always at
+        the same one.
+    start : {"cccp", "path"}, default="cccp"
+        What `fit` does: CCCP and a cross-over to an exact solution, or all rows by ``update``.
+    start_tol : float, default=1e-3
+        Largest violation of the optimality conditions in the convex problems of that CCCP.
+    ridge : float, default=1e-8
+        Added to the diagonal of the kernel matrix, relative to its mean: it makes duplicates and
+        other dependent rows harmless. The predictions leave it out.
+    tol : float, default=1e-10
+        Violations of the optimality conditions above it are followed up at the end of a call.
+    max_iter : int, default=1_000_000
+        Largest number of steps in one call: events on the path, Newton steps, convex problems.
+    gram : {"auto", "full", "rows"}, default="auto"
+        Keep the whole kernel matrix or the rows that are visited. ``"auto"``: the matrix after
+        `fit` where it has room, rows for a model that begins with `partial_fit`. Of no effect with
+        the linear kernel, which needs the data alone.
+    cache_size : float, default=1000
+        Memory for kernel values in MiB. The rows of the margin set are kept whatever it says.
+    record : bool, default=False
+        Keep what happened in each step in ``path_``.
+    class_weight : dict or "balanced", default=None
+        Factors on C per class; ``"balanced"`` counts labeled rows, and is for `fit` only.
+    verbose : int, default=0
+        Print one line per convex problem and per operation of the path.
+    callback : callable, default=None
+        Called after each of them with a dict (the fields of ``history_``); a true value stops.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        Class labels.
+    support_ : ndarray of shape (n_support,)
+        Rows with a nonzero coefficient, counted over all rows given and not forgotten.
+    support_vectors_ : {ndarray, CSR matrix} of shape (n_support, d)
+        These rows; absent with ``kernel="precomputed"``.
+    dual_coef_ : ndarray of shape (n_problems, n_support)
+        Their coefficients α; one row for two classes, otherwise one per class.
+    coef_ : ndarray of shape (n_problems, d)
+        Weights of the features, with ``kernel="linear"`` only.
+    intercept_ : ndarray of shape (n_problems,)
+        Offsets b.
+    gamma_ : float
+        The kernel coefficient that was used.
+    gram_ : {"full", "rows", "linear"}
+        How kernel values are kept.
+    partition_ : dict of ndarrays, or list of dicts
+        The rows in each set: ``"O"`` (beyond the margin, α = 0), ``"M"`` (at the margin), ``"E"``
+        (inside, α at its bound) and ``"A"`` (still on their way, empty unless stopped).
+    transduction_ : ndarray of shape (n,)
+        A label for every row: its own, or the one found where it was unlabeled.
+    objective_ : float or ndarray of shape (n_classes,)
+        J at the solution.
+    residual_ : float
+        Largest violation of the optimality conditions, those of margins, bounds, signs and Σα = 0.
+    problem_ : Problem or list of Problem
+        What is minimized.
+    n_iter_ : int
+        Steps in the last call; the largest number over the two-class problems.
+    history_ : list
+        One `Operation` (n_iter, n_flips, objective) per convex problem, and per row or block of
+        rows that came or went, of the last call.
+    counters_ : dict or list of dicts
+        Totals since the beginning: steps, flips and back-flips, zero-length steps and the longest
+        run of them, operations that fell back to the finite order, outputs that were computed.
+    path_ : dict of ndarrays, or list of dicts
+        With ``record=True``, the steps of the last call: their length ``eta``, the energy
+        W = ½αᵀKα − Σ a before and after, the ``event`` at the end and its ``sample``, the sizes of
+        M and A, and the ``case`` (0: no row that moves has changed its sign, 1: all have, 2: some;
+        4 more when a row is leaving).
+    termination_condition_ : str
+        ``"converged"``, ``"max_iter"`` or ``"stopped"`` (by the callback, between two operations;
+        the next call goes on with what was left). A list of these with more than two classes.
+    n_features_in_ : int
+        Number of features.
+
+    See Also
+    --------
+    CCCPS3VM : The same problem in batch, with a balance constraint.
+    SVM : The supervised machine that ``C_star=0`` keeps up to date.
+
+    Notes
+    -----
+    There is no balance constraint, so that with few labels all unlabeled rows may end on one side.
+    For a fixed set U it would be one more variable without bounds, always in the margin set, whose
+    kernel row is the mean of the rows of U. But with every row that comes or goes that mean is
+    another one, and the path would have to move it too.
+
+    A solution has all outputs of unlabeled rows on the side that their coefficients assume, and is
+    a local minimum unless one of them is 0. Different orders, and different updates, may lead to
+    different ones; none is better in general.
+
+    The outputs that `decision_function` returns leave out the ridge, and differ from those that the
+    optimality conditions are checked for by at most ``ridge`` times C times the mean diagonal of
+    the kernel matrix.
+
+    References
+    ----------
+    B. Gu, X.-T. Yuan, S. Chen and H. Huang, "New incremental learning algorithm for
+    semi-supervised support vector machine", KDD (2018); G. Cauwenberghs and T. Poggio,
+    "Incremental and decremental support vector machine learning", NIPS (2000).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from s3vm_lib import ILS3VM
+    >>> X = np.array([[-2.0], [-1.9], [-1.5], [1.4], [1.8], [2.0]])
+    >>> y = np.array([0, -1, -1, -1, -1, 1])
+    >>> model = ILS3VM(kernel="linear").fit(X[:4], [0, -1, -1, 1])
+    >>> model.partial_fit(X[4:], y[4:]).forget([3]).transduction_.tolist()
+    [0, 0, 0, 1, 1]
+    """
+
+    _parameter_constraints = {
+        **OnlineS3VM._kernel_constraints,
+        "C_star": [Interval(Real, 0, None, closed="left"), None],
+        "order": [StrOptions(set(ORDERS))],
+        "update": [StrOptions({"auto", "path", "together", "block"})],
+        "start": [StrOptions({"cccp", "path"})],
+        "start_tol": [Interval(Real, 0, None, closed="neither")],
+        "ridge": [Interval(Real, 0, 1e-3, closed="right")],
+        "gram": [StrOptions({"auto", "full", "rows"})],
+        "cache_size": [Interval(Real, 0, None, closed="neither")],
+        "record": ["boolean"],
+    }
+    _largest_n = 20_000
+    _memory = "n² kernel values, or those of the margin set"
+
+    def __init__(
+        self,
+        *,
+        C=1.0,
+        C_star=None,
+        kernel="rbf",
+        gamma="scale",
+        degree=3,
+        coef0=0.0,
+        sigma_f=1.0,
+        order="simultaneous",
+        update="auto",
+        start="cccp",
+        start_tol=1e-3,
+        ridge=1e-8,
+        tol=1e-10,
+        max_iter=1_000_000,
+        gram="auto",
+        cache_size=1000,
+        record=False,
+        class_weight=None,
+        verbose=0,
+        callback=None,
+    ):
+        self.C = C
+        self.C_star = C_star
+        self.kernel = kernel
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.sigma_f = sigma_f
+        self.order = order
+        self.update = update
+        self.start = start
+        self.start_tol = start_tol
+        self.ridge = ridge
+        self.tol = tol
+        self.max_iter = max_iter
+        self.gram = gram
+        self.cache_size = cache_size
+        self.record = record
+        self.class_weight = class_weight
+        self.verbose = verbose
+        self.callback = callback
+
+    def _problem(self, data, ratio):
+        """The symmetric hinge without a balance constraint."""
+        C, C_star = self._penalties(data)
+        if self.C_star is not None:
+            C_star = float(self.C_star)  # unlabeled rows may come later
+        loss = UnlabeledLoss("symmetric_hinge")
+        return Problem(LabeledLoss("hinge"), loss, C, C_star, data.kernel)
+
+    # Rows, in the order in which they were given ------------------------------------------------
+
+    def _training(self, X, codes, weight, classes):
+        data = super()._training(X, codes, weight, classes)
+        self._forget_all()
+        self._register(codes, weight, data)
+        return data
+
+    def _batch(self, X, codes, weight, classes, first):
+        data = super()._batch(X, codes, weight, classes, first)
+        if first:
+            self._forget_all()
+        self._register(codes, weight, data)
+        self._given = codes.size
+        return data
+
+    def _forget_all(self):
+        self._codes = self._ids = self._guess = np.empty(0, int)
+        self._weight = self._loss_weight = np.empty(0)
+        self._kernel_store = None
+
+    def _register(self, codes, weight, data):
+        """Note labels and weights of new rows; those of weight zero have no place in the store."""
+        loss_weight, nowhere = np.zeros(codes.size), np.full(codes.size, -1)
+        loss_weight[data.rows] = data.loss_weight
+        self._codes = np.append(self._codes, codes)
+        self._weight = np.append(self._weight, weight)
+        self._loss_weight = np.append(self._loss_weight, loss_weight)
+        self._ids = np.append(self._ids, nowhere)
+        self._guess = np.append(self._guess, nowhere)
+
+    def _place(self, data, given, fitting=False):
+        """Store the last ``given`` rows, without those of weight zero."""
+        if self._kernel_store is None:
+            self._kernel_store = self._new_store(data, fitting)
+        store, X, values = self._kernel_store, data.X, None
+        before, m = self._ids.size - given, data.rows.size
+        if self._precomputed:
+            known = np.flatnonzero(self._ids >= 0)
+            values = np.zeros((m, store.n + m))
+            values[:, self._ids[known]] = X[:, known]
+            values[:, store.n :] = X if fitting else X[:, before + data.rows]
+            X = None
+        ids = store.append(X, values)
+        self._ids = self._ids.copy()
+        self._ids[before + data.rows] = ids
+        self.gram_ = store.storage
+        return ids
+
+    def _new_store(self, data, fitting):
+        storage, center, n = self.gram, None, data.X.shape[0]
+        if storage == "auto":
+            capacity = n + n // 4 + 64
+            fits = fitting and 8 * capacity**2 <= self.cache_size * 2**20
+            storage = "full" if fits else "rows"
+        if data.kernel.name == "linear" and not sp.issparse(data.X) and n:
+            # With Σα = 0 a shift of the data moves only b, and centered data keep their digits.
+            center = data.X.mean(axis=0)
+        return KernelStore(data.kernel, storage, self.cache_size, center)
+
+    def _checked_batch(self, X, y, first):
+        """With a precomputed kernel: values between the new rows and all, the new ones last."""
+        if not self._precomputed:
+            return super()._checked_batch(X, y, first)
+        X, y = validate_data(self, X, y, dtype=self._dtype, order="C")
+        rows = X.shape[0] + (0 if first else self._ids.size)
+        if X.shape[1] != rows:
+            raise ValueError(
+                f"X must hold kernel values between {X.shape[0]} new rows and all {rows} rows, the "
+                f"new ones last, when kernel='precomputed'; got shape {X.shape}"
+            )
+        self._check_size(X)
+        return X, y
+
+    # Fitting -----------------------------------------------------------------------------------
+
+    def _prepare(self, data):
+        """The kernel values, and in a second form those that CCCP works with."""
+        self._place(data, self._ids.size, fitting=True)
+        store = self._kernel_store
+        if self.start == "path":
+            return None
+        if store.storage == "full":
+            values = np.ascontiguousarray(store.view.values[: store.n, : store.n])
+            return Gram(values, Kernel("precomputed"))
+        X = data.X if store.center is None else data.X - store.center
+        dtype = np.float32 if self.start_tol >= 1e-5 else np.float64
+        n_solves = 1 if data.n_classes == 2 else data.n_classes
+        return Gram(X, data.kernel, self.cache_size, self.gram, dtype, n_solves)
+
+    def _start(self, data, problem, index):
+        if self._kernel_store is None:
+            self._kernel_store = self._new_store(data, False)
+        return Follower(self._kernel_store, self.ridge, self.order, self.tol, self.record)
+
+    def _fit_binary(self, data, shared, t, problem, index):
+        machine = self._start(data, problem, index)
+        self._machines.append(machine)
+        ids = np.arange(t.size)
+        machine.take(ids, t, self._upper(problem, t, data.loss_weight))
+        run = Run(self, machine)
+        if shared is None:
+            run.add(ids, self.update if self.update != "auto" else "path")
+            return self._result(machine, problem, index, run)
+
+        found = solve_cccp(
+            shared, t, data.loss_weight, problem, tol=self.start_tol, max_iter=self.max_iter,
+            callback=run.cccp,
+        )  # fmt: skip
+        machine.start(found.dual, np.where(t != 0, t, np.where(found.outputs < 0, -1.0, 1.0)))
+        run.status = found.status
+        if found.status == "converged":
+            run.add(ids[:0], "block")
+        return self._result(machine, problem, index, run)
+
+    @staticmethod
+    def _upper(problem, t, loss_weight):
+        """Weights c of the losses."""
+        return np.where(t == 0, problem.C_star, problem.C) * loss_weight
+
+    def _update(self, machine, data, t, problem, index):
+        problem = self._with_unlabeled(machine, problem)
+        c, run = self._upper(problem, t, data.loss_weight), Run(self, machine)
+        end = self._kernel_store.n - (0 if index == 0 else t.size)
+        # Rows that do not take part yet cost time with every refresh: not too many of them.
+        for start in range(0, max(t.size, 1), _CHUNK):
+            part = slice(start, start + _CHUNK)
+            if index == 0:
+                rows = {"X": data.X[part], "rows": data.rows[part]}
+                self._place(data._replace(**rows), self._given)
+            ids = np.arange(end + start, end + start + t[part].size)
+            machine.take(ids, t[part], c[part])
+            if run.status == "converged":
+                run.add(machine.pending(), self._mode(machine, ids.size))
+        return self._result(machine, problem, index, run)
+
+    def _with_unlabeled(self, machine, problem):
+        """The problem with C* = C l/u, once there are rows of both kinds; see ``C_star``."""
+        labeled = self._weight[self._codes >= 0].sum()
+        unlabeled = self._weight[self._codes < 0].sum()
+        if self.C_star is not None or problem.C_star > 0 or labeled == 0 or unlabeled == 0:
+            return problem
+        problem = replace(problem, C_star=problem.C * labeled / unlabeled)
+        known = np.flatnonzero((self._ids >= 0) & (self._codes < 0))
+        machine.set_weight(self._ids[known], problem.C_star * self._loss_weight[known])
+        return problem
+
+    def _mode(self, machine, n_new):
+        if self.update != "auto":
+            return self.update
+        return "block" if machine.n_margin > _LARGE_MARGIN else "together"
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    def forget(self, indices):
+        """Unlearn rows: the solution becomes one of the problem without them.
+
+        Parameters
+        ----------
+        indices : array-like of int
+            Positions among all rows given so far and not forgotten, in the order in which they
+            came, as in `numpy.delete`. Those that come later move up.
+
+        Returns
+        -------
+        self : object
+            The estimator. After an error it is exactly as it was before the call.
+
+        Raises
+        ------
+        ValueError
+            For an index that is out of range, repeated, or no integer.
+        """
+        check_is_fitted(self)
+        n = self._ids.size
+        rows = np.atleast_1d(np.asarray(indices))
+        if rows.size == 0:
+            rows = rows.astype(int)
+        if rows.ndim != 1 or rows.dtype.kind not in "iu":
+            raise ValueError(f"indices must be integers, got {indices!r}")
+        if np.any((rows < -n) | (rows >= n)):
+            raise ValueError(f"indices must lie in [{-n}, {n - 1}] with {n} rows, got {indices!r}")
+        rows = rows % max(n, 1)
+        if np.unique(rows).size < rows.size:
+            raise ValueError(f"indices must not repeat a row, got {indices!r}")
+        before = self.__dict__.copy()
+        snapshots = [self._snapshot(machine) for machine in self._machines]
+        try:
+            self._forget(rows)
+        except BaseException:
+            self._return_to(before, snapshots)
+            raise
+        self._compact()
+        return self
+
+    def _forget(self, rows):
+        ids = self._ids[rows]
+        keep = np.ones(self._ids.size, dtype=bool)
+        keep[rows] = False
+        for name in ("_ids", "_codes", "_guess", "_weight", "_loss_weight"):
+            setattr(self, name, getattr(self, name)[keep])
+        if self._precomputed:
+            self.n_features_in_ = self._ids.size
+        problems = self.problem_ if isinstance(self.problem_, list) else [self.problem_]
+        fits = []
+        for index, machine in enumerate(self._machines):
+            machine.leave(ids[ids >= 0])
+            run = Run(self, machine)
+            run.add(machine.pending(), self._mode(machine, rows.size))
+            fits.append(self._result(machine, problems[index], index, run))
+        self._store(None, None, fits)
+        self._transduce(None, None, None, fits)
+        self._warn_of_limits(fits)
+
+    def _compact(self):
+        """Give the memory of forgotten rows back once they are the majority."""
+        kept = self._ids[self._ids >= 0]
+        if self._kernel_store.n > 2 * kept.size + 64:
+            ids = np.sort(kept)
+            self._kernel_store.compact(ids)
+            for machine in self._machines:
+                machine.compact(ids)
+            self._ids = np.where(self._ids < 0, -1, np.searchsorted(ids, self._ids))
+
+    # Attributes --------------------------------------------------------------------------------
+
+    def _result(self, machine, problem, index, run):
+        """Prove that the solution is one, and show it without the ridge."""
+        machine.finish(run.status == "converged")
+        known = np.flatnonzero(self._ids >= 0)
+        alpha, f, b, rho = machine.read(self._ids[known])
+        dual, outputs = np.zeros(self._ids.size), np.full(self._ids.size, np.nan)
+        dual[known], outputs[known] = alpha, f - rho * alpha
+        k = 1 if len(self.classes_) == 2 else index
+        t = np.where(self._codes < 0, 0.0, np.where(self._codes == k, 1.0, -1.0))[known]
+        weight = self._loss_weight[known]
+        objective = problem.value(outputs[known], t, alpha @ (outputs[known] - b), b, weight)
+        coef, store = None, self._kernel_store
+        if problem.kernel.name == "linear":
+            coef = np.asarray(alpha @ store.rows(self._ids[known])) * problem.kernel.sigma_f**2
+            if store.center is not None:
+                b -= coef @ store.center
+        machine.problem = problem
+        n_iter = max(run.n_iter, 1)
+        return BinaryFit(dual, coef, b, outputs, float(objective), n_iter, run.status, run.history)
+
+    def _store(self, data, problems, fits):
+        for name in ("dual_coef_", "support_", "coef_", "path_"):
+            self.__dict__.pop(name, None)
+        single = len(fits) == 1
+
+        def each(values):
+            return values[0] if single else values
+
+        dual = np.array([fit.dual for fit in fits])
+        self.support_ = np.flatnonzero(np.any(dual != 0, axis=0))
+        self.dual_coef_ = dual[:, self.support_]
+        self.intercept_ = np.array([fit.intercept for fit in fits], dtype=float)
+        if fits[0].coef is not None:
+            self.coef_ = np.array([fit.coef for fit in fits])
+        machines = self._machines
+        self.problem_ = each([machine.problem for machine in machines])
+        self.objective_ = each(np.array([fit.objective for fit in fits]))
+        if single:
+            self.objective_ = float(self.objective_)
+        self.history_ = each([fit.history for fit in fits])
+        self.n_iter_ = int(max(fit.n_iter for fit in fits))
+        self.termination_condition_ = each([fit.status for fit in fits])
+        self.partition_ = each([machine.sets(self._ids) for machine in machines])
+        self.residual_ = max(machine.residual() for machine in machines)
+        self.counters_ = each([machine.counters() for machine in machines])
+        if self.record:
+            self.path_ = each([machine.take_log() for machine in machines])
+
+    def _store_batch(self, data, problems, fits, X, codes):
+        self._store(data, problems, fits)
+        self._transduce(X, codes, data.rows, fits)
+        self._compact()
+
+    def _transduce(self, X, codes, rows, fits):
+        """Labels of all rows. Of one without weight nothing is kept but the label of its time."""
+        outputs = np.column_stack([fit.outputs for fit in fits])
+        unknown = np.flatnonzero(np.isnan(outputs[:, 0]))
+        first = outputs.shape[0] - (0 if codes is None else codes.size)
+        new = unknown[unknown >= first]
+        if codes is not None and new.size:
+            self._guess = self._guess.copy()
+            self._guess[new] = self._decide(self._outputs(X[new - first]))
+        found = np.where(self._ids < 0, self._guess, self._decide(outputs))
+        self.transduction_ = self.classes_[np.where(self._codes >= 0, self._codes, found)]
+
+    @property
+    def support_vectors_(self):
+        """The rows with a nonzero coefficient, computed when asked for."""
+        if self._precomputed or not hasattr(self, "support_"):
+            raise AttributeError("support_vectors_")
+        store = self._kernel_store
+        X = store.rows(self._ids[self.support_])
+        return X if store.center is None else X + store.center
+
+    def _snapshot(self, machine):
+        return machine.save(), self._kernel_store.save()
+
+    def _restore(self, machine, snapshot):
+        machine.store.load(snapshot[1])
+        machine.load(snapshot[0])

@@ -1,0 +1,501 @@
+"""Operations on one two-class problem: rows arrive, take part, and leave."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from s3vm_lib.path_following._ends import enter, leave, newton_step, propose, turn, violators
+from s3vm_lib.path_following._path import (
+    DONE,
+    LIMIT,
+    LOG_FIELDS,
+    ROOM,
+    ROWS,
+    STALLED,
+    follow,
+    settle,
+)
+from s3vm_lib.path_following._rows import CACHED
+from s3vm_lib.path_following._state import (
+    B0,
+    BACKFLIPS,
+    CLAMPED,
+    ENERGY,
+    FLIPS,
+    GONE,
+    IDLE,
+    LARGEST,
+    LOGGED,
+    LONGEST,
+    N_A,
+    N_M,
+    N_T,
+    PROMOTED,
+    RADIUS,
+    REFRESHED,
+    RHO,
+    SAMPLE,
+    SEED,
+    SIGMA,
+    SLACK,
+    STEPS,
+    ZERO,
+    A,
+    B,
+    E,
+    M,
+    O,
+    State,
+    polish,
+    reference,
+    refresh,
+)  # fmt: skip
+
+ORDERS = ("simultaneous", "finite")
+SETS = "OMEA"
+_LISTS = ("M", "A", "P", "Q", "T", "ids")
+_NOBODY = np.zeros((), SAMPLE)
+_NOBODY["where"] = GONE
+_ROUNDS = 20
+_FALLS = 5
+_PATIENCE = 3
+_MORE = 40
+_SNAP = 1e-7  # relative distance from a bound at which a start is on it
+
+
+class Operation(NamedTuple):
+    """What one operation took."""
+
+    n_iter: int  # steps of the path; of SMO in a convex problem of CCCP
+    n_flips: int  # changes of a sign
+    objective: float  # J at the end
+
+
+class Follower:
+    """A solution of one two-class problem, kept exact while rows come and go.
+
+    Parameters
+    ----------
+    store : KernelStore
+        Holds the rows; several followers may share it.
+    ridge : float, default=1e-8
+        ρ relative to the mean diagonal of the kernel matrix.
+    order : {"simultaneous", "finite"}, default="simultaneous"
+        When signs change: at once, as in the paper, or only where the sample that came first has
+        arrived and all its consequences with it, which provably ends.
+    tol : float, default=1e-10
+        Violations above it are followed up at the end of an operation.
+    record : bool, default=False
+        Keep one row of `LOG_FIELDS` per step in ``log``.
+
+    Attributes
+    ----------
+    state : State
+    fallbacks : int
+        Operations that went on in the finite order, after a limit or a stall.
+    """
+
+    def __init__(self, store, ridge=1e-8, order="simultaneous", tol=1e-10, record=False):
+        self.store, self.ridge, self.order, self.tol = store, ridge, order, tol
+        self.state, self.log, self.fallbacks, self.record = None, [], 0, record
+        self.refactored, self.problem = 0, None
+
+    # Rows --------------------------------------------------------------------------------------
+
+    def take(self, ids, label, weight):
+        """Know rows of the store, without a part in the problem yet.
+
+        Parameters
+        ----------
+        ids : ndarray of int, shape (m,)
+            Their positions in the store: new ones, or of rows that have left.
+        label : ndarray of shape (m,)
+            −1, +1, or 0 for unlabeled.
+        weight : ndarray of shape (m,)
+            Weights c of their losses; 0 keeps a row idle.
+        """
+        if self.state is None or self.state.x.size != self.store.capacity:
+            self._resize()
+        p, x = self.state, np.zeros(ids.size, SAMPLE)
+        x["s"], x["free"] = np.where(label == 0, 1.0, label), label == 0
+        x["c"], x["where"] = weight, IDLE
+        if ids.size == 0:
+            return
+        if p.x["touched"][ids].any():
+            self._settled()  # α of a row that has just left still counts in what has changed
+        p.x[ids] = _NOBODY
+        support = np.flatnonzero(p.x["alpha0"][: self.store.n])
+        x["f"] = p.num[B0]
+        if support.size:
+            x["f"] += self.store.gram(ids, support) @ p.x["alpha0"][support]
+        x["f0"] = x["f"]
+        p.x[ids] = x
+        diagonal = self.store.view.diagonal
+        p.num[LARGEST] = np.sqrt(diagonal[: self.store.n].max())
+        self._choose_ridge()
+
+    def _choose_ridge(self):
+        """ρ and σ by the size of the kernel, again when it turns out to be of another size."""
+        p = self.state
+        scale = float(np.mean(self.store.view.diagonal[: self.store.n])) or 1.0
+        if p.num[SIGMA] == 0 or not 0.25 < scale / p.num[SIGMA] < 4:
+            before = p.num[RHO]
+            p.num[RHO], p.num[SIGMA] = self.ridge * scale, scale
+            if p.cnt[N_M]:
+                self._settled()
+                p.x["f"] += (p.num[RHO] - before) * p.x["alpha"]
+                reference(p, self.store.n)
+                self.factorize()
+
+    def _resize(self):
+        old, size = self.state, self.store.capacity
+        x = np.full(size, _NOBODY).view(np.recarray)
+        parts = {name: np.zeros(size, np.int64) for name in _LISTS}
+        if old is None:
+            num, cnt = np.zeros(9), np.zeros(19, np.int64)
+            cnt[SEED], num[SLACK], num[RADIUS] = 1, -1.0, -1.0
+            R = np.zeros((32, 32))
+            self.state = State(x, *parts.values(), w=np.zeros((5, size)), R=R, num=num, cnt=cnt)
+            return
+        kept = min(old.x.size, size)
+        x[:kept] = old.x[:kept]
+        for name, part in parts.items():
+            part[:kept] = getattr(old, name)[:kept]
+        self.state = old._replace(x=x, **parts, w=np.zeros((5, size)))
+
+    def start(self, alpha, s):
+        """Cross over from an approximate solution, for example one of CCCP.
+
+        Parameters
+        ----------
+        alpha : ndarray of shape (n,)
+            Signed dual variables of all rows of the store.
+        s : ndarray of shape (n,)
+            Signs −1 and +1; for labeled rows their labels.
+        """
+        p, n = self.state, self.store.n
+        x = p.x[:n]
+        c = x["c"]
+        a = np.clip(s * alpha, 0, c)
+        near = _SNAP * c
+        a = np.where(a <= near, 0.0, np.where(a >= c - near, c, a))
+        inside = np.flatnonzero((a > 0) & (a < c))
+        x["s"], x["alpha"], x["alpha0"] = s, s * a, 0.0
+        x["where"] = np.where(c == 0, IDLE, np.where(a == 0, O, E))
+        x["where"][inside], x["place"][inside] = M, np.arange(inside.size)
+        p.M[: inside.size], p.cnt[N_M] = inside, inside.size
+        support = np.flatnonzero(a)
+        p.num[B] = p.num[B0] = 0.0
+        f = p.num[RHO] * x["alpha"]
+        for start in range(0, support.size, 1024):
+            part = support[start : start + 1024]
+            f += self.store.gram(np.arange(n), part) @ x["alpha"][part]
+        x["f"] = f
+        reference(p, n)
+        self.factorize()
+        self.energy()
+
+    def pending(self):
+        """Rows that were taken, have a weight, and do not take part yet."""
+        x = self.state.x[: self.store.n]
+        return np.flatnonzero((x["where"] == IDLE) & (x["c"] > 0))
+
+    def set_weight(self, ids, weight):
+        """Other weights for idle rows; those that were never taken are left alone."""
+        if self.state is not None:
+            known = ids < self.state.x.size
+            self.state.x["c"][ids[known]] = weight[known]
+
+    def add(self, ids, update="path", max_steps=None):
+        """Let rows that were taken take part.
+
+        Parameters
+        ----------
+        ids : ndarray of int
+        update : {"path", "together", "block"}, default="path"
+            One after the other, all on one path, or by `rounds` and a path for what they leave.
+        max_steps : int, default=None
+
+        Returns
+        -------
+        bool
+            False when ``max_steps`` came before the end; `run` goes on.
+        """
+        for i in ids:
+            enter(self.store.view, self.state, i, self.store.n)
+            if update == "path" and not self.run(max_steps):
+                return False
+        if update == "block":
+            self.rounds()
+        return self.run(max_steps)
+
+    def leave(self, ids):
+        """Rows are to go; their positions stay reserved until `compact`. `run` does it."""
+        for i in ids:
+            leave(self.store.view, self.state, i, self.store.n)
+
+    def remove(self, ids, max_steps=None):
+        """`leave` and `run`; returns as `add`."""
+        self.leave(ids)
+        return self.run(max_steps)
+
+    def compact(self, keep):
+        """Follow `KernelStore.compact`; call `finish` first."""
+        p, k = self.state, keep.size
+        place = np.full(p.x.size, -1)
+        place[keep] = np.arange(k)
+        p.x[:k] = p.x[keep]
+        p.x[k:] = _NOBODY
+        for part, count in ((p.M, N_M), (p.T, N_T)):
+            part[: p.cnt[count]] = place[part[: p.cnt[count]]]
+
+    # The path ----------------------------------------------------------------------------------
+
+    def rounds(self, largest=20):
+        """Newton steps over the sets, until A is empty or has not become smaller for a while.
+
+        Each decides for the samples of A where they will end, solves for M, and puts into A whom
+        that leaves in the wrong place. What remains in A is left to the path. Where more and more
+        samples move, as with kernels of low rank, all is taken back, and False returned.
+        """
+        start = self.save()
+        first, n = self.state.cnt[N_A], self.store.n
+        fewest, patience = np.inf, _PATIENCE
+        for _ in range(largest):
+            p, count = self.state, self.state.cnt[N_A]
+            patience = _PATIENCE if count < fewest else patience - 1
+            fewest = min(count, fewest)
+            if count == 0 or patience == 0 or p.cnt[N_M] == 0:
+                break
+            if count > 2 * first + _MORE:
+                self.load(start)
+                return False
+            if p.cnt[N_M] + count + 1 > len(p.R):
+                self._more_room(p.cnt[N_M] + count + 1)
+                p = self.state
+            if self.store.view.kind == CACHED:
+                while p.cnt[N_T] + count + 1 > self.store.view.owner.size:
+                    self.store.more_slots()
+            propose(self.store.view, p, n)
+            newton_step(self.store.view, p)
+            p.cnt[STEPS] += 1
+            settle(p)
+            refresh(self.store.view, p, n)
+            violators(self.store.view, p, n, False, self.tol)
+        self.energy()
+        return True
+
+    def _limit(self):
+        return 20 * (self.store.n + 10)
+
+    def run(self, max_steps=None):
+        """Walk until A is empty; True unless ``max_steps`` came before."""
+        p = self.state
+        hold, steps = self.order == "finite", p.cnt[STEPS]
+        log = np.zeros((256 if self.record else 0, len(LOG_FIELDS)))
+        allowed, falls = self._limit(), 0
+        while True:
+            p = self.state
+            left = allowed if max_steps is None else steps + max_steps - p.cnt[STEPS]
+            code = follow(self.store.view, p, self.store.n, left, hold, log)
+            if self.record:
+                self.log.extend(log[: p.cnt[LOGGED]].tolist())
+                p.cnt[LOGGED] = 0
+            if code == ROOM:
+                self._more_room()
+            elif code == ROWS:
+                before = p.cnt[N_T]
+                if before > p.cnt[N_M] + p.cnt[N_A]:
+                    self._settled()
+                else:
+                    self.store.more_slots()
+            elif code == LIMIT and max_steps is not None:
+                return False
+            elif code in (STALLED, LIMIT):
+                if falls == _FALLS:
+                    return False
+                hold, allowed, falls = True, self._limit() + allowed, falls + 1
+                self.fallbacks += 1
+            elif code == DONE:
+                if not hold or not self._turn():
+                    return True
+
+    def _turn(self):
+        self._settled()
+        return turn(self.store.view, self.state, self.store.n) > 0
+
+    def _more_room(self, least=0):
+        R = self.state.R
+        size = max(2 * len(R), least)
+        larger = np.zeros((size, size))
+        larger[: len(R), : len(R)] = R
+        self.state = self.state._replace(R=larger)
+
+    def _settled(self):
+        """All outputs current, and those of M exact."""
+        worst = polish(self.store.view, self.state)
+        refresh(self.store.view, self.state, self.store.n)
+        return worst
+
+    def finish(self, follow_up=True):
+        """All outputs, and proof that nothing was overlooked.
+
+        Parameters
+        ----------
+        follow_up : bool, default=True
+            Follow up violations of the optimality conditions; False only computes the outputs.
+
+        Returns
+        -------
+        float
+            The residual, see `residual`.
+        """
+        p, n = self.state, self.store.n
+        for _ in range(_ROUNDS if follow_up else 1):
+            if self._settled() > self.tol:
+                self.factorize()
+                self._settled()
+            p = self.state
+            if not follow_up or not violators(self.store.view, p, n, False, self.tol):
+                break
+            self.run()
+        self.energy()
+        return self.residual()
+
+    def factorize(self):
+        """The factor of the margin block from scratch."""
+        p = self.state
+        index = p.M[: p.cnt[N_M]]
+        self.refactored += 1
+        while len(p.R) < index.size + 1:
+            self._more_room()
+            p = self.state
+        if index.size:
+            S = self.store.gram(index, index) + p.num[SIGMA]
+            S.flat[:: index.size + 1] += p.num[RHO]
+            p.R[: index.size, : index.size] = np.linalg.cholesky(S).T
+
+    # What was found ----------------------------------------------------------------------------
+
+    @property
+    def b(self):
+        """The offset."""
+        return float(self.state.num[B])
+
+    @property
+    def n_iter(self):
+        """Steps so far."""
+        return 0 if self.state is None else int(self.state.cnt[STEPS])
+
+    @property
+    def n_flips(self):
+        """Changes of sign so far."""
+        return 0 if self.state is None else int(self.state.cnt[FLIPS])
+
+    @property
+    def n_margin(self):
+        """Size of M."""
+        return 0 if self.state is None else int(self.state.cnt[N_M])
+
+    @property
+    def objective(self):
+        """−W, which is J, ridge included, where A is empty."""
+        return float(-self.state.num[ENERGY])
+
+    def read(self, ids):
+        """α, outputs, b and ρ of the rows ``ids``."""
+        x, num = self.state.x[ids], self.state.num
+        return x["alpha"].copy(), x["f"].copy(), float(num[B]), float(num[RHO])
+
+    def energy(self):
+        """W = ½αᵀ(K + ρI)α − Σ a, minus the objective where A is empty; computed anew."""
+        p = self.state
+        x = p.x[: self.store.n]
+        a = np.where(x["where"] == A, x["line"], x["s"] * x["alpha"])
+        p.num[ENERGY] = 0.5 * x["alpha"] @ (x["f"] - p.num[B]) - a.sum()
+        return float(p.num[ENERGY])
+
+    def residual(self):
+        """Largest violation of the KKT, box, sign and sum conditions, after `finish`."""
+        x = self.state.x[: self.store.n]
+        total = abs(x["alpha"].sum())
+        x = x[x["where"] < IDLE]
+        a, z, c = x["s"] * x["alpha"], x["s"] * x["f"], x["c"]
+        short = np.where(a < c * (1 - 1e-10), 1 - z, 0.0)
+        beyond = np.where(a > c * 1e-10, z - 1, 0.0)
+        side = np.where(x["free"] == 1, -z, 0.0)
+        return float(max(np.max(part, initial=total) for part in (short, beyond, side, -a, a - c)))
+
+    def sets(self, ids):
+        """Indices into ``ids`` of the members of O, M, E and A; negative ids are nobody's."""
+        where = np.where(ids < 0, GONE, self.state.x["where"][ids])
+        return {name: np.flatnonzero(where == k) for k, name in enumerate(SETS)}
+
+    def counters(self):
+        """Steps, flips and what the guards saw, since the beginning."""
+        cnt = self.state.cnt
+        names = {
+            "n_iter": STEPS, "n_flips": FLIPS, "n_back_flips": BACKFLIPS, "zero_steps": ZERO,
+            "longest_zero_run": LONGEST, "outputs_computed": PROMOTED, "refreshes": REFRESHED,
+            "raised_pivots": CLAMPED,
+        }  # fmt: skip
+        counts = {name: int(cnt[k]) for name, k in names.items()}
+        return counts | {"fallbacks": self.fallbacks, "factorizations": self.refactored}
+
+    def take_log(self):
+        """The log as one array per field, and an empty log."""
+        rows = np.array(self.log).reshape(-1, len(LOG_FIELDS))
+        self.log = []
+        parts = {name: rows[:, k].copy() for k, name in enumerate(LOG_FIELDS)}
+        whole = ("event", "sample", "n_margin", "n_moving", "case")
+        return {name: part.astype(int) if name in whole else part for name, part in parts.items()}
+
+    # Copies ------------------------------------------------------------------------------------
+
+    def save(self):
+        """All that an operation changes, cheaply: the factor is left out."""
+        p, n = self.state, self.store.n
+        if p is None:
+            return None
+        lists = {name: getattr(p, name)[:n].copy() for name in _LISTS}
+        kept = dict(x=p.x[:n].copy(), num=p.num.copy(), cnt=p.cnt.copy(), **lists)
+        return kept, (len(self.log), self.fallbacks, self.refactored, self.problem)
+
+    def load(self, saved):
+        """Back to what was saved; the store must have been taken back before."""
+        if saved is None:
+            self.state = None
+            return
+        kept, (n_log, self.fallbacks, refactored, self.problem) = saved
+        p = self.state
+        p.x[:] = _NOBODY
+        for name, part in kept.items():
+            getattr(p, name)[: part.size] = part
+        self.log = self.log[:n_log]
+        self.factorize()
+        self.refactored = refactored
+
+    def __getstate__(self):
+        """Without workspace, and without the factor, which is computed again."""
+        state, p = self.__dict__.copy(), self.state
+        state["state"] = None
+        if p is not None:
+            n = self.store.n
+            state["state"] = {name: np.array(p.x[name][:n]) for name in SAMPLE.names}
+            state["state"] |= {name: getattr(p, name)[:n].copy() for name in _LISTS}
+            state["state"] |= {"num": p.num.copy(), "cnt": p.cnt.copy()}
+        return state
+
+    def __setstate__(self, state):
+        parts = state.pop("state")
+        self.__dict__.update(state, state=None)
+        if parts is None:
+            return
+        self._resize()
+        p, n = self.state, parts["alpha"].size
+        for name in SAMPLE.names:
+            p.x[name][:n] = parts[name]
+        for name in (*_LISTS, "num", "cnt"):
+            getattr(p, name)[: parts[name].size] = parts[name]
+        self.factorize()
+        self.refactored -= 1

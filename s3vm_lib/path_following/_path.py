@@ -1,0 +1,442 @@
+"""The path: from one event to the next, with every sample in exactly one set.
+
+Sample i has one signed variable α_i and one sign s_i: its label, or for an unlabeled row the side
+that it is taken to be on. With a = sα, the output f (offset included) and z = sf,
+
+    O  z ≥ 1, a = 0      M  z = 1, 0 ≤ a ≤ c      E  z ≤ 1, a = c      A  on its way
+
+where c is the weight of its loss. A sample of A travels to a target, a = c where z < 1 and a = 0
+where z > 1, and the samples of M move so that their outputs stay where they are,
+
+    [0 1ᵀ; 1 K_MM + ρI] [δ; β] = −[Σ_A d; K_MA d],      γ = K_A d + K_M β + δ,
+
+with d the way that is left. Everything is linear in the step η until the next event.
+
+Which outputs are known at a time, and how, is the subject of `_state`.
+"""
+
+import numpy as np
+
+from s3vm_lib._numba import njit
+from s3vm_lib.path_following._factor import solve_bordered
+from s3vm_lib.path_following._rows import CACHED, INNER, combine, fetch, gather
+from s3vm_lib.path_following._state import (
+    B0,
+    ENERGY,
+    GONE,
+    HELD,
+    LARGEST,
+    LOGGED,
+    LONGEST,
+    N_A,
+    N_LOCKED,
+    N_M,
+    N_P,
+    N_Q,
+    N_T,
+    PROMOTED,
+    RADIUS,
+    RHO,
+    SEED,
+    SIGMA,
+    SLACK,
+    STEPS,
+    TINY,
+    TRAVEL,
+    WORK,
+    ZERO,
+    ZERO_RUN,
+    B,
+    E,
+    O,
+    bring_up,
+    distance,
+    flip,
+    goal,
+    into_margin,
+    into_moving,
+    out_of_margin,
+    out_of_moving,
+    refresh,
+    unwatch,
+    watch,
+)
+
+DONE, ROOM, ROWS, LIMIT, STALLED, LOG = range(6)  # why `follow` returned
+TARGET, TO_O, TO_E, TO_M, FLIP, CROSS, BACK, BOUND = range(8)  # events; FLIP, BACK change signs
+LOG_FIELDS = ("eta", "energy_before", "energy", "event", "sample", "n_margin", "n_moving", "case")
+LOCKED = 2  # in P, but out of M by a step of no length and not to come back by another one
+_RANDOM_AFTER = 30  # zero-length steps in a row before ties are broken at random, and locks are set
+_STALL_AFTER = 1000
+
+
+# --- One step -------------------------------------------------------------------------------------
+
+
+@njit
+def settle(p):
+    """Samples of A that have arrived join O or E, or leave."""
+    k = p.cnt[N_A] - 1
+    while k >= 0:
+        i = p.A[k]
+        to, z = goal(p, i), p.x[i].s * p.x[i].f
+        if abs(to - p.x[i].alpha) <= 1e-13 * p.x[i].c:
+            p.x[i].alpha = to
+            wrong = z > 1 + TINY if p.x[i].upward == 1 else z < 1 - TINY
+            if wrong and p.x[i].leaving == 0:
+                p.x[i].upward = 1 - p.x[i].upward
+                k -= 1
+                continue
+            p.cnt[N_A] -= 1
+            p.A[k] = p.A[p.cnt[N_A]]
+            p.x[i].flipped = 0
+            p.x[i].where = GONE if p.x[i].leaving == 1 else (E if p.x[i].upward == 1 else O)
+            if p.x[i].where != GONE:
+                watch(p, i)
+        k -= 1
+
+
+@njit(**INNER)
+def direction(v, p, may_shift):
+    """β, δ and γ of A into v, g; returns δ, whether b moves alone, and Σ_A dγ."""
+    m, n_a, total, size = p.cnt[N_M], p.cnt[N_A], 0.0, 0.0
+    d, ids = p.w[1], p.ids
+    for k in range(n_a):
+        i = p.A[k]
+        p.x[i].v = goal(p, i) - p.x[i].alpha
+        d[k] = p.x[i].v
+        total += d[k]
+        size += abs(d[k])
+    alone = may_shift and m == 0 and abs(total) > 1e-11 * size
+    if alone:
+        for k in range(n_a):
+            p.x[p.A[k]].v = 0.0
+            p.x[p.A[k]].g = np.sign(total)
+        return np.sign(total), True, 0.0
+    delta = 0.0
+    if m > 0:
+        combine(v, p.A, d, n_a, p.M, m, p.w[0], False)
+        for j in range(m):
+            p.w[0, j] = -p.w[0, j]
+        delta = solve_bordered(p.R, m, p.num[SIGMA], -total, p.w[0], p.w[1])
+    for j in range(m):
+        p.x[p.M[j]].v = p.w[0, j]
+        ids[j] = p.M[j]
+    weights = p.w[0]
+    for k in range(n_a):
+        ids[m + k], weights[m + k] = p.A[k], p.x[p.A[k]].v
+    combine(v, ids, weights, m + n_a, p.A, n_a, p.w[3], True)
+    curvature = 0.0
+    for k in range(n_a):
+        i = p.A[k]
+        p.x[i].g = p.w[3, k] + p.num[RHO] * p.x[i].v + delta
+        curvature += p.x[i].v * p.x[i].g
+    return delta, False, max(curvature, 0.0)
+
+
+@njit(**INNER)
+def rates(v, p, ids, k, n, delta, alone, again):
+    """γ of the first k of ``ids``, samples at rest; ``again`` right after `direction`."""
+    if alone:
+        for j in range(k):
+            p.x[ids[j]].g = delta
+        return
+    m, n_a = p.cnt[N_M], p.cnt[N_A]
+    gather(v, p.ids, p.w[0], m + n_a, ids, k, n, p.w[3], p.w[4], again)
+    for j in range(k):
+        p.x[ids[j]].g = p.w[3, j] + delta
+
+
+@njit(**INNER)
+def earlier(p, eta, best):
+    """Whether an event comes before the best one so far; ties at random once they go on."""
+    if p.cnt[ZERO_RUN] > _RANDOM_AFTER and eta <= 1e-14 and best <= 1e-14:
+        p.cnt[SEED] = (p.cnt[SEED] * 1103515245 + 12345) % 2147483648
+        return p.cnt[SEED] > 1073741824
+    return eta < best
+
+
+@njit(**INNER)
+def margin_event(p, best, event, who):
+    """The first sample of M to meet an end of its box."""
+    largest = 0.0  # of A too: where only rounding is left for M, nothing meets an end
+    for j in range(p.cnt[N_M] + p.cnt[N_A]):
+        largest = max(largest, abs(p.x[p.ids[j]].v))
+    for j in range(p.cnt[N_M]):
+        i = p.M[j]
+        rate = p.x[i].s * p.x[i].v
+        if abs(rate) > TINY * largest:
+            a = p.x[i].s * p.x[i].alpha
+            eta = max(a / -rate if rate < 0 else (p.x[i].c - a) / rate, 0.0)
+            if earlier(p, eta, best):
+                best, event, who = eta, TO_O if rate < 0 else TO_E, i
+    return best, event, who
+
+
+@njit(**INNER)
+def resting_event(p, ids, k, scale, hold, best, event, who):
+    """The first of the first k of ``ids``, samples of O and E, to reach z = 1 or z = 0."""
+    for j in range(k):
+        i = ids[j]
+        rate, z = p.x[i].s * p.x[i].g, p.x[i].s * p.x[i].f
+        if abs(rate) <= TINY * scale or p.x[i].near == LOCKED:
+            continue
+        if (rate < 0) == (p.x[i].where == O):
+            eta = max((1 - z) / rate, 0.0)
+            if earlier(p, eta, best):
+                best, event, who = eta, TO_M, i
+        elif p.x[i].where == E and p.x[i].free == 1 and not hold:
+            eta = max(-z / rate, 0.0)
+            if earlier(p, eta, best):
+                best, event, who = eta, FLIP, i
+    return best, event, who
+
+
+@njit(**INNER)
+def moving_event(p, scale, hold, best, event, who):
+    """The first sample of A to cross z = 1 or z = 0, or to enter its box.
+
+    After a change of sign a is outside. There nothing happens at z = 1, and the target stays what
+    it was: to change it back and forth could take forever where both drive z back to 1.
+    """
+    for k in range(p.cnt[N_A]):
+        i = p.A[k]
+        rate, z, a, c = p.x[i].s * p.x[i].g, p.x[i].s * p.x[i].f, p.x[i].s * p.x[i].alpha, p.x[i].c
+        if p.x[i].leaving == 1:
+            continue
+        outside = a < -TINY * c or a > c + TINY * c
+        if outside:
+            speed = p.x[i].s * p.x[i].v
+            eta = (-a if a < 0 else c - a) / speed if speed != 0 else np.inf
+            if eta >= 0 and earlier(p, eta, best):
+                best, event, who = eta, BOUND, i
+        if abs(rate) <= TINY * scale:
+            continue
+        if not outside and (rate > 0) == (p.x[i].upward == 1):
+            eta = max((1 - z) / rate, 0.0)
+            if earlier(p, eta, best):
+                best, event, who = eta, CROSS, i
+        if p.x[i].free == 1 and not hold and rate < 0 and p.x[i].upward == 1:
+            eta = max(-z / rate, 0.0)
+            if earlier(p, eta, best):
+                best, event, who = eta, BACK, i
+    return best, event, who
+
+
+@njit(**INNER)
+def survey(p, n, hold, radius):
+    """Into Q with all at rest whose outputs were within ``radius`` of an event at the refresh."""
+    k = 0
+    for i in range(n):
+        if (p.x[i].where == O or p.x[i].where == E) and p.x[i].near == 0:
+            if distance(p, i, p.x[i].f0, hold) <= radius:
+                p.Q[k] = i
+                k += 1
+    p.cnt[N_Q], p.num[RADIUS], p.cnt[HELD] = k, radius, 1 if hold else 0
+
+
+@njit(**INNER)
+def bring_near(v, p, n, hold, moved, moved_b):
+    """Bring into P whom a movement of ‖Δw‖ = moved and Δb = moved_b may have brought to an event.
+
+    Returns how many; they are the last ones of P.
+    """
+    bound = p.num[LARGEST] * moved + abs(moved_b)
+    if p.num[SLACK] > bound:
+        return 0
+    if not bound < p.num[RADIUS] or (p.cnt[HELD] == 1 and not hold):
+        survey(p, n, hold, 3 * bound + TINY)
+    start, least, kept = p.cnt[N_P], p.num[RADIUS], 0
+    for k in range(p.cnt[N_Q]):
+        i = p.Q[k]
+        if p.x[i].near != 0 or (p.x[i].where != O and p.x[i].where != E):
+            continue
+        reach = np.sqrt(v.diagonal[i]) * moved
+        if distance(p, i, p.x[i].f0 + moved_b, hold) <= reach * (1 + 1e-9) + TINY:
+            watch(p, i)
+        else:
+            least = min(least, distance(p, i, p.x[i].f0, hold))
+            p.Q[kept] = i
+            kept += 1
+    p.cnt[N_Q], p.num[SLACK] = kept, least
+    k = p.cnt[N_P] - start
+    if k > 0:
+        bring_up(v, p, p.P[start:], k, n)
+        p.cnt[PROMOTED] += k
+    return k
+
+
+@njit(**INNER)
+def move(p, eta, delta, curvature, travel, alone):
+    """Walk the step η and keep the energy W = ½αᵀKα − Σ a (with ridge) up to date."""
+    rate = 0.0
+    for k in range(p.cnt[N_A]):
+        i = p.A[k]
+        p.x[i].f += eta * p.x[i].g
+        if alone:
+            continue
+        if p.x[i].flipped == 1:
+            to = p.x[i].c if p.x[i].upward == 1 and p.x[i].leaving == 0 else 0.0
+            change = to - p.x[i].line  # the two copies of the paper move in lockstep
+        else:
+            change = p.x[i].s * p.x[i].v
+        rate += p.x[i].v * (p.x[i].f - eta * p.x[i].g) - change
+        p.x[i].line += eta * change
+        p.x[i].alpha += eta * p.x[i].v
+    if not alone:
+        for j in range(p.cnt[N_M]):
+            p.x[p.M[j]].alpha += eta * p.x[p.M[j]].v
+    for j in range(p.cnt[N_P]):
+        p.x[p.P[j]].f += eta * p.x[p.P[j]].g
+    p.num[B] += eta * delta
+    p.num[TRAVEL] = travel
+    p.num[ENERGY] += eta * rate + 0.5 * eta * eta * curvature
+
+
+@njit(**INNER)
+def happen(v, p, n, event, i):
+    """What the event changes in the sets."""
+    if event == TO_O or event == TO_E:
+        out_of_margin(p, i)
+        p.x[i].alpha = p.x[i].s * p.x[i].c if event == TO_E else 0.0
+        p.x[i].where = O if event == TO_O else E
+        watch(p, i)
+        if p.cnt[ZERO_RUN] > _RANDOM_AFTER:
+            p.x[i].near = LOCKED
+            p.cnt[N_LOCKED] += 1
+    elif event == TO_M:
+        unwatch(p, i)
+        into_margin(v, p, i, n)
+    elif event == FLIP:
+        unwatch(p, i)
+        into_moving(v, p, i, n, 1)
+        flip(p, i, True)
+    elif event == BACK:
+        flip(p, i, False)
+    elif event == CROSS:
+        out_of_moving(p, i)
+        # The copy with the old sign hands over to the one with the new sign.
+        p.num[ENERGY] += p.x[i].line - p.x[i].s * p.x[i].alpha
+        into_margin(v, p, i, n)
+    elif event == BOUND:
+        p.x[i].alpha = 0.0 if p.x[i].s * p.x[i].alpha < 0.5 * p.x[i].c else p.x[i].s * p.x[i].c
+        p.x[i].upward = 1 if p.x[i].s * p.x[i].f < 1 else 0
+
+
+@njit(**INNER)
+def unlock(p):
+    """After a step of some length every sample at rest may meet events again."""
+    if p.cnt[N_LOCKED] > 0:
+        for k in range(p.cnt[N_P]):
+            p.x[p.P[k]].near = 1
+        p.cnt[N_LOCKED] = 0
+
+
+@njit(**INNER)
+def case(p):
+    """0: only samples that keep their sign move, 1: only such that changed it, 2: both.
+
+    4 is added where a sample is leaving.
+    """
+    changed, leaving = 0, 0
+    for k in range(p.cnt[N_A]):
+        changed += p.x[p.A[k]].flipped
+        leaving += p.x[p.A[k]].leaving
+    kind = 0 if changed == 0 else (1 if changed == p.cnt[N_A] else 2)
+    return kind + (4 if leaving > 0 else 0)
+
+
+@njit
+def follow(v, p, n, max_steps, hold, log):
+    """Walk until A is empty.
+
+    Parameters
+    ----------
+    v : Values
+    p : State
+    n : int
+        Rows held.
+    max_steps : int
+    hold : bool
+        Signs are frozen: no flips.
+    log : ndarray of shape (k, 8)
+        Takes one row of `LOG_FIELDS` per step, unless k = 0.
+
+    Returns
+    -------
+    int
+        `DONE`; `LIMIT` (of the steps); `STALLED` (zero-length steps without end); or `ROOM`,
+        `ROWS`, `LOG`: memory for the factor, for kernel rows or for the log is needed first.
+    """
+    start, may_shift = p.cnt[STEPS], True
+    for k in range(p.cnt[N_T]):
+        if not fetch(v, p.T[k], n, p.x):
+            return ROWS
+    while True:
+        settle(p)
+        if p.cnt[N_A] == 0:
+            p.cnt[ZERO_RUN] = 0
+            unlock(p)
+            return DONE
+        if p.cnt[STEPS] - start >= max_steps:
+            return LIMIT
+        if p.cnt[N_M] >= p.R.shape[0]:
+            return ROOM
+        if v.kind == CACHED and p.cnt[N_T] >= v.owner.size:
+            return ROWS
+        if log.shape[0] > 0 and p.cnt[LOGGED] == log.shape[0]:
+            return LOG
+        crowded = p.cnt[N_T] > 64 + 2 * p.cnt[N_M] + p.cnt[N_A]
+        if (crowded or p.cnt[WORK] > 2 * n * p.cnt[N_T]) and p.cnt[N_LOCKED] == 0:
+            refresh(v, p, n)
+        delta, alone, curvature = direction(v, p, may_shift)
+        may_shift = True
+        near = p.cnt[N_P]
+        rates(v, p, p.P, near, n, delta, alone, True)
+        p.cnt[WORK] += near * (p.cnt[N_M] + p.cnt[N_A] + 10)
+        scale = abs(delta)
+        for k in range(p.cnt[N_A]):
+            scale = max(scale, abs(p.x[p.A[k]].g))
+        for k in range(near):
+            scale = max(scale, abs(p.x[p.P[k]].g))
+        eta, event, who = np.inf if alone else 1.0, TARGET, -1
+        if not alone:
+            eta, event, who = margin_event(p, eta, event, who)
+        eta, event, who = moving_event(p, scale, hold, eta, event, who)
+        eta, event, who = resting_event(p, p.P, near, scale, hold, eta, event, who)
+        along = 0.0
+        if not alone:
+            for j in range(p.cnt[N_M] + p.cnt[N_A]):
+                i = p.ids[j]
+                along += p.x[i].v * (p.x[i].f - p.x[i].f0)
+        far = min(eta, 1e100)
+        travel = p.num[TRAVEL] + far * (2 * along + far * curvature)
+        moved = np.sqrt(max(travel, 0.0))
+        k = bring_near(v, p, n, hold, moved, p.num[B] - p.num[B0] + far * delta)
+        if k > 0:
+            rates(v, p, p.P[near:], k, n, delta, alone, False)
+            eta, event, who = resting_event(p, p.P[near:], k, scale, hold, eta, event, who)
+            travel = p.num[TRAVEL] + eta * (2 * along + eta * curvature)
+        if eta == np.inf:
+            may_shift = False  # nothing holds b: what is left of Σ_A d is rounding
+            continue
+        kind, before, moving = case(p), p.num[ENERGY], p.cnt[N_A]
+        move(p, eta, delta, curvature, max(travel, 0.0), alone)
+        p.cnt[STEPS] += 1
+        if eta <= 1e-14:
+            p.cnt[ZERO] += 1
+            p.cnt[ZERO_RUN] += 1
+            p.cnt[LONGEST] = max(p.cnt[LONGEST], p.cnt[ZERO_RUN])
+        else:
+            p.cnt[ZERO_RUN] = 0
+            unlock(p)
+        if log.shape[0] > 0:
+            row = log[p.cnt[LOGGED]]
+            row[0], row[1], row[2], row[3] = eta, before, p.num[ENERGY], event
+            row[4], row[5], row[6], row[7] = who, p.cnt[N_M], moving, kind
+            p.cnt[LOGGED] += 1
+        if event != TARGET:
+            happen(v, p, n, event, who)
+        if p.cnt[ZERO_RUN] > _STALL_AFTER:
+            p.cnt[ZERO_RUN] = 0
+            return STALLED

@@ -1,0 +1,901 @@
+"""Path following: optimality after every operation, energy, cross-over, blocks, the estimator."""
+
+import copy
+import pickle
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
+from sklearn.svm import SVC
+
+from s3vm_lib import CCCPS3VM, ILS3VM
+from s3vm_lib.checks import brute_force
+from s3vm_lib.kernels import Kernel
+from s3vm_lib.losses import LabeledLoss, UnlabeledLoss
+from s3vm_lib.objective import Problem
+from s3vm_lib.path_following import (
+    ORDERS,
+    Follower,
+    KernelStore,
+    append,
+    delete,
+    solve_bordered,
+)
+from s3vm_lib.reference import path_following as twin
+
+LINEAR, POLY, RBF = Kernel("linear"), Kernel("poly", 0.4, 2, 1.0), Kernel("rbf", 0.5)
+KERNELS = [LINEAR, POLY, RBF]
+C, C_STAR = 2.0, 0.5
+
+
+def name_of(kernel):
+    return kernel.name
+
+
+def clouds(n=60, d=3, labeled=0.3, seed=0, kind="gauss"):
+    """(X, t): two overlapping clouds in random order, labels −1 and +1, 0 for unlabeled rows."""
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, d))
+    if kind == "ties":
+        X = np.round(X)
+    elif kind == "copies":
+        X = X[rng.integers(0, max(n // 4, 1), n)]
+    elif kind == "line":
+        X = np.round(3 * X[:, :1]) / 2
+    elif kind == "binary":
+        X = (X > 0.3).astype(float)
+    t = np.where(X[:, 0] + 0.5 * rng.standard_normal(n) > X[:, 0].mean(), 1.0, -1.0)
+    t[rng.random(n) > labeled] = 0
+    t[:2] = [1.0, -1.0]
+    return X, t
+
+
+def weights(t, C_star=C_STAR):
+    return np.where(t == 0, C_star, C)
+
+
+def follower(X, t, kernel=RBF, storage="full", C_star=C_STAR, **options):
+    """A follower that knows all rows, none of which takes part yet, and their positions."""
+    store = KernelStore(kernel, storage)
+    ids = store.append(X)
+    machine = Follower(store, **options)
+    machine.take(ids, t, weights(t, C_star))
+    return machine, ids
+
+
+def conditions(machine, X, kernel, t, part):
+    """Largest violation, from α, b and the signs of outputs alone, and error of the outputs."""
+    alpha, f, b, rho = machine.read(np.arange(len(t)))
+    true = kernel.gram(X) @ alpha + rho * alpha + b
+    out = np.abs(true - f)[part].max(initial=0)
+    f = true[part]
+    s = np.where(t == 0, np.where(true < 0, -1.0, 1.0), t)[part]
+    a, c, z = s * alpha[part], weights(t)[part], s * f
+    unbound = np.where(a < c - 1e-9, 1 - z, 0)
+    used = np.where(a > 1e-9, z - 1, 0)
+    rest = np.abs(alpha[~part]).max(initial=abs(alpha.sum()))
+    return max(np.max(p, initial=rest) for p in (unbound, used, -a, a - c)), out
+
+
+def problem_of(kernel, C_star=C_STAR):
+    return Problem(LabeledLoss("hinge"), UnlabeledLoss("symmetric_hinge"), C, C_star, kernel)
+
+
+# --- The linear system ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("m", [1, 2, 7, 80])
+def test_the_factor_follows_the_margin_set(m):
+    rng = np.random.default_rng(m)
+    B = rng.standard_normal((m + 1, m + 1))
+    K, sigma = B @ B.T + np.eye(m + 1), 3.0
+    R, work = np.zeros((m + 3, m + 3)), np.zeros(m + 3)
+    for k in range(m + 1):
+        work[:k] = K[:k, k] + sigma
+        assert append(R, k, work, K[k, k] + sigma, 1e-12)
+    U = np.triu(R[: m + 1, : m + 1])
+    assert_allclose(U.T @ U, K + sigma, atol=1e-10)
+    for p in {0, m // 2, m}:
+        S = R.copy()
+        delete(S, m + 1, p, work)
+        keep = np.delete(np.arange(m + 1), p)
+        U = np.triu(S[:m, :m])
+        assert_allclose(U.T @ U, K[np.ix_(keep, keep)] + sigma, atol=1e-9)
+    r = rng.standard_normal(m + 1)
+    beta = np.append(r, [0.0, 0.0])
+    delta = solve_bordered(R, m + 1, sigma, 0.7, beta, np.zeros(m + 3))
+    H = np.block([[np.zeros((1, 1)), np.ones((1, m + 1))], [np.ones((m + 1, 1)), K]])
+    assert_allclose(np.append(delta, beta[: m + 1]), np.linalg.solve(H, np.append(0.7, r)))
+
+
+def test_a_pivot_lost_in_rounding_is_raised():
+    R = np.ones((2, 2))
+    assert not append(R, 1, np.ones(1), 1.0, 1e-8)
+    assert R[1, 1] == pytest.approx(1e-4)
+
+
+# --- Optimality after every operation -------------------------------------------------------------
+
+
+@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize("storage", ["full", "rows"])
+@pytest.mark.parametrize("kind", ["gauss", "ties", "copies", "line", "binary"])
+@pytest.mark.parametrize("kernel", KERNELS, ids=name_of)
+def test_optimal_after_every_row_that_comes_or_goes(kernel, kind, storage, order):
+    X, t = clouds(40, kind=kind, seed=3)
+    machine, _ids = follower(X, t, kernel, storage, order=order)
+    part = np.zeros(40, dtype=bool)
+    rng = np.random.default_rng(0)
+    for k in np.r_[np.arange(40), rng.permutation(40)[:30]]:
+        if part[k]:
+            machine.remove([k])
+        else:
+            machine.add([k])
+        part[k] = not part[k]
+        assert machine.finish() < 1e-9
+        violation, error = conditions(machine, X, kernel, t, part)
+        assert violation < 1e-9
+        assert error < 1e-9
+    assert machine.fallbacks == 0
+
+
+@pytest.mark.parametrize("kernel", KERNELS, ids=name_of)
+def test_rows_computed_on_demand_are_those_of_the_matrix(kernel):
+    X, t = clouds(120, seed=1)
+    stored, ids = follower(X, t, kernel, "full")
+    cached, _ = follower(X, t, kernel, "rows")
+    for machine in (stored, cached):
+        machine.add(ids)
+        machine.remove(ids[::3])
+        machine.finish()
+    for a, b in zip(stored.read(ids), cached.read(ids), strict=True):
+        assert_allclose(a, b, atol=1e-12)
+    if kernel is not LINEAR:
+        assert 0 < cached.store.view.clock[1] < 120
+
+
+def test_a_cache_smaller_than_the_margin_set_grows():
+    X, t = clouds(150, d=10, seed=1)
+    kernel = Kernel("rbf", 0.3)
+    store = KernelStore(kernel, "rows", megabytes=1e-6)
+    machine = Follower(store)
+    machine.take(store.append(X), t, weights(t))
+    before = store.view.owner.size
+    machine.add(np.arange(150))
+    assert machine.finish() < 1e-9
+    assert machine.n_margin > before
+    whole, ids = follower(X, t, kernel)
+    whole.add(ids)
+    whole.finish()
+    assert_allclose(machine.objective, whole.objective, rtol=1e-12)
+
+
+@pytest.mark.parametrize("kernel", KERNELS, ids=name_of)
+def test_sparse_rows(kernel):
+    X, t = clouds(50, d=6, seed=2)
+    X[np.abs(X) < 0.6] = 0
+    dense, ids = follower(X, t, kernel, "rows")
+    sparse, _ = follower(sp.csr_matrix(X), t, kernel, "rows")
+    for machine in (dense, sparse):
+        machine.add(ids)
+        machine.remove(ids[5:15])
+        assert machine.finish() < 1e-9
+    assert_allclose(sparse.read(ids)[1], dense.read(ids)[1], atol=1e-10)
+
+
+def test_a_matrix_that_outgrows_its_memory_becomes_a_cache():
+    X, t = clouds(300, seed=4)
+    store = KernelStore(RBF, "full", megabytes=0.5)
+    machine = Follower(store)
+    for start in range(0, 300, 20):
+        ids = store.append(X[start : start + 20])
+        machine.take(ids, t[ids], weights(t)[ids])
+        machine.add(ids)
+        assert machine.finish() < 1e-9
+    assert store.storage == "rows"
+    whole, ids = follower(X, t)
+    for start in range(0, 300, 20):
+        whole.add(ids[start : start + 20])
+        whole.finish()
+    assert_allclose(machine.objective, whole.objective, rtol=1e-10)
+
+
+def test_compaction_changes_nothing():
+    X, t = clouds(80, seed=5)
+    for storage, kernel in (("full", RBF), ("rows", RBF), ("full", LINEAR)):
+        machine, ids = follower(X, t, kernel, storage)
+        machine.add(ids)
+        machine.remove(ids[::2])
+        machine.finish()
+        before = machine.read(ids[1::2])
+        machine.store.compact(ids[1::2])
+        machine.compact(ids[1::2])
+        after = machine.read(np.arange(40))
+        for a, b in zip(before, after, strict=True):
+            assert_array_equal(a, b)
+        new = machine.store.append(X[:10])
+        machine.take(new, t[:10], weights(t)[:10])
+        machine.add(new)
+        assert machine.finish() < 1e-9
+        rows = np.r_[X[1::2], X[:10]]
+        alpha, f, b, rho = machine.read(np.arange(50))
+        assert_allclose(kernel.gram(rows) @ alpha + rho * alpha + b, f, atol=1e-9)
+
+
+# --- Against an interior-point method: the paper's problem with 2u copies, corrected --------------
+
+
+def doubled_by_cvxpy(K, t, s):
+    """Value of problem (6), with μ given by the signs s and the bounds (7)-(8) corrected."""
+    cp = pytest.importorskip("cvxpy")
+    n, U = t.size, np.flatnonzero(t == 0)
+    rows = np.r_[np.flatnonzero(t), U, U]
+    y = np.r_[t[t != 0], np.ones(U.size), -np.ones(U.size)]
+    mu = np.r_[np.zeros(n - U.size), np.where(s[U] < 0, C_STAR, 0), np.where(s[U] > 0, C_STAR, 0)]
+    c = np.r_[np.full(n - U.size, C), np.full(2 * U.size, C_STAR)]
+    lower, upper = np.where(y > 0, -mu, mu - c), np.where(y > 0, c - mu, mu)
+    L = np.linalg.cholesky(K)
+    alpha = cp.Variable(rows.size)
+    goal = cp.sum_squares(L[rows].T @ alpha) / 2 - y @ alpha
+    program = cp.Problem(cp.Minimize(goal), [cp.sum(alpha) == 0, alpha >= lower, alpha <= upper])
+    tight = dict(tol_gap_abs=1e-13, tol_gap_rel=1e-13, tol_feas=1e-13, max_iter=400)
+    program.solve(solver=cp.CLARABEL, **tight)
+    single = np.zeros(n)
+    np.add.at(single, rows, alpha.value)
+    return float(program.value), single
+
+
+@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("kernel", KERNELS, ids=name_of)
+def test_the_dual_equals_that_of_the_doubled_problem(kernel, seed):
+    X, t = clouds(36, seed=seed)
+    machine, ids = follower(X, t, kernel)
+    machine.add(ids)
+    machine.finish()
+    alpha, f, _b, rho = machine.read(ids)
+    s = np.where(t == 0, np.where(f < 0, -1.0, 1.0), t)
+    K = kernel.gram(X) + rho * np.eye(36)
+    value, single = doubled_by_cvxpy(K, t, s)
+    # Where the sign is s, the other copy is inert, and the linear parts are the same.
+    assert_allclose(-machine.objective, value, rtol=1e-9)
+    assert_allclose(K @ alpha, K @ single, atol=1e-4)
+
+
+# --- The incremental SVM --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kernel", KERNELS, ids=name_of)
+def test_without_unlabeled_losses_it_is_the_svm_after_every_operation(kernel):
+    X, t = clouds(50, labeled=0.8, seed=6)
+    machine, _ids = follower(X, t, kernel, C_star=0.0)
+    part = np.zeros(50, dtype=bool)
+    K = kernel.gram(X)
+    rng = np.random.default_rng(1)
+    for step, k in enumerate(np.r_[np.arange(50), rng.permutation(50)[:25]]):
+        if part[k]:
+            machine.remove([k])
+        else:
+            machine.add([k])
+        part[k] = not part[k]
+        machine.finish()
+        known = np.flatnonzero(part & (t != 0))
+        if step < 2 or np.unique(t[known]).size < 2:
+            continue
+        svc = SVC(C=C, kernel="precomputed", tol=1e-10).fit(K[np.ix_(known, known)], t[known])
+        found, expected = machine.read(known)[1], svc.decision_function(K[np.ix_(known, known)])
+        assert_allclose(found, expected, atol=3e-5)
+    assert machine.n_flips == 0
+
+
+# --- Energy: Theorem 3 ----------------------------------------------------------------------------
+
+
+def steps_of(seed, kernel, kind):
+    X, t = clouds(80, labeled=0.15, seed=seed, kind=kind)
+    machine, ids = follower(X, t, kernel, record=True, C_star=1.0)
+    machine.add(ids)
+    machine.finish()
+    return machine
+
+
+def test_energy_falls_with_the_new_sample_and_rises_with_flips():
+    """Theorem 3 in its two pure cases; the mixed one, which it does not name, does both."""
+    logged, rises_in_mixed, falls_in_mixed = 0, 0, 0
+    for seed in range(24):
+        machine = steps_of(seed, KERNELS[seed % 3], "ties" if seed % 4 == 3 else "gauss")
+        log = machine.take_log()
+        change = log["energy"] - log["energy_before"]
+        small = 1e-9 * (1 + np.abs(log["energy"]))
+        assert np.all(change[log["case"] == 0] <= small[log["case"] == 0])
+        # An event may add the jump of the copy that hands over, which is not negative either.
+        assert np.all(change[log["case"] == 1] >= -small[log["case"] == 1])
+        mixed = log["case"] == 2
+        rises_in_mixed += np.sum(change[mixed] > small[mixed])
+        falls_in_mixed += np.sum(change[mixed] < -small[mixed])
+        logged += np.sum(~mixed)
+    assert rises_in_mixed > 20
+    assert falls_in_mixed > 20
+    assert logged > 3000
+
+
+def test_the_energy_that_is_kept_is_the_energy():
+    for seed in range(4):
+        machine = steps_of(seed, KERNELS[seed % 3], "gauss")
+        kept = machine.log[-1][2]
+        assert_allclose(kept, machine.energy(), rtol=1e-8)
+        log = machine.take_log()
+        assert machine.log == []
+        assert np.all(log["energy"][:-1] <= log["energy_before"][1:] + 1e-9)
+
+
+def test_minus_the_energy_is_the_objective():
+    X, t = clouds(60, seed=7)
+    for kernel in KERNELS:
+        machine, ids = follower(X, t, kernel)
+        machine.add(ids)
+        machine.finish()
+        alpha, f, b, _rho = machine.read(ids)
+        norm2 = alpha @ (f - b)
+        assert_allclose(machine.objective, problem_of(kernel).value(f, t, norm2), rtol=1e-12)
+
+
+# --- Orders, blocks, cross-over -------------------------------------------------------------------
+
+
+def test_the_finite_order_goes_from_vertex_to_vertex():
+    """With signs frozen between them, the convex optima that follow one another fall strictly."""
+    flips = 0
+    for seed in range(8):
+        X, t = clouds(60, labeled=0.15, seed=seed)
+        machine, ids = follower(X, t, order="finite", C_star=1.0, record=True)
+        for k in ids:
+            first = len(machine.log)
+            machine.add([k])
+            log = machine.log[first:]
+            cases = [int(row[-1]) for row in log]
+            assert 2 not in cases
+            # J at a vertex is −W where all have arrived, one flip at the least later it is lower.
+            vertices = [-row[2] for row in log if row[3] == 0 and row[-1] == 1]
+            assert np.all(np.diff(vertices) < 1e-9)
+            flips += sum(case == 1 for case in cases)
+        assert machine.finish() < 1e-9
+        assert machine.counters()["n_back_flips"] == 0
+    assert flips > 30
+
+
+@pytest.mark.parametrize("update", ["path", "together", "block"])
+@pytest.mark.parametrize("kernel", KERNELS, ids=name_of)
+def test_many_rows_at_once(kernel, update):
+    for seed in range(4):
+        X, t = clouds(90, d=5, seed=seed)
+        machine, ids = follower(X, t, kernel)
+        machine.add(ids[:60], update)
+        assert machine.finish() < 1e-9
+        machine.add(ids[60:], update)
+        assert machine.finish() < 1e-9
+        machine.leave(ids[10:40])
+        machine.run()
+        assert machine.finish() < 1e-9
+        part = np.ones(90, dtype=bool)
+        part[10:40] = False
+        violation, error = conditions(machine, X, kernel, t, part)
+        assert max(violation, error) < 1e-9
+
+
+def test_without_unlabeled_rows_every_update_finds_the_same():
+    X, t = clouds(80, d=5, labeled=1.0, seed=2)
+    for kernel in KERNELS:
+        values = []
+        for update in ("path", "together", "block"):
+            machine, ids = follower(X, t, kernel)
+            machine.add(ids[:40])
+            machine.add(ids[40:], update)
+            machine.finish()
+            values.append(machine.read(ids)[1])
+        assert_allclose(values[1], values[0], atol=1e-7)
+        assert_allclose(values[2], values[0], atol=1e-7)
+
+
+@pytest.mark.parametrize("kernel", KERNELS, ids=name_of)
+def test_cross_over_from_cccp_keeps_the_solution(kernel):
+    agree = 0
+    for seed in range(6):
+        X, t = clouds(70, seed=seed)
+        y = np.where(t == 0, -1, (t > 0).astype(int))
+        options = dict(kernel=kernel.name, gamma=kernel.gamma, degree=2, coef0=1.0, C=C)
+        cccp = CCCPS3VM(
+            unlabeled_loss="symmetric_hinge", balance=None, C_star=C_STAR, tol=1e-6, **options
+        ).fit(X, y)
+        model = ILS3VM(C_star=C_STAR, start_tol=1e-5, **options).fit(X, y)
+        assert model.residual_ < 1e-9
+        assert cccp.problem_ == model.problem_
+        agree += abs(cccp.objective_ - model.objective_) < 1e-4 * model.objective_
+    assert agree >= 5
+
+
+def test_a_coarse_start_is_followed_up():
+    for seed in range(5):
+        X, t = clouds(70, seed=seed)
+        y = np.where(t == 0, -1, (t > 0).astype(int))
+        model = ILS3VM(C=C, C_star=C_STAR, start_tol=0.5).fit(X, y)
+        assert model.residual_ < 1e-9
+        assert model.termination_condition_ == "converged"
+
+
+@pytest.mark.parametrize("kernel", KERNELS, ids=name_of)
+def test_a_row_that_comes_and_goes_leaves_nothing_behind(kernel):
+    same = 0
+    for seed in range(6):
+        X, t = clouds(50, seed=seed)
+        machine, ids = follower(X, t, kernel)
+        machine.add(ids[:40])
+        machine.finish()
+        for k in ids[40:]:
+            f, J = machine.read(ids[:40])[1], machine.objective
+            machine.add([k])
+            machine.finish()
+            machine.remove([k])
+            machine.finish()
+            after = machine.read(ids[:40])[1]
+            if np.all((after > 0) == (f > 0)):
+                same += 1
+                assert_allclose(after, f, atol=1e-9)
+                assert_allclose(machine.objective, J, rtol=1e-10)
+    assert same >= 50
+
+
+# --- Global optima and local minima ---------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kernel", KERNELS, ids=name_of)
+def test_never_below_the_global_optimum(kernel):
+    hits = 0
+    for seed in range(6):
+        X, t = clouds(14, labeled=0.3, seed=seed)
+        t[10:] = 0
+        best = brute_force(problem_of(kernel), kernel.gram(X), t).objective
+        lowest = np.inf
+        for order in ORDERS:
+            machine, ids = follower(X, t, kernel, order=order)
+            machine.add(ids)
+            machine.finish()
+            assert machine.objective >= best - 1e-6 * (1 + best)
+            lowest = min(lowest, machine.objective)
+        hits += lowest < best + 1e-5 * (1 + best)
+    assert hits >= 3
+
+
+def test_a_solution_is_a_local_minimum():
+    rng = np.random.default_rng(0)
+    for seed in range(4):
+        X, t = clouds(50, seed=seed)
+        machine, ids = follower(X, t)
+        machine.add(ids)
+        machine.finish()
+        alpha, f, b, rho = machine.read(ids)
+        K = RBF.gram(X) + rho * np.eye(50)
+        problem, J = problem_of(RBF), machine.objective
+        for _ in range(100):
+            v, step = rng.standard_normal(50), 10 ** rng.uniform(-6, -2)
+            moved = alpha + step * v
+            out = K @ moved + b + step * rng.standard_normal()
+            if np.all((out > 0) == (f > 0)):
+                assert problem.value(out, t, moved @ K @ moved) >= J - 1e-10
+
+
+# --- The twin -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("kernel", KERNELS, ids=name_of)
+def test_equals_the_twin(kernel, seed):
+    X, t = clouds(40, seed=seed)
+    machine, ids = follower(X, t, kernel, record=True)
+    _, _, _, rho = machine.read(ids)
+    K, plain = kernel.gram(X) + rho * np.eye(40), twin.empty(40)
+    for k in ids:
+        twin.insert(K, plain, k, t[k], weights(t)[k])
+        machine.add([k])
+    for k in ids[5:20]:
+        twin.remove(K, plain, k)
+        machine.remove([k])
+    machine.finish()
+    alpha, f, b, _ = machine.read(ids)
+    assert_allclose(plain.alpha, alpha, atol=1e-10)
+    assert_allclose(plain.f, f, atol=1e-10)
+    assert_allclose(plain.b, b, atol=1e-10)
+    sets = machine.sets(ids)
+    for name in "OMEA":
+        assert_array_equal(np.flatnonzero(plain.sets == name), sets[name])
+    moves = sum(event != " " for _, event, _ in plain.history)
+    assert abs(moves - np.sum(machine.take_log()["event"] != 0)) <= 4
+
+
+# --- Stress ---------------------------------------------------------------------------------------
+
+
+def stress(runs, size, operations, seed):
+    """Random adds and removes; returns operations, worst residual and the guards."""
+    done, worst, restored, guards = 0, 0.0, 0, []
+    kinds = ["gauss", "ties", "copies", "line", "binary"]
+    for run in range(runs):
+        rng = np.random.default_rng([seed, run])
+        kernel = KERNELS[run % 3]
+        X, t = clouds(size, labeled=0.3, seed=1000 + run, kind=kinds[run % 5])
+        order = ORDERS[run % 4 == 3]
+        machine, ids = follower(X, t, kernel, "rows" if run % 2 else "full", order=order)
+        part = np.zeros(size, dtype=bool)
+        for step in range(operations):
+            k = rng.integers(size)
+            if part[k]:
+                machine.remove([k])
+                machine.take(ids[k : k + 1], t[k : k + 1], weights(t)[k : k + 1])
+            else:
+                check = step % 10 == 9
+                if check:
+                    machine.finish()
+                    before, J = machine.read(np.flatnonzero(part))[1], machine.objective
+                machine.add([k])
+                if check:
+                    machine.finish()
+                    machine.remove([k])
+                    machine.finish()
+                    after = machine.read(np.flatnonzero(part))[1]
+                    if np.all((after > 0) == (before > 0)):
+                        restored += 1
+                        assert abs(machine.objective - J) <= 1e-10 * (1 + abs(J))
+                        # Where M is empty b has an interval to itself.
+                        change = np.ptp(after - before) if part.any() else 0.0
+                        assert change <= 1e-10 * (1 + np.abs(before).max(initial=0))
+                    machine.take(ids[k : k + 1], t[k : k + 1], weights(t)[k : k + 1])
+                    machine.add([k])
+                    done += 2
+            part[k] = not part[k]
+            done += 1
+            worst = max(worst, machine.finish())
+        violation, error = conditions(machine, X, kernel, t, part)
+        worst = max(worst, violation, error)
+        guards.append(machine.counters())
+    return done, worst, restored, guards
+
+
+def test_stress_in_small():
+    done, worst, restored, guards = stress(30, 25, 60, seed=0)
+    assert done > 1500
+    assert worst < 1e-9
+    assert restored > 40
+    assert max(g["longest_zero_run"] for g in guards) < 100
+
+
+@pytest.mark.slow
+def test_stress():
+    done, worst, restored, guards = stress(360, 40, 520, seed=1)
+    assert done >= 200_000
+    assert worst < 1e-9
+    assert restored > 5000
+    assert max(g["longest_zero_run"] for g in guards) < 1000
+    assert sum(g["fallbacks"] for g in guards) <= 5
+
+
+# --- The estimator --------------------------------------------------------------------------------
+
+
+def labels(t):
+    """Labels of estimators: classes 0 and 1, and −1 for unlabeled."""
+    return np.where(t == 0, -1, (t > 0).astype(int))
+
+
+def agrees_with_scratch(model, X, y, weight=None):
+    """Whether the attributes are those of a solution of the problem on these rows."""
+    assert model.residual_ < 1e-9
+    assert model.transduction_.shape == (len(y),)
+    labeled = y >= 0
+    assert_array_equal(model.transduction_[labeled], y[labeled])
+    f = model.decision_function(X)
+    assert_array_equal(model.transduction_[~labeled], (f[~labeled] > 0).astype(int))
+    weight = np.ones(len(y)) if weight is None else weight
+    t = np.where(labeled, 2.0 * (y == 1) - 1, 0.0)
+    norm2 = model.dual_coef_[0] @ (f[model.support_] - model.intercept_[0])
+    value = model.problem_.value(f, t, norm2, sample_weight=weight)
+    assert_allclose(value, model.objective_, rtol=1e-6)
+    sizes = {name: part.size for name, part in model.partition_.items()}
+    kept = np.sum(weight * np.where(labeled, model.problem_.C, model.problem_.C_star) > 0)
+    assert sum(sizes.values()) == kept
+    assert sizes["A"] == 0
+    assert_allclose(np.abs(f[model.partition_["M"]]), 1, atol=1e-6)
+    assert set(model.support_) <= set(model.partition_["M"]) | set(model.partition_["E"])
+
+
+@pytest.mark.parametrize("update", ["auto", "path", "together", "block"])
+@pytest.mark.parametrize("kernel", ["linear", "poly", "rbf"])
+def test_rows_come_and_go(kernel, update):
+    X, t = clouds(90, seed=3)
+    y = labels(t)
+    model = ILS3VM(kernel=kernel, gamma=0.5, coef0=1.0, C=C, C_star=C_STAR, update=update)
+    model.fit(X[:40], y[:40])
+    agrees_with_scratch(model, X[:40], y[:40])
+    model.partial_fit(X[40:41], y[40:41]).partial_fit(X[41:80], y[41:80])
+    agrees_with_scratch(model, X[:80], y[:80])
+    gone = np.r_[3, 17, 79, 50:60]
+    model.forget(gone)
+    agrees_with_scratch(model, np.delete(X[:80], gone, 0), np.delete(y[:80], gone))
+    model.partial_fit(X[80:], y[80:])
+    X, y = np.r_[np.delete(X[:80], gone, 0), X[80:]], np.r_[np.delete(y[:80], gone), y[80:]]
+    agrees_with_scratch(model, X, y)
+    if kernel != "linear":
+        assert_allclose(model.support_vectors_, X[model.support_])
+    # Negative positions count from the end, and most of the rows may go.
+    model.forget(-1).forget(np.arange(2, 75))
+    agrees_with_scratch(model, X[[0, 1, 75]], y[[0, 1, 75]])
+
+
+def test_a_stream_from_nothing():
+    X, t = clouds(70, seed=4)
+    y = labels(t)
+    model = ILS3VM(kernel="rbf", gamma=0.5, C_star=0.3)
+    for k in range(70):
+        model.partial_fit(X[k : k + 1], y[k : k + 1], classes=[0, 1])
+        agrees_with_scratch(model, X[: k + 1], y[: k + 1])
+    assert model.gram_ == "rows"
+    model.forget(np.arange(70))
+    assert model.transduction_.size == model.support_.size == 0
+    assert np.ptp(model.decision_function(X)) == 0
+    agrees_with_scratch(model.partial_fit(X, y), X, y)
+
+
+def test_first_only_unlabeled_then_only_one_class():
+    X, t = clouds(30, seed=5)
+    y = labels(t)
+    order = np.argsort(y, kind="stable")
+    X, y = X[order], y[order]
+    for C_star in (None, 0.5):
+        model = ILS3VM(gamma=0.5, C_star=C_star)
+        for value in (-1, 0, 1):
+            rows = y == value
+            model.partial_fit(X[rows], y[rows], classes=[0, 1])
+        agrees_with_scratch(model, X, y)
+        if C_star is None:
+            # Resolved when the first labels came, all of class 0.
+            assert model.problem_.C_star == pytest.approx(np.sum(y == 0) / np.sum(y < 0))
+        else:
+            assert model.problem_.C_star == 0.5
+
+
+def test_weights_and_rows_without_weight():
+    X, t = clouds(60, seed=6)
+    y = labels(t)
+    weight = np.random.default_rng(0).integers(0, 3, 60).astype(float)
+    weight[:2] = 1
+    options = dict(gamma=0.5, C_star=0.3)
+    model = ILS3VM(**options).fit(X[:30], y[:30], weight[:30])
+    model.partial_fit(X[30:], y[30:], weight[30:])
+    agrees_with_scratch(model, X, y, weight)
+    none = np.flatnonzero(weight == 0)
+    model.forget(none[:5])
+    X, y, weight = (np.delete(a, none[:5], 0) for a in (X, y, weight))
+    agrees_with_scratch(model, X, y, weight)
+    model.forget([0, 1, 2])
+    agrees_with_scratch(model, X[3:], y[3:], weight[3:])
+    by_class = ILS3VM(class_weight={1: 2.0}, **options)
+    by_class.partial_fit(X[:30], y[:30]).partial_fit(X[30:], y[30:])
+    by_row = ILS3VM(**options)
+    double = np.where(y == 1, 2.0, 1.0)
+    by_row.partial_fit(X[:30], y[:30], double[:30]).partial_fit(X[30:], y[30:], double[30:])
+    assert_allclose(by_class.decision_function(X), by_row.decision_function(X), atol=1e-9)
+
+
+def test_sparse_and_dense_rows_come_and_go():
+    X, t = clouds(60, d=5, seed=7)
+    X[np.abs(X) < 0.5] = 0
+    y = labels(t)
+    for kernel in ("linear", "rbf", "laplacian"):
+        models = []
+        for form in (np.asarray, sp.csr_matrix):
+            model = ILS3VM(kernel=kernel, gamma=0.5, C_star=0.3)
+            model.partial_fit(form(X[:20]), y[:20]).partial_fit(form(X[20:]), y[20:])
+            models.append(model.forget([1, 5, 30]))
+        f = [model.decision_function(X) for model in models]
+        assert_allclose(f[1], f[0], atol=1e-9)
+        assert sp.issparse(models[1].support_vectors_)
+
+
+def test_precomputed_kernels_grow_and_shrink():
+    X, t = clouds(50, seed=8)
+    y = labels(t)
+    K = RBF.gram(X)
+    options = dict(C_star=0.3, update="path")
+    model = ILS3VM(kernel="precomputed", **options).fit(K[:30, :30], y[:30])
+    other = ILS3VM(kernel="rbf", gamma=0.5, **options).fit(X[:30], y[:30])
+    model.partial_fit(K[30:40, :40], y[30:40])
+    other.partial_fit(X[30:40], y[30:40])
+    gone = [2, 35]
+    model.forget(gone)
+    other.forget(gone)
+    kept = np.delete(np.arange(40), gone)
+    rows = np.r_[kept, np.arange(40, 50)]
+    model.partial_fit(K[np.ix_(np.arange(40, 50), rows)], y[40:])
+    other.partial_fit(X[40:], y[40:])
+    assert model.n_features_in_ == 48
+    f = model.decision_function(K[np.ix_(rows, rows)])
+    assert_allclose(f, other.decision_function(X[rows]), atol=1e-9)
+    assert not hasattr(model, "support_vectors_")
+    before = dict(vars(model))
+    for shape in ((2, 48), (2, 51), (50, 50)):
+        with pytest.raises(ValueError, match="kernel values between"):
+            model.partial_fit(np.ones(shape), np.zeros(shape[0], int))
+    assert vars(model) == before
+    begun = ILS3VM(kernel="precomputed", **options).partial_fit(K[:30, :30], y[:30])
+    begun.partial_fit(K[30:, :], y[30:])
+    assert begun.residual_ < 1e-9
+
+
+def test_three_classes_come_and_go(semi_supervised):
+    X, y = semi_supervised(n=90, n_labeled=30, n_classes=3)
+    model = ILS3VM(gamma=0.5, C_star=0.1).partial_fit(X[:50], y[:50], classes=[0, 1, 2])
+    model.partial_fit(X[50:], y[50:]).forget(np.arange(0, 90, 9))
+    kept = np.arange(90) % 9 != 0
+    X, y = X[kept], y[kept]
+    assert model.residual_ < 1e-9
+    assert model.decision_function(X).shape == (80, 3)
+    assert len(model.partition_) == len(model.counters_) == 3
+    assert_array_equal(model.transduction_[y < 0], model.predict(X[y < 0]))
+    for k, problem in enumerate(model.problem_):
+        t = np.where(y < 0, 0.0, np.where(y == k, 1.0, -1.0))
+        f = model.decision_function(X)[:, k]
+        dual = model.dual_coef_[k]
+        value = problem.value(f, t, dual @ (f[model.support_] - model.intercept_[k]))
+        assert_allclose(value, model.objective_[k], rtol=1e-6)
+
+
+def test_forgotten_rows_give_their_memory_back():
+    X, t = clouds(400, seed=9)
+    y = labels(t)
+    model = ILS3VM(gamma=0.5, C_star=0.3).fit(X[:100], y[:100])
+    for k in range(100, 400, 20):
+        model.partial_fit(X[k : k + 20], y[k : k + 20]).forget(np.arange(20))
+        assert model._kernel_store.n <= 2 * 100 + 84
+        agrees_with_scratch(model, X[k - 80 : k + 20], y[k - 80 : k + 20])
+
+
+def test_the_recorded_path():
+    X, t = clouds(60, seed=1)
+    y = labels(t)
+    model = ILS3VM(gamma=0.5, C_star=0.5, record=True, update="path").fit(X[:40], y[:40])
+    model.partial_fit(X[40:], y[40:])
+    path = model.path_
+    assert len(path["eta"]) == model.n_iter_ == sum(op.n_iter for op in model.history_)
+    assert len(model.history_) == 20
+    assert np.all(path["eta"] >= 0)
+    assert_allclose(-path["energy"][-1], model.history_[-1].objective, rtol=1e-9)
+    assert_allclose(model.history_[-1].objective, model.objective_, rtol=1e-6)
+    assert not hasattr(ILS3VM().fit(X, y), "path_")
+    totals = model.counters_
+    assert totals["n_iter"] >= model.n_iter_
+    assert totals["n_flips"] >= sum(op.n_flips for op in model.history_)
+    first = len(path["eta"])
+    model.forget([0])
+    assert 0 < len(model.path_["eta"]) < first + 100
+    assert set(model.path_["case"]) <= {0, 1, 2, 4, 5, 6}
+
+
+def test_stopped_and_limited_calls_are_taken_up_again():
+    X, t = clouds(60, seed=2)
+    y = labels(t)
+    full = ILS3VM(gamma=0.5, C_star=0.5, update="path").fit(X[:40], y[:40])
+    for options in (dict(callback=lambda state: True), dict(max_iter=7)):
+        model = ILS3VM(gamma=0.5, C_star=0.5, update="path").fit(X[:40], y[:40])
+        model.set_params(**options)
+        if "max_iter" in options:
+            with pytest.warns(ConvergenceWarning, match="max_iter=7"):
+                model.partial_fit(X[40:], y[40:])
+            assert model.termination_condition_ == "max_iter"
+            assert model.n_iter_ == 7
+        else:
+            model.partial_fit(X[40:], y[40:])
+            assert model.termination_condition_ == "stopped"
+            assert len(model.history_) == 1
+        assert np.all(np.isfinite(model.decision_function(X)))
+        model.set_params(callback=None, max_iter=10**6).forget([])
+        agrees_with_scratch(model, X, y)
+    full.partial_fit(X[40:], y[40:])
+    assert_allclose(model.decision_function(X), full.decision_function(X), atol=1e-6)
+
+
+BAD_INDICES = {
+    "too large": ([3, 60], "lie in"),
+    "too small": ([-61], "lie in"),
+    "twice": ([3, 5, -57], "repeat"),
+    "fraction": ([1.5], "integers"),
+    "mask": (np.ones(60, dtype=bool), "integers"),
+    "matrix": ([[1, 2]], "integers"),
+    "words": (["a"], "integers"),
+}
+
+
+@pytest.mark.parametrize("name", BAD_INDICES)
+def test_bad_indices_change_nothing(name):
+    X, t = clouds(60, seed=2)
+    model = ILS3VM(gamma=0.5).fit(X, labels(t))
+    indices, message = BAD_INDICES[name]
+    before, f = dict(vars(model)), model.decision_function(X)
+    with pytest.raises(ValueError, match=message):
+        model.forget(indices)
+    assert vars(model) == before
+    assert_array_equal(model.decision_function(X), f)
+
+
+def state_of(model):
+    """Everything a later call builds on, as plain arrays."""
+    parts = {}
+    for k, machine in enumerate(model._machines):
+        alpha, f, b, rho = machine.read(model._ids[model._ids >= 0])
+        parts |= {f"alpha {k}": alpha, f"f {k}": f, f"b {k}": b, f"rho {k}": rho}
+        parts |= {f"{name} {k}": rows for name, rows in machine.sets(model._ids).items()}
+        parts[f"counts {k}"] = list(machine.counters().values())
+    return parts | {"n": model._kernel_store.n, "ids": model._ids}
+
+
+@pytest.mark.parametrize("kernel", ["linear", "rbf"])
+@pytest.mark.parametrize("gram", ["full", "rows"])
+def test_errors_half_way_change_nothing(kernel, gram):
+    X, t = clouds(90, seed=2)
+    y = labels(t)
+
+    def interrupt(state):
+        raise KeyboardInterrupt
+
+    model = ILS3VM(kernel=kernel, gamma=0.5, C_star=0.5, gram=gram, update="path")
+    model.fit(X[:60], y[:60])
+    twin_model = ILS3VM(kernel=kernel, gamma=0.5, C_star=0.5, gram=gram, update="path")
+    twin_model.fit(X[:60], y[:60])
+    before, state = dict(vars(model)), state_of(model)
+    bad = [
+        (ValueError, lambda: model.partial_fit(X[60:], y[60:] + 7)),
+        (ValueError, lambda: model.partial_fit(X[60:, :2], y[60:])),
+        (ValueError, lambda: model.partial_fit(np.where(X > 1, np.nan, X), y)),
+        (KeyboardInterrupt, lambda: model.partial_fit(X[60:], y[60:])),
+        (KeyboardInterrupt, lambda: model.forget([1, 2, 3])),
+    ]
+    for error, call in bad:
+        model.callback = interrupt if error is KeyboardInterrupt else None
+        with pytest.raises(error):
+            call()
+        model.callback = None
+        assert vars(model) == before
+        after = state_of(model)
+        assert after.keys() == state.keys()
+        for name in state:
+            assert_array_equal(after[name], state[name], err_msg=name)
+    # And it goes on as if nothing had happened.
+    for one in (model, twin_model):
+        one.partial_fit(X[60:], y[60:]).forget([1, 2, 3])
+    assert_allclose(model.decision_function(X), twin_model.decision_function(X), atol=1e-10)
+
+
+def test_copies_go_on_on_their_own():
+    X, t = clouds(80, seed=2)
+    y = labels(t)
+    for kernel, gram in (("rbf", "full"), ("rbf", "rows"), ("linear", "auto")):
+        model = ILS3VM(kernel=kernel, gamma=0.5, C_star=0.5, gram=gram).fit(X[:60], y[:60])
+        model.forget([4, 9])
+        copies = [copy.deepcopy(model), pickle.loads(pickle.dumps(model))]
+        f = model.decision_function(X)
+        for other in copies:
+            other.partial_fit(X[60:], y[60:]).forget([0, 1])
+            assert_array_equal(model.decision_function(X), f)
+        model.partial_fit(X[60:], y[60:]).forget([0, 1])
+        for other in copies:
+            assert_allclose(other.decision_function(X), model.decision_function(X), atol=1e-9)
+
+
+def test_forget_before_fit_and_balanced_weights():
+    X, t = clouds(60, seed=2)
+    with pytest.raises(NotFittedError):
+        ILS3VM().forget([0])
+    model = ILS3VM(class_weight="balanced").fit(X[:40], labels(t)[:40])
+    with pytest.raises(ValueError, match="class_weight='balanced'"):
+        model.partial_fit(X[40:], labels(t)[40:])
+    model.forget([3])
+    assert model.transduction_.shape == (39,)
