@@ -1,0 +1,108 @@
+"""The path follower in plain NumPy, for watching: `follow` hands back every single step.
+
+The algorithm of `s3vm_lib.path_following` and of its twin in this package, with frozen labels on
+demand. Numbers in comments are the lines of the algorithm in the chapter on path following. The
+state is a namespace of arrays that the functions change: ``beta``, ``b``, ``label``, ``upper``,
+``free`` (True for unlabeled rows) and ``where``, one letter per row: O, M, E, A, "-" for a row that
+is not there. ``K`` is the Gram matrix of all rows that may come; give it a ridge if rows repeat.
+"""
+
+from types import SimpleNamespace
+
+import numpy as np
+
+NEAR = 1e-10  # what counts as 0
+
+
+def empty(n):
+    """The state before the first of n rows arrives."""
+    parts = {name: np.zeros(n) for name in ("beta", "label", "upper")}
+    return SimpleNamespace(
+        **parts, b=0.0, free=np.zeros(n, bool), leaving=np.zeros(n, bool), where=np.full(n, "-")
+    )
+
+
+def targets(p, margin, alpha):
+    """Where the α of rows in A go: a row outside of its box first has to come in."""
+    return np.where(p.leaving | ((margin > 1 - NEAR) & (alpha > -NEAR)), 0.0, p.upper)  # 9
+
+
+def settle(p, margin, alpha):
+    """Rows of A that have arrived join O, E or M, or leave."""
+    for i in np.flatnonzero(p.where == "A"):
+        if p.leaving[i]:
+            p.where[i] = "-" if abs(alpha[i]) < NEAR else "A"
+        elif abs(alpha[i]) < NEAR and margin[i] > 1 - NEAR:
+            p.where[i] = "O"
+        elif abs(alpha[i] - p.upper[i]) < NEAR and margin[i] < 1 + NEAR:
+            p.where[i] = "E"
+        elif -NEAR < alpha[i] < p.upper[i] + NEAR and abs(margin[i] - 1) < NEAR:
+            p.where[i] = "M"
+
+
+def rates(K, M, d):
+    """β and b per unit of η."""
+    if M.size == 0:
+        return (d, 0.0) if abs(d.sum()) < NEAR else (0 * d, np.sign(d.sum()))
+    ones = np.ones((1, M.size))
+    bordered = np.block([[np.zeros((1, 1)), ones], [ones.T, K[np.ix_(M, M)]]])
+    rate_b, *rest = np.linalg.solve(bordered, -np.append(d.sum(), K[M] @ d))
+    rate = d.copy()
+    rate[M] = rest
+    return rate, rate_b
+
+
+def events(p, margin, alpha, rise, drift, hold):
+    """(η, row, what happens) of all events ahead."""
+    M, O, E, A = (p.where == name for name in "MOEA")
+    A, turns = A & ~p.leaving, p.free & (drift < -NEAR) & (not hold)
+    yield from ((alpha[i] / -rise[i], i, "O") for i in np.flatnonzero(M & (rise < -NEAR)))
+    ends = np.flatnonzero(M & (rise > NEAR))
+    yield from (((p.upper[i] - alpha[i]) / rise[i], i, "E") for i in ends)
+    meets = (O & (drift < -NEAR)) | (E & (drift > NEAR))
+    inside = A & (alpha > -NEAR)
+    meets |= inside & np.where(margin < 1, drift > NEAR, drift < -NEAR)
+    yield from (((1 - margin[i]) / drift[i], i, "M") for i in np.flatnonzero(meets))
+    enters = np.flatnonzero(A & (alpha < -NEAR) & (rise > NEAR))
+    yield from ((-alpha[i] / rise[i], i, "A") for i in enters)
+    yield from ((margin[i] / -drift[i], i, "turn") for i in np.flatnonzero(turns & (E | A)))
+
+
+def follow(K, p, hold=False):
+    """Steps until A is empty; yields (event, row, η, A) after each. ``hold`` freezes the labels."""
+    while True:
+        margin, alpha = p.label * (K @ p.beta + p.b), p.label * p.beta
+        settle(p, margin, alpha)  # 3
+        A = p.where == "A"
+        if not A.any():
+            return
+        d = np.where(A, p.label * (targets(p, margin, alpha) - alpha), 0.0)  # 2
+        rate, rate_b = rates(K, np.flatnonzero(p.where == "M"), d)  # 4
+        drift = p.label * (K @ rate + rate_b)
+        ahead = events(p, margin, alpha, p.label * rate, drift, hold)
+        end = (np.inf if np.any(d != rate) and not rate.any() else 1.0, -1, "arrive")
+        eta, i, what = min(((max(e[0], 0.0), *e[1:]) for e in ahead), default=end)  # 5
+        eta, i, what = min((eta, i, what), end)
+        p.beta, p.b = p.beta + eta * rate, p.b + eta * rate_b  # 6
+        if what == "turn":  # 8
+            p.label[i], p.where[i] = -p.label[i], "A"
+        elif i >= 0:
+            p.where[i] = what  # 7
+            if what in "OE":
+                p.beta[i] = 0.0 if what == "O" else p.label[i] * p.upper[i]
+        yield what, i, eta, np.flatnonzero(A)
+
+
+def add(K, p, i, t, upper, hold=False):
+    """Row i arrives with the label t, 0 for none; returns the steps taken."""
+    p.free[i], p.upper[i], p.where[i] = t == 0, upper, "A"
+    p.label[i] = t or (1.0 if K[i] @ p.beta + p.b >= 0 else -1.0)
+    return list(follow(K, p, hold))  # 1
+
+
+def remove(K, p, i):
+    """Row i leaves; returns the steps taken."""
+    p.leaving[i], p.where[i] = True, "A"
+    steps = list(follow(K, p))
+    p.leaving[i], p.upper[i], p.beta[i] = False, 0.0, 0.0
+    return steps
