@@ -64,7 +64,7 @@ class Run:
 class ILS3VM(OnlineS3VM):
     """Semi-supervised support vector machine that learns and forgets rows one by one, exactly.
 
-    Minimizes
+    Minimizes ::
 
         J(f, b) = ½‖f‖² + C Σ_L s_i max(0, 1 − t_i (f(x_i) + b))
                         + C* Σ_U s_j max(0, 1 − |f(x_j) + b|)
