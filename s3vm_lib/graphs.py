@@ -592,7 +592,7 @@ def sample_edge(sampler, key, t):
     ----------
     sampler : EdgeSampler
     key : int
-        Key of the stream, from `s3vm_lib._rng.hash_key`.
+        Key of the stream, see ``s3vm_lib._rng.hash_key``.
     t : int
         Counter, t ≥ 0; words 2t and 2t + 1 of the stream are used.
 

@@ -100,17 +100,18 @@ def violators(v, p, n, hold, tol):
 
 @njit
 def turn(v, p, n):
-    """The second phase of the finite order: all signs that outputs contradict change."""
-    count = 0
+    """The second phase of the finite order: the sign that its output contradicts most changes."""
+    worst, who = 0.0, -1
     for i in range(n):
         x = p.x[i]
-        if x.free == 1 and (x.where == E or x.where == O) and x.s * x.f < 0:
-            if x.near > 0:
-                unwatch(p, i)
-            into_moving(v, p, i, n, 1)
-            flip(p, i, True)
-            count += 1
-    return count
+        if x.free == 1 and (x.where == E or x.where == O) and x.s * x.f < worst:
+            worst, who = x.s * x.f, i
+    if who >= 0:
+        if p.x[who].near > 0:
+            unwatch(p, who)
+        into_moving(v, p, who, n, 1)
+        flip(p, who, True)
+    return who >= 0
 
 
 # --- Many at once ---------------------------------------------------------------------------------

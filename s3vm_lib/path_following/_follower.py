@@ -322,7 +322,7 @@ class Follower:
 
     def _turn(self):
         self._settled()
-        return turn(self.store.view, self.state, self.store.n) > 0
+        return turn(self.store.view, self.state, self.store.n)
 
     def _more_room(self, least=0):
         R = self.state.R

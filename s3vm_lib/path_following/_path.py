@@ -66,6 +66,7 @@ DONE, ROOM, ROWS, LIMIT, STALLED, LOG = range(6)  # why `follow` returned
 TARGET, TO_O, TO_E, TO_M, FLIP, CROSS, BACK, BOUND = range(8)  # events; FLIP, BACK change signs
 LOG_FIELDS = ("eta", "energy_before", "energy", "event", "sample", "n_margin", "n_moving", "case")
 LOCKED = 2  # in P, but out of M by a step of no length and not to come back by another one
+_TIE = 1e-9  # distance from z = 1 that no rounding explains
 _RANDOM_AFTER = 30  # zero-length steps in a row before ties are broken at random, and locks are set
 _STALL_AFTER = 1000
 
@@ -210,6 +211,10 @@ def moving_event(p, scale, hold, best, event, who):
             eta = (-a if a < 0 else c - a) / speed if speed != 0 else np.inf
             if eta >= 0 and earlier(p, eta, best):
                 best, event, who = eta, BOUND, i
+        elif (a <= TINY * c or a >= c - TINY * c) and (z - 1 if p.x[i].upward else 1 - z) > _TIE:
+            if earlier(p, 0.0, best):  # it came to its box together with another one
+                best, event, who = 0.0, BOUND, i
+            continue
         if abs(rate) <= TINY * scale:
             continue
         if not outside and (rate > 0) == (p.x[i].upward == 1):
