@@ -195,7 +195,7 @@ default="modified_logistic"
 
     _parameter_constraints = {**RandomFeatureS3VM._parameter_constraints}
     _largest_n = 1_000_000
-    _memory = "D numbers, (labeled rows + batch) × D while fitting, and the sample of polish × D"
+    _memory = "D numbers; (labeled + batch + polish rows) × D while fitting"
 
     def __init__(
         self,
