@@ -178,7 +178,7 @@ def split_labels(y, unlabeled_mask=None, classes=None):
                 f"{mask.dtype} and shape {mask.shape}"
             )
     labeled = _plain(y[~mask])
-    if labeled.size:
+    if labeled.size and (classes is None or labeled.dtype.kind not in "iub"):
         check_classification_targets(labeled)
     found, inverse = np.unique(labeled, return_inverse=True)
     if classes is not None:

@@ -22,6 +22,7 @@ from s3vm_lib.path_following import (
     append,
     delete,
     solve_bordered,
+    triangular,
 )
 from s3vm_lib.reference import path_following as twin
 
@@ -97,17 +98,28 @@ def test_the_factor_follows_the_margin_set(m):
         assert append(R, k, work, K[k, k] + sigma, 1e-12)
     U = np.triu(R[: m + 1, : m + 1])
     assert_allclose(U.T @ U, K + sigma, atol=1e-10)
-    for p in {0, m // 2, m}:
-        S = R.copy()
-        delete(S, m + 1, p, work)
-        keep = np.delete(np.arange(m + 1), p)
-        U = np.triu(S[:m, :m])
+    for gone in ([0], [m // 2], [m], [0, m], range(m // 3, m), range(0, m, 3)):
+        S, places = R.copy(), np.array(gone, dtype=int)
+        delete(S, m + 1, places, np.zeros((len(places), m + 1)))
+        keep = np.delete(np.arange(m + 1), places)
+        U = np.triu(S[: keep.size, : keep.size])
         assert_allclose(U.T @ U, K[np.ix_(keep, keep)] + sigma, atol=1e-9)
     r = rng.standard_normal(m + 1)
     beta = np.append(r, [0.0, 0.0])
     delta = solve_bordered(R, m + 1, sigma, 0.7, beta, np.zeros(m + 3))
     H = np.block([[np.zeros((1, 1)), np.ones((1, m + 1))], [np.ones((m + 1, 1)), K]])
     assert_allclose(np.append(delta, beta[: m + 1]), np.linalg.solve(H, np.append(0.7, r)))
+
+
+def test_lapack_solves_with_the_factor_where_it_lies():
+    rng = np.random.default_rng(0)
+    R = rng.standard_normal((9, 9)) + 5 * np.eye(9)
+    U, B = np.triu(R[:6, :6]), rng.standard_normal((3, 6))
+    assert_allclose(triangular(R, 6, B.T.copy(order="F")), np.linalg.solve(U.T, B.T))
+    assert_allclose(triangular(R, 6, B[0].copy(), 1), np.linalg.solve(U, B[0]))
+    X = B.copy()
+    triangular(R, 6, X.T)
+    assert_allclose(X, np.linalg.solve(U.T, B.T).T)  # in place: nothing was copied
 
 
 def test_a_pivot_lost_in_rounding_is_raised():
@@ -382,6 +394,32 @@ def test_many_rows_at_once(kernel, update):
         part[10:40] = False
         violation, error = conditions(machine, X, kernel, t, part)
         assert max(violation, error) < 1e-9
+
+
+def test_newton_steps_where_the_margin_set_is_large():
+    """Rows come and go by Newton steps alone: many leave M at once, and the path has no work."""
+    kernel, rng = Kernel("rbf", 0.05), np.random.default_rng(0)
+    X, t = clouds(300, d=30, seed=0)
+    machine, ids = follower(X, t, kernel)
+    machine.add(ids[:200], "together")
+    machine.finish()
+    assert machine.n_margin > 100
+    assert machine.mode("auto") == "block"
+    rounds = smaller = 0
+    for part in np.split(rng.permutation(ids[200:]), 10):
+        before = machine.n_iter, machine.n_margin
+        machine.add(part, "block")
+        rounds += machine.n_iter - before[0]
+        smaller += machine.n_margin < before[1]
+        assert machine.finish() < 1e-9
+    violation, error = conditions(machine, X, kernel, t, np.ones(300, dtype=bool))
+    assert max(violation, error) < 1e-9
+    assert rounds < 60
+    assert smaller > 0
+    alpha, f, b, rho = machine.read(ids)
+    f -= rho * alpha
+    norm2 = alpha @ (f - b)
+    assert_allclose(machine.value(), problem_of(kernel).value(f, t, norm2), rtol=1e-12)
 
 
 def test_without_unlabeled_rows_every_update_finds_the_same():

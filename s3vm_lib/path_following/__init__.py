@@ -11,7 +11,14 @@ values), `_follower` (operations on one problem), `_estimator` (`ILS3VM`).
 """
 
 from s3vm_lib.path_following._estimator import ILS3VM
-from s3vm_lib.path_following._factor import append, backward, delete, forward, solve_bordered
+from s3vm_lib.path_following._factor import (
+    append,
+    backward,
+    delete,
+    forward,
+    solve_bordered,
+    triangular,
+)
 from s3vm_lib.path_following._follower import ORDERS, Follower, Operation
 from s3vm_lib.path_following._path import LOG_FIELDS, follow
 from s3vm_lib.path_following._rows import KernelStore, Values
@@ -33,4 +40,5 @@ __all__ = [
     "follow",
     "forward",
     "solve_bordered",
+    "triangular",
 ]

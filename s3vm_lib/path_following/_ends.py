@@ -3,15 +3,18 @@
 import numpy as np
 
 from s3vm_lib._numba import njit
-from s3vm_lib.path_following._factor import forward_many, solve_bordered
+from s3vm_lib.path_following._path import settle
 from s3vm_lib.path_following._rows import combine
 from s3vm_lib.path_following._state import (
+    ENERGY,
     FLIPS,
     GONE,
+    IDLE,
     N_A,
     N_M,
     RHO,
     SIGMA,
+    STEPS,
     A,
     B,
     E,
@@ -27,30 +30,32 @@ from s3vm_lib.path_following._state import (
     watch,
 )
 
+_LEFT = 1e-9  # distance from z = 1 that is rounding
+
 # --- Beginning and end of an operation ------------------------------------------------------------
 
 
 @njit
-def enter(v, p, i, n):
-    """A row that was idle takes part: in O when it is beyond the margin already, otherwise in A."""
-    ids = np.full(1, i)
-    bring_up(v, p, ids, 1, n)
-    if p.x[i].free == 1:
-        p.x[i].s = 1.0 if p.x[i].f >= 0 else -1.0
-    if p.x[i].c == 0:
-        return
-    if p.x[i].s * p.x[i].f >= 1:
-        p.x[i].where = O
-        watch(p, i)
-    else:
-        into_moving(v, p, i, n, 1)
+def enter(v, p, ids, n):
+    """Idle rows take part: in O when they are beyond the margin already, otherwise in A."""
+    bring_up(v, p, ids, ids.size, n)
+    for i in ids:
+        if p.x[i].free == 1:
+            p.x[i].s = 1.0 if p.x[i].f >= 0 else -1.0
+        if p.x[i].c == 0:
+            continue
+        if p.x[i].s * p.x[i].f >= 1:
+            p.x[i].where = O
+            watch(p, i)
+        else:
+            into_moving(v, p, i, n, 1)
 
 
 @njit
 def leave(v, p, i, n):
     """A row is to go: at once when its α is 0, otherwise by way of A."""
     if p.x[i].where == M:
-        out_of_margin(p, i)
+        out_of_margin(p, np.full(1, p.x[i].place))
     elif p.x[i].near > 0:
         unwatch(p, i)
     elif p.x[i].where == E:
@@ -68,16 +73,18 @@ def leave(v, p, i, n):
 @njit
 def violators(v, p, n, hold, tol):
     """After a refresh: into A with all that is not where it should be; returns how many."""
-    count = 0
-    j = p.cnt[N_M] - 1
-    while j >= 0:
+    places, count = np.empty(p.cnt[N_M], np.int64), 0
+    for j in range(p.cnt[N_M]):
         i = p.M[j]
         a = p.x[i].s * p.x[i].alpha
         if a < -tol * p.x[i].c or a > (1 + tol) * p.x[i].c:
-            out_of_margin(p, i)
-            into_moving(v, p, i, n, 1 if a > 0 else 0)
+            places[count], p.ids[count] = j, i
             count += 1
-        j -= 1
+    if count > 0:
+        out_of_margin(p, places[:count])
+    for k in range(count):
+        i = p.ids[k]
+        into_moving(v, p, i, n, 1 if p.x[i].s * p.x[i].alpha > 0 else 0)
     for i in range(n):
         if p.x[i].where != O and p.x[i].where != E:
             continue
@@ -114,22 +121,65 @@ def turn(v, p, n):
     return who >= 0
 
 
+@njit
+def energy(p, n):
+    """W = ½αᵀ(K + ρI)α − Σ a, when all outputs are current."""
+    W = 0.0
+    for i in range(n):
+        if p.x[i].alpha != 0 or p.x[i].where == A:
+            W += 0.5 * p.x[i].alpha * (p.x[i].f - p.num[B])
+            W -= p.x[i].line if p.x[i].where == A else p.x[i].s * p.x[i].alpha
+    p.num[ENERGY] = W
+    return W
+
+
+@njit
+def residual(p, n):
+    """Largest violation of the KKT, box, sign and sum conditions, when all outputs are current."""
+    worst, total = 0.0, 0.0
+    for i in range(n):
+        total += p.x[i].alpha
+        if p.x[i].where < IDLE:
+            a, z, c = p.x[i].s * p.x[i].alpha, p.x[i].s * p.x[i].f, p.x[i].c
+            worst = max(worst, -a, a - c)
+            if a < c * (1 - 1e-10):
+                worst = max(worst, 1 - z)
+            if a > c * 1e-10:
+                worst = max(worst, z - 1)
+            if p.x[i].free == 1:
+                worst = max(worst, -z)
+    return max(worst, abs(total))
+
+
+@njit
+def value(p, n):
+    """J without the ridge, of the rows that are known and not on their way out."""
+    J = 0.0
+    for i in range(n):
+        if p.x[i].where != GONE and p.x[i].leaving == 0:
+            f = p.x[i].f - p.num[RHO] * p.x[i].alpha
+            z = abs(f) if p.x[i].free == 1 else p.x[i].s * f
+            J += 0.5 * p.x[i].alpha * (f - p.num[B]) + p.x[i].c * max(0.0, 1 - z)
+    return J
+
+
 # --- Many at once ---------------------------------------------------------------------------------
 
 
 @njit
-def propose(v, p, n):
-    """Decide for every sample of A where it will end, by the Newton step of its output alone.
+def candidates(v, p):
+    """The samples of A that may join M, in `ids`, and their shifted kernel values with M as rows.
 
-    With the others of M following, f moves by pivot² per unit of α: z = 1 would be met at
-    a + (1 − z)/pivot². Inside the box the sample joins M at once, with an output that the next
-    `newton_step` corrects; otherwise that end of the box becomes its target. The factor, which
-    grows by one column for each that joins, needs room for all of A.
+    Not those that leave, and not those that just left M, with outputs at the margin still.
     """
     m, k = p.cnt[N_M], 0
     for j in range(p.cnt[N_A]):
-        if p.x[p.A[j]].leaving == 0:
-            p.ids[k] = p.A[j]
+        i = p.A[j]
+        a, rest = p.x[i].s * p.x[i].alpha, 1 - p.x[i].s * p.x[i].f
+        if abs(rest) < _LEFT and (a < 0 or a > p.x[i].c):
+            p.x[i].upward = 1 if a > 0 else 0
+        elif p.x[i].leaving == 0:
+            p.ids[k] = i
             k += 1
     X, one, target = np.empty((k, m)), np.ones(1), np.zeros(1, np.int64)
     for a in range(k):
@@ -137,7 +187,21 @@ def propose(v, p, n):
         combine(v, target, one, 1, p.M, m, X[a], False)
         for j in range(m):
             X[a, j] += p.num[SIGMA]
-    forward_many(p.R, m, X)
+    return X
+
+
+@njit
+def propose(v, p, X):
+    """Decide for `candidates` where they will end, by the Newton step of their outputs alone.
+
+    With the others of M following, f moves by pivot² per unit of α: z = 1 would be met at
+    a + (1 − z)/pivot². Inside the box the sample joins M at once, with an output that the next
+    Newton step corrects; otherwise that end of the box becomes its target. The rows of ``X`` are
+    R⁻ᵀ times those of `candidates`; the factor grows by one of them for each that joins, and needs
+    room for all.
+    """
+    m, k = p.cnt[N_M], X.shape[0]
+    one, target = np.ones(1), np.zeros(1, np.int64)
     shift = p.num[RHO] + p.num[SIGMA]
     joined = np.empty(k, np.int64)
     for a in range(k):
@@ -166,22 +230,29 @@ def propose(v, p, n):
 
 
 @njit
-def newton_step(v, p):
-    """All of A to their targets, and M to outputs ±1, without a look at the events between."""
+def demand(v, p):
+    """What is left for M when A goes to its targets: r of `solve_bordered`, and r0."""
     m, n_a, total = p.cnt[N_M], p.cnt[N_A], 0.0
     for i in range(p.x.size):
         total += p.x[i].alpha
     for k in range(n_a):
         i = p.A[k]
         p.x[i].v = p.w[1, k] = goal(p, i) - p.x[i].alpha
-        p.x[i].alpha += p.x[i].v
         total += p.x[i].v
-    if m == 0:
-        return
-    combine(v, p.A, p.w[1], n_a, p.M, m, p.w[0], False)
+    r = np.empty(m)
+    combine(v, p.A, p.w[1], n_a, p.M, m, r, False)
     for j in range(m):
-        i = p.M[j]
-        p.w[0, j] = p.x[i].s - p.x[i].f - p.w[0, j]
-    p.num[B] += solve_bordered(p.R, m, p.num[SIGMA], -total, p.w[0], p.w[1])
-    for j in range(m):
-        p.x[p.M[j]].alpha += p.w[0, j]
+        r[j] = p.x[p.M[j]].s - p.x[p.M[j]].f - r[j]
+    return r, -total
+
+
+@njit
+def jump(p, beta, delta):
+    """All of A to their targets and M to outputs ±1, without a look at the events between."""
+    for k in range(p.cnt[N_A]):
+        p.x[p.A[k]].alpha += p.x[p.A[k]].v
+    for j in range(p.cnt[N_M]):
+        p.x[p.M[j]].alpha += beta[j]
+    p.num[B] += delta
+    p.cnt[STEPS] += 1
+    settle(p)

@@ -19,7 +19,6 @@ from s3vm_lib.path_following._follower import ORDERS, Follower, Operation
 from s3vm_lib.path_following._rows import KernelStore
 from s3vm_lib.smo import Gram
 
-_LARGE_MARGIN = 100  # from here on rows are taken in by Newton steps over the sets
 _CHUNK = 256  # new rows that are stored at a time
 _GROUP = 20  # new rows on one path
 
@@ -384,7 +383,7 @@ class ILS3VM(OnlineS3VM):
         run = Run(self, machine)
         if shared is None:
             run.add(ids, self.update if self.update != "auto" else "path")
-            return self._result(machine, problem, index, run)
+            return self._result(machine, problem, run)
 
         found = solve_cccp(
             shared, t, data.loss_weight, problem, tol=self.start_tol, max_iter=self.max_iter,
@@ -394,7 +393,7 @@ class ILS3VM(OnlineS3VM):
         run.status = found.status
         if found.status == "converged":
             run.add(ids[:0], "block")
-        return self._result(machine, problem, index, run)
+        return self._result(machine, problem, run)
 
     @staticmethod
     def _upper(problem, t, loss_weight):
@@ -414,8 +413,8 @@ class ILS3VM(OnlineS3VM):
             ids = np.arange(end + start, end + start + t[part].size)
             machine.take(ids, t[part], c[part])
             if run.status == "converged":
-                run.add(machine.pending(), self._mode(machine, ids.size))
-        return self._result(machine, problem, index, run)
+                run.add(machine.pending(), machine.mode(self.update))
+        return self._result(machine, problem, run)
 
     def _with_unlabeled(self, machine, problem):
         """The problem with C* = C l/u, once there are rows of both kinds; see ``C_star``."""
@@ -427,11 +426,6 @@ class ILS3VM(OnlineS3VM):
         known = np.flatnonzero((self._ids >= 0) & (self._codes < 0))
         machine.set_weight(self._ids[known], problem.C_star * self._loss_weight[known])
         return problem
-
-    def _mode(self, machine, n_new):
-        if self.update != "auto":
-            return self.update
-        return "block" if machine.n_margin > _LARGE_MARGIN else "together"
 
     @_fit_context(prefer_skip_nested_validation=True)
     def forget(self, indices):
@@ -488,8 +482,8 @@ class ILS3VM(OnlineS3VM):
         for index, machine in enumerate(self._machines):
             machine.leave(ids[ids >= 0])
             run = Run(self, machine)
-            run.add(machine.pending(), self._mode(machine, rows.size))
-            fits.append(self._result(machine, problems[index], index, run))
+            run.add(machine.pending(), machine.mode(self.update))
+            fits.append(self._result(machine, problems[index], run))
         self._store(None, None, fits)
         self._transduce(None, None, None, fits)
         self._warn_of_limits(fits)
@@ -506,17 +500,13 @@ class ILS3VM(OnlineS3VM):
 
     # Attributes --------------------------------------------------------------------------------
 
-    def _result(self, machine, problem, index, run):
+    def _result(self, machine, problem, run):
         """Prove that the solution is one, and show it without the ridge."""
         machine.finish(run.status == "converged")
         known = np.flatnonzero(self._ids >= 0)
         alpha, f, b, rho = machine.read(self._ids[known])
         dual, outputs = np.zeros(self._ids.size), np.full(self._ids.size, np.nan)
         dual[known], outputs[known] = alpha, f - rho * alpha
-        k = 1 if len(self.classes_) == 2 else index
-        t = np.where(self._codes < 0, 0.0, np.where(self._codes == k, 1.0, -1.0))[known]
-        weight = self._loss_weight[known]
-        objective = problem.value(outputs[known], t, alpha @ (outputs[known] - b), b, weight)
         coef, store = None, self._kernel_store
         if problem.kernel.name == "linear":
             coef = np.asarray(alpha @ store.rows(self._ids[known])) * problem.kernel.sigma_f**2
@@ -524,7 +514,7 @@ class ILS3VM(OnlineS3VM):
                 b -= coef @ store.center
         machine.problem = problem
         n_iter = max(run.n_iter, 1)
-        return BinaryFit(dual, coef, b, outputs, float(objective), n_iter, run.status, run.history)
+        return BinaryFit(dual, coef, b, outputs, machine.value(), n_iter, run.status, run.history)
 
     def _store(self, data, problems, fits):
         for name in ("dual_coef_", "support_", "coef_", "path_"):

@@ -7,6 +7,7 @@ order, so that all loops run along its rows.
 """
 
 import numpy as np
+from scipy.linalg.lapack import dtrtrs
 
 from s3vm_lib._numba import njit
 
@@ -26,29 +27,9 @@ def forward(R, m, x, y):
             y[i] -= b * row[i]
 
 
-@njit
-def forward_many(R, m, X):
-    """Solve RᵀXᵀ = Xᵀ in place, one right-hand side in each row of X: four rows of R at a time."""
-    j = 0
-    while j + 4 <= m:
-        r0, r1, r2, r3 = R[j], R[j + 1], R[j + 2], R[j + 3]
-        for k in range(X.shape[0]):
-            x = X[k]
-            x[j] /= r0[j]
-            x[j + 1] = (x[j + 1] - x[j] * r0[j + 1]) / r1[j + 1]
-            x[j + 2] = (x[j + 2] - x[j] * r0[j + 2] - x[j + 1] * r1[j + 2]) / r2[j + 2]
-            rest = x[j] * r0[j + 3] + x[j + 1] * r1[j + 3] + x[j + 2] * r2[j + 3]
-            x[j + 3] = (x[j + 3] - rest) / r3[j + 3]
-            a, b, c, d = x[j], x[j + 1], x[j + 2], x[j + 3]
-            for i in range(j + 4, m):
-                x[i] -= (a * r0[i] + b * r1[i]) + (c * r2[i] + d * r3[i])
-        j += 4
-    while j < m:
-        for k in range(X.shape[0]):
-            X[k, j] /= R[j, j]
-            for i in range(j + 1, m):
-                X[k, i] -= X[k, j] * R[j, i]
-        j += 1
+def triangular(R, m, b, trans=0):
+    """R⁻ᵀb, or R⁻¹b with ``trans=1``, by LAPACK; ``b`` is in column-major order and overwritten."""
+    return dtrtrs(R[:m].T, b, lower=1, trans=trans, overwrite_b=1)[0]
 
 
 @njit
@@ -109,21 +90,32 @@ def append(R, m, column, diagonal, least):
 
 
 @njit
-def delete(R, m, p, w):
-    """Remove point p: the rows above lose a column, those below take up row p by rotations."""
-    for i in range(p + 1, m):
-        w[i - 1] = R[p, i]
-    for j in range(p):
-        row = R[j]
-        for i in range(p + 1, m):
-            row[i - 1] = row[i]
-    for j in range(p, m - 1):
-        below, row = R[j + 1], R[j]
-        x, y = below[j + 1], w[j]
-        r = np.hypot(x, y)
-        c, s = x / r, y / r
-        row[j] = r
-        for i in range(j + 1, m - 1):
-            a, b = below[i + 1], w[i]
-            row[i] = c * a + s * b
-            w[i] = c * b - s * a
+def delete(R, m, places, w):
+    """Remove the points at ``places``, which ascend: their rows wait in ``w`` to be taken up.
+
+    Columns close up, and every row that stays takes up those above it that are gone by rotations.
+    ``w`` is workspace for one row of m entries per place.
+    """
+    gone, size = 0, m - places.size
+    for j in range(m):
+        k = j - gone  # the new place of row j, or of the next one that stays
+        going = gone < places.size and places[gone] == j
+        row = w[gone] if going else R[k]
+        start, shift = j + 1 if going else j, gone + 1 if going else gone
+        while start < m:
+            end = places[shift] if shift < places.size else m
+            for i in range(start, end):
+                row[i - shift] = R[j, i]
+            start, shift = end + 1, shift + 1
+        if going:
+            gone += 1
+            continue
+        for q in range(gone):
+            x, y, rest = row[k], w[q, k], w[q]
+            r = np.hypot(x, y)
+            c, s = x / r, y / r
+            row[k] = r
+            for i in range(k + 1, size):
+                a, b = row[i], rest[i]
+                row[i] = c * a + s * b
+                rest[i] = c * b - s * a

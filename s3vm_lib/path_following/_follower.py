@@ -4,7 +4,20 @@ from typing import NamedTuple
 
 import numpy as np
 
-from s3vm_lib.path_following._ends import enter, leave, newton_step, propose, turn, violators
+from s3vm_lib.path_following._ends import (
+    candidates,
+    demand,
+    energy,
+    enter,
+    jump,
+    leave,
+    propose,
+    residual,
+    turn,
+    value,
+    violators,
+)
+from s3vm_lib.path_following._factor import triangular
 from s3vm_lib.path_following._path import (
     DONE,
     LIMIT,
@@ -13,7 +26,6 @@ from s3vm_lib.path_following._path import (
     ROWS,
     STALLED,
     follow,
-    settle,
 )
 from s3vm_lib.path_following._rows import CACHED
 from s3vm_lib.path_following._state import (
@@ -40,7 +52,6 @@ from s3vm_lib.path_following._state import (
     SLACK,
     STEPS,
     ZERO,
-    A,
     B,
     E,
     M,
@@ -56,10 +67,10 @@ SETS = "OMEA"
 _LISTS = ("M", "A", "P", "Q", "T", "ids")
 _NOBODY = np.zeros((), SAMPLE)
 _NOBODY["where"] = GONE
+_LARGE_MARGIN = 100  # from here on rows are taken in by Newton steps over the sets
 _ROUNDS = 20
 _FALLS = 5
-_PATIENCE = 3
-_MORE = 40
+_LESS = 0.8  # share of the samples that move that a Newton step may leave on the move
 _SNAP = 1e-7  # relative distance from a bound at which a start is on it
 
 
@@ -149,7 +160,7 @@ class Follower:
 
     def _resize(self):
         old, size = self.state, self.store.capacity
-        x = np.full(size, _NOBODY).view(np.recarray)
+        x = np.full(size, _NOBODY)
         parts = {name: np.zeros(size, np.int64) for name in _LISTS}
         if old is None:
             num, cnt = np.zeros(9), np.zeros(19, np.int64)
@@ -206,6 +217,12 @@ class Follower:
             known = ids < self.state.x.size
             self.state.x["c"][ids[known]] = weight[known]
 
+    def mode(self, update):
+        """How rows are to come in where ``update`` is "auto"."""
+        if update != "auto":
+            return update
+        return "block" if self.n_margin > _LARGE_MARGIN else "together"
+
     def add(self, ids, update="path", max_steps=None):
         """Let rows that were taken take part.
 
@@ -221,13 +238,14 @@ class Follower:
         bool
             False when ``max_steps`` came before the end; `run` goes on.
         """
-        for i in ids:
-            enter(self.store.view, self.state, i, self.store.n)
-            if update == "path" and not self.run(max_steps):
+        ids = np.asarray(ids, dtype=int)
+        for group in ids[:, None] if update == "path" and ids.size else [ids]:
+            enter(self.store.view, self.state, group, self.store.n)
+            if update == "block":
+                self.rounds()
+            if not self.run(max_steps):
                 return False
-        if update == "block":
-            self.rounds()
-        return self.run(max_steps)
+        return True
 
     def leave(self, ids):
         """Rows are to go; their positions stay reserved until `compact`. `run` does it."""
@@ -252,38 +270,48 @@ class Follower:
     # The path ----------------------------------------------------------------------------------
 
     def rounds(self, largest=20):
-        """Newton steps over the sets, until A is empty or has not become smaller for a while.
+        """Newton steps over the sets, until A is empty or does not become smaller any more.
 
         Each decides for the samples of A where they will end, solves for M, and puts into A whom
-        that leaves in the wrong place. What remains in A is left to the path. Where more and more
+        that leaves in the wrong place. A few that remain are left to the path. Where more and more
         samples move, as with kernels of low rank, all is taken back, and False returned.
         """
-        start = self.save()
-        first, n = self.state.cnt[N_A], self.store.n
-        fewest, patience = np.inf, _PATIENCE
-        for _ in range(largest):
-            p, count = self.state, self.state.cnt[N_A]
-            patience = _PATIENCE if count < fewest else patience - 1
-            fewest = min(count, fewest)
-            if count == 0 or patience == 0 or p.cnt[N_M] == 0:
+        start, n = self.save(), self.store.n
+        first = before = self.state.cnt[N_A]
+        for k in range(largest):
+            count, m = self.state.cnt[N_A], self.state.cnt[N_M]
+            if count == 0 or m == 0:
                 break
-            if count > 2 * first + _MORE:
+            most = max(2 * first, m // 2) if k == 1 else max(_LESS * before, 2)
+            if k > 0 and count > most:
+                if count <= first:
+                    break
                 self.load(start)
                 return False
-            if p.cnt[N_M] + count + 1 > len(p.R):
-                self._more_room(p.cnt[N_M] + count + 1)
-                p = self.state
+            before = count
+            if m + count + 1 > len(self.state.R):
+                self._more_room(m + count + 1)
             if self.store.view.kind == CACHED:
-                while p.cnt[N_T] + count + 1 > self.store.view.owner.size:
+                while self.state.cnt[N_T] + count + 1 > self.store.view.owner.size:
                     self.store.more_slots()
-            propose(self.store.view, p, n)
-            newton_step(self.store.view, p)
-            p.cnt[STEPS] += 1
-            settle(p)
-            refresh(self.store.view, p, n)
-            violators(self.store.view, p, n, False, self.tol)
+            self._newton_step()
+            refresh(self.store.view, self.state, n)
+            violators(self.store.view, self.state, n, False, self.tol)
         self.energy()
         return True
+
+    def _newton_step(self):
+        """The new samples of M and the targets of A, and a jump to where both want to be."""
+        v, p = self.store.view, self.state
+        X = candidates(v, p)
+        if X.size:
+            X = triangular(p.R, p.cnt[N_M], X.T).T
+        propose(v, p, X)
+        m = p.cnt[N_M]
+        r, r0 = demand(v, p)
+        top, one = triangular(p.R, m, r + p.num[SIGMA] * r0), triangular(p.R, m, np.ones(m))
+        delta = (top @ one - r0) / (one @ one)
+        jump(p, triangular(p.R, m, top - delta * one, 1), delta)
 
     def _limit(self):
         return 20 * (self.store.n + 10)
@@ -350,13 +378,12 @@ class Follower:
         float
             The residual, see `residual`.
         """
-        p, n = self.state, self.store.n
         for _ in range(_ROUNDS if follow_up else 1):
             if self._settled() > self.tol:
                 self.factorize()
                 self._settled()
             p = self.state
-            if not follow_up or not violators(self.store.view, p, n, False, self.tol):
+            if not follow_up or not violators(self.store.view, p, self.store.n, False, self.tol):
                 break
             self.run()
         self.energy()
@@ -404,27 +431,20 @@ class Follower:
 
     def read(self, ids):
         """α, outputs, b and ρ of the rows ``ids``."""
-        x, num = self.state.x[ids], self.state.num
-        return x["alpha"].copy(), x["f"].copy(), float(num[B]), float(num[RHO])
+        x, num = self.state.x, self.state.num
+        return x["alpha"][ids], x["f"][ids], float(num[B]), float(num[RHO])
 
     def energy(self):
         """W = ½αᵀ(K + ρI)α − Σ a, minus the objective where A is empty; computed anew."""
-        p = self.state
-        x = p.x[: self.store.n]
-        a = np.where(x["where"] == A, x["line"], x["s"] * x["alpha"])
-        p.num[ENERGY] = 0.5 * x["alpha"] @ (x["f"] - p.num[B]) - a.sum()
-        return float(p.num[ENERGY])
+        return energy(self.state, self.store.n)
+
+    def value(self):
+        """J of the rows that take part or wait to, without the ridge; all outputs current."""
+        return value(self.state, self.store.n)
 
     def residual(self):
         """Largest violation of the KKT, box, sign and sum conditions, after `finish`."""
-        x = self.state.x[: self.store.n]
-        total = abs(x["alpha"].sum())
-        x = x[x["where"] < IDLE]
-        a, z, c = x["s"] * x["alpha"], x["s"] * x["f"], x["c"]
-        short = np.where(a < c * (1 - 1e-10), 1 - z, 0.0)
-        beyond = np.where(a > c * 1e-10, z - 1, 0.0)
-        side = np.where(x["free"] == 1, -z, 0.0)
-        return float(max(np.max(part, initial=total) for part in (short, beyond, side, -a, a - c)))
+        return residual(self.state, self.store.n)
 
     def sets(self, ids):
         """Indices into ``ids`` of the members of O, M, E and A; negative ids are nobody's."""

@@ -302,7 +302,7 @@ def move(p, eta, delta, curvature, travel, alone):
 def happen(v, p, n, event, i):
     """What the event changes in the sets."""
     if event == TO_O or event == TO_E:
-        out_of_margin(p, i)
+        out_of_margin(p, np.full(1, p.x[i].place))
         p.x[i].alpha = p.x[i].s * p.x[i].c if event == TO_E else 0.0
         p.x[i].where = O if event == TO_O else E
         watch(p, i)

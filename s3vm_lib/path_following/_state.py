@@ -42,6 +42,7 @@ SAMPLE = np.dtype(
     ],
     align=True,
 )
+SAMPLE = np.dtype((np.record, SAMPLE))  # x[i].alpha works without a compiler, too
 
 
 class State(NamedTuple):
@@ -108,14 +109,17 @@ def into_margin(v, p, i, n):
 
 
 @njit(**INNER)
-def out_of_margin(p, i):
-    """Out of M, into no list."""
-    m, place = p.cnt[N_M], p.x[i].place
-    delete(p.R, m, place, p.w[0])
-    for j in range(place, m - 1):
-        p.M[j] = p.M[j + 1]
-        p.x[p.M[j]].place = j
-    p.cnt[N_M] -= 1
+def out_of_margin(p, places):
+    """Out of M, into no list; ``places`` ascend."""
+    m, k = p.cnt[N_M], 0
+    delete(p.R, m, places, p.w if places.size <= len(p.w) else np.empty((places.size, m)))
+    for j in range(places[0], m):
+        if k < places.size and places[k] == j:
+            k += 1
+        else:
+            p.M[j - k] = p.M[j]
+            p.x[p.M[j]].place = j - k
+    p.cnt[N_M] -= k
 
 
 @njit(**INNER)
@@ -161,17 +165,21 @@ def goal(p, i):
 
 @njit(**INNER)
 def changes(p, out):
-    """α − α⁰ over T."""
+    """α − α⁰ over T; returns whether any of it is not zero."""
+    some = False
     for k in range(p.cnt[N_T]):
         i = p.T[k]
         out[k] = p.x[i].alpha - p.x[i].alpha0
+        some = some or out[k] != 0
+    return some
 
 
 @njit(**INNER)
 def bring_up(v, p, ids, k, n):
     """Current outputs of the first k of ``ids``, none of them in T."""
-    changes(p, p.w[2])
-    gather(v, p.T, p.w[2], p.cnt[N_T], ids, k, n, p.w[3], p.w[4])
+    p.w[3, :k] = 0.0
+    if changes(p, p.w[2]):
+        gather(v, p.T, p.w[2], p.cnt[N_T], ids, k, n, p.w[3], p.w[4])
     for j in range(k):
         p.x[ids[j]].f = p.x[ids[j]].f0 + p.w[3, j] + p.num[B] - p.num[B0]
 
@@ -198,11 +206,8 @@ def polish(v, p):
             size += abs(p.x[k].alpha)
         if m == 0:
             return abs(total)
-        moved = p.num[B] != p.num[B0]
-        for k in range(p.cnt[N_T]):
-            moved = moved or p.x[p.T[k]].alpha != p.x[p.T[k]].alpha0
+        moved = changes(p, p.w[2]) or p.num[B] != p.num[B0]
         if moved:
-            changes(p, p.w[2])
             combine(v, p.T, p.w[2], p.cnt[N_T], p.M, m, p.w[0], True)
         before, worst = worst, abs(total)
         for j in range(m):
@@ -225,8 +230,7 @@ def polish(v, p):
 def refresh(v, p, n):
     """All outputs, and a new point of reference."""
     k, out = p.cnt[N_T], p.w[3]
-    changes(p, p.w[2])
-    if p.num[B] != p.num[B0] or np.any(p.w[2, :k]):
+    if changes(p, p.w[2]) or p.num[B] != p.num[B0]:
         for i in range(n):
             out[i] = p.x[i].f0 + p.num[B] - p.num[B0]
         combine_all(v, p.T, p.w[2], k, n, out)
