@@ -80,6 +80,7 @@ def _seed(u, seed):
     from s3vm_lib.graphs import knn_graph, laplacian
     from s3vm_lib.kernels import Kernel
     from s3vm_lib.laplacian_svm import (
+        COARSE,
         DeformedKernel,
         Watch,
         melacci_penalties,
@@ -102,7 +103,8 @@ def _seed(u, seed):
 
     def gradients(rule):
         watch = Watch(rule, unlabeled, np.zeros(u), max(1, round(np.sqrt(n) / 2)), 0.015)
-        return solve_pcg(K, lap, kappa, labeled, t, upper, watch)
+        coarse = COARSE if rule == "gap" else 0  # as the estimator does
+        return solve_pcg(K, lap, kappa, labeled, t, upper, watch, coarse=coarse)
 
     def newton():
         deformed = DeformedKernel(K, lap, kappa, labeled)

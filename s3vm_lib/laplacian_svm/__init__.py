@@ -14,7 +14,9 @@ gradients on all rows), `_estimator` (`LapSVM`).
 
 from s3vm_lib.laplacian_svm._estimator import LapSVM
 from s3vm_lib.laplacian_svm._solver import (
+    COARSE,
     STOPPING,
+    CoarseSpace,
     DeformedKernel,
     LowRankDeformedKernel,
     Solution,
@@ -31,7 +33,9 @@ from s3vm_lib.laplacian_svm._solver import (
 )
 
 __all__ = [
+    "COARSE",
     "STOPPING",
+    "CoarseSpace",
     "DeformedKernel",
     "LapSVM",
     "LowRankDeformedKernel",

@@ -11,6 +11,7 @@ from s3vm_lib.finite_newton import conjugate_gradients, line_search
 from s3vm_lib.kernels import Kernel
 from s3vm_lib.smo import BIG, Costs, Gram, solve_smo, svc_costs
 
+COARSE = 100  # rows of the space that makes conjugate gradients fast
 STOPPING = ("gap", "stability", "validation", "gradient", "change")
 _REST = 5  # iterations in which J must lose less than tol J before the gap is looked at closely
 _DIRECT = (
@@ -381,9 +382,73 @@ def duality_gap(K, lap, kappa, r, rKr, max_iter=30):
     return max(0.0, min(0.5 * rKr, other))
 
 
+class CoarseSpace:
+    """Functions spanned by the kernel at few rows, in which Newton steps are cheap.
+
+    With Z the columns of the identity at these rows p, and T = I + (2κM + D)K for the Hessian D of
+    the losses in the outputs, the direction r is replaced by
+
+        z = r − Z A⁻¹ (K(2κM + D)Kr)_p,    A = (KT)_pp,
+
+    the correction of r in the space, added to r, less what T makes of r there. If r has no
+    component in the space, (Kr)_p = 0, then z is a self-adjoint function of r and conjugate
+    gradients no longer see the largest eigenvalues of T, which belong to smooth functions: hence a
+    step inside the space comes first (Nabben and Vuik's deflation in the form A-DEF2).
+
+    Parameters
+    ----------
+    K, lap, kappa
+        As in `solve_pcg`.
+    labeled : ndarray of shape (l,)
+        Indices of the labeled rows.
+    size : int
+        Number of rows p: labeled ones, at most half of them, and others at equal distances.
+    """
+
+    def __init__(self, K, lap, kappa, labeled, size):
+        n = K.shape[0]
+        size = min(size, n)
+        chosen = labeled[:: max(1, -(-2 * labeled.size // size))]
+        rest = np.setdiff1d(np.arange(n), chosen)
+        spaced = np.linspace(0, rest.size - 1, min(rest.size, size - chosen.size))
+        self.rows = np.concatenate([chosen, rest[np.unique(spaced.astype(np.int64))]])
+        self.K = np.ascontiguousarray(K[self.rows])
+        self._at_labeled = self.K[:, labeled]
+        smooth = 2.0 * kappa * (self.K @ lap.product(self.K.T)) if kappa else 0.0
+        self._rest = self.K[:, self.rows] + smooth
+        self._weight = self._factor = None
+
+    def update(self, weight, offset):
+        """Factorize A for the second derivatives ``weight`` of the losses of labeled rows."""
+        if self._weight is not None and np.array_equal(weight, self._weight):
+            return
+        at = self._at_labeled
+        A = self._rest + (at * weight) @ at.T
+        if offset:  # minimized out
+            mean = at @ weight
+            A -= np.outer(mean, mean) / max(float(weight.sum()), np.finfo(float).tiny)
+        A[np.diag_indices_from(A)] *= 1.0 + 1e-10
+        self._weight, self._factor = weight, cho_factor(_symmetric(A), check_finite=False)
+
+    def step(self, Kr):
+        """(z, Kz) of the step inside the space."""
+        y = cho_solve(self._factor, Kr[self.rows], check_finite=False)
+        z = np.zeros(Kr.size)
+        z[self.rows] = y
+        return z, y @ self.K
+
+    def direction(self, r, Kr, curved):
+        """(z, Kz) from r, Kr and (2κM + D)Kr."""
+        y = cho_solve(self._factor, self.K @ curved, check_finite=False)
+        z = r.copy()
+        z[self.rows] -= y
+        return z, Kr - y @ self.K
+
+
 def solve_pcg(
-    K, lap, kappa, labeled, t, upper, watch, *, offset=True, tol=1e-4, max_iter=1000, callback=None
-):
+    K, lap, kappa, labeled, t, upper, watch, *,
+    offset=True, tol=1e-4, max_iter=1000, coarse=0, callback=None,
+):  # fmt: skip
     """Conjugate gradients for the squared hinge, preconditioned by the kernel.
 
     Minimizes J(c, b) = ½cᵀKc + κ(Kc)ᵀM(Kc) + ½ Σ_L u_i max(0, 1 − t_i (f_i + b))², f = Kc. The
@@ -414,6 +479,8 @@ def solve_pcg(
         Whether there is an offset b; False holds it at 0.
     tol : float, default=1e-4
     max_iter : int, default=1000
+    coarse : int, default=0
+        Rows of a `CoarseSpace`, 0 for none: `LapSVM` takes 100 with the rule ``"gap"``.
     callback : callable, default=None
         Called with the state (n_iter, objective, gap) after each iteration; a true value stops.
 
@@ -424,21 +491,23 @@ def solve_pcg(
     References
     ----------
     S. Melacci and M. Belkin, "Laplacian support vector machines trained in the primal", JMLR 12
-    (2011), Section 4, for the preconditioner and the early stops.
+    (2011), Section 4, for the preconditioner and the early stops. J. M. Tang, R. Nabben, C. Vuik
+    and Y. A. Erlangga, "Comparison of two-level preconditioners derived from deflation, domain
+    decomposition and multigrid methods", J. Sci. Comput. 39 (2009), for the coarse space.
     """
     n = K.shape[0]
+    space, inside = CoarseSpace(K, lap, kappa, labeled, coarse) if coarse else None, bool(coarse)
     plus, minus = np.where(t > 0, upper, 0.0), np.where(t < 0, upper, 0.0)
     c, f, Mf = np.zeros(n), np.zeros(n), np.zeros(n)
     history, n_iter, before, restarted = [], 0, (np.inf, np.inf), True
-    p = Kp = Kr = r = None
-    rKr, first, seen, status, objectives, check = 0.0, None, None, None, [], _REST
+    p = Kp = Kz = None
+    rKz, first, seen, status, objectives, check, lost = 0.0, None, None, None, [], _REST, -1
     while True:
         b = best_offset(t, upper, f[labeled]) if offset else 0.0
         beta = squared_hinge_duals(t, upper, f[labeled] + b)
-        old, old_rKr = r, rKr
         r = -2.0 * kappa * Mf - c
         r[labeled] += beta
-        mixed = 0.0 if old is None else float(r @ Kr)  # Kr still belongs to the last residual
+        mixed = 0.0 if Kz is None else float(r @ Kz)  # Kz still belongs to the last residual
         Kr = dsymv(1.0, K.T, r)  # half the reading of a general product
         rKr = max(0.0, float(r @ Kr))
         objective = 0.5 * float(c @ f) + kappa * float(f @ Mf) + _loss(beta, upper)
@@ -455,9 +524,16 @@ def solve_pcg(
             if restarted or watch.rule != "gap" or drift <= 1e-12 * np.abs(f).max(initial=0.0):
                 status = "converged"
             else:  # the recursion for f has collected rounding errors: go on from true values
-                f, Mf, r, restarted, before = exact, lap.product(exact), None, True, (np.inf, 0.0)
+                f, Mf, Kz, restarted, before = exact, lap.product(exact), None, True, (np.inf, 0.0)
+                inside = space is not None
                 continue
-        elif n_iter and objective >= before[0] and gap >= before[1]:
+        elif n_iter and objective >= before[0] and gap >= before[1] and n_iter < max_iter:
+            if space is not None:  # rounding errors of its solutions
+                exact = dsymv(1.0, K.T, c)
+                f, Mf, Kz, before = exact, lap.product(exact), None, (np.inf, np.inf)
+                space, inside = (None, False) if n_iter == lost else (space, True)
+                lost = n_iter + 1
+                continue
             status = "no_step"  # the limit of double precision
         elif n_iter >= max_iter:
             status = "max_iter"
@@ -467,14 +543,27 @@ def solve_pcg(
                 status = "stopped"
         if status is not None:
             return Solution(beta, b, gap, n_iter, status, history, c, f)
-        ratio = 0.0 if old is None else max(0.0, (rKr - mixed) / old_rKr)  # Polak and Ribière
-        p = r if ratio == 0.0 else r + ratio * p
-        Kp = Kr if ratio == 0.0 else Kr + ratio * Kp
+        weight = upper * (beta != 0)
+        total = max(float(weight.sum()), np.finfo(float).tiny)
+        z, following, old_rKz = r, Kr, rKz
+        if space is not None:
+            space.update(weight, offset)
+            if inside:
+                z, following = space.step(Kr)
+            else:
+                curved, at = (2.0 * kappa) * lap.product(Kr), Kr[labeled]
+                curved[labeled] += weight * (at - (float(weight @ at) / total if offset else 0.0))
+                z, following = space.direction(r, Kr, curved)
+                if float(r @ following) <= 0.0:
+                    z, following = r, Kr
+        rKz = float(r @ following)
+        ratio = 0.0 if Kz is None else max(0.0, (rKz - mixed) / old_rKz)  # Polak and Ribière
+        p = z if ratio == 0.0 else z + ratio * p
+        Kp = following if ratio == 0.0 else following + ratio * Kp
+        Kz, inside = None if inside else following, False
         MKp = lap.product(Kp) if kappa else np.zeros(n)
-        change, db = Kp[labeled], 0.0
-        if offset:
-            active = upper * (beta != 0)
-            db = -float(active @ change) / max(float(active.sum()), np.finfo(float).tiny)
+        change = Kp[labeled]
+        db = -float(weight @ change) / total if offset else 0.0
         vd = float(p @ f) + 2.0 * kappa * float(Mf @ Kp)
         dd = max(float(p @ Kp) + 2.0 * kappa * float(Kp @ MKp), np.finfo(float).tiny)
         step = line_search(plus, minus, f[labeled] + b, change + db, vd, dd)
@@ -531,7 +620,8 @@ def choose_rank(n, n_labeled, megabytes, rank, loss, solver, precomputed=False):
         if solver == "auto":
             solver = "newton" if loss == "hinge" or n <= _DIRECT else "pcg"
         # The direct method holds K, MK and its factors; conjugate gradients hold K and vectors.
-        needed = unit * (n * (3 if solver == "newton" else 1 - precomputed) + 30)
+        vectors = 30 if solver == "newton" else 30 + 3 * min(n, COARSE)
+        needed = unit * (n * (3 if solver == "newton" else 1 - precomputed) + vectors)
         if needed <= megabytes:
             return solver, None, needed
     # The factor G, MG and one copy of the size of G.
