@@ -4,7 +4,8 @@ Rows with ``u``: four labeled and u unlabeled points of ``set`` arrive one after
 nothing, labeled ones first; C = 1, C* = 1/2 or C = 10, C* = 5, no balance constraint; a linear
 kernel for Gaussians, exp(−2‖x − x'‖²) for moons. The minimum is certified by branch and bound. A
 hit is J ≤ (1 + 1e-3) J* (the ridge alone costs about 1e-6 C); ``gap`` is the mean of J/J* − 1 in
-per cent and ``least_gap`` its least value. Beside it NN-BB (five neighbors) on the same stream and CCCP on all points at once.
+per cent and ``least_gap`` its least value. Beside it NN-BB (five neighbors) on the same stream and
+CCCP on all points at once.
 
 Rows with ``insertions``: settings and sets of `benchmarks.il_paper`, n rows, then rows one after
 the other, labeled and unlabeled in turns. Before each of them warm CCCP starts from the state of
