@@ -2,12 +2,28 @@
 
 import resource
 import sys
+from functools import cache
 
 import numpy as np
 import scipy.sparse as sp
 
+from benchmarks.harness import digits
+
 SETS = ("cod-rna", "ijcnn1", "skin_nonskin", "w8a", "covtype", "usps")
 N_LABELED = 200
+SHARES = (0.0, 0.1, 0.3, 1.0)  # of C*: total unlabeled weight over total labeled weight
+BALANCES = (None, "labels")
+TERM_ROWS = 1000  # unlabeled rows while C* and the balance are chosen
+
+
+@cache
+def _loaded(name):
+    from s3vm_lib import datasets
+
+    data = datasets.load(name)
+    X = data.data
+    X = sp.csr_matrix(X, dtype=np.float32) if sp.issparse(X) else np.asarray(X, np.float32)
+    return X, data.target
 
 
 def split(name, seed):
@@ -15,18 +31,17 @@ def split(name, seed):
 
     Features are standardized over all training rows, or left as they are where they are sparse.
     """
-    from s3vm_lib import datasets
-
-    data = datasets.load(name)
-    X, y = data.data, data.target
-    X = sp.csr_matrix(X, dtype=np.float32) if sp.issparse(X) else np.asarray(X, np.float32)
+    X, y = _loaded(name)
     order = np.random.default_rng(seed).permutation(len(y))
     n = len(y) * 4 // 5
     training, test = order[:n], order[n:]
-    # Both classes among the labels, in about their shares: the first 200 of the permutation.
-    if np.unique(y[training[:N_LABELED]]).size < 2:
-        other = np.flatnonzero(y[training] != y[training[0]])[0]
-        training[[0, other]] = training[[other, 0]]
+    # The labels are those of the first 200, in which the rarer class is to appear twice.
+    for k in np.unique(y):
+        missing = 2 - np.sum(y[training[:N_LABELED]] == k)
+        if missing > 0:
+            others = N_LABELED + np.flatnonzero(y[training[N_LABELED:]] == k)[:missing]
+            firsts = np.flatnonzero(y[training[:N_LABELED]] != k)[:missing]
+            training[np.r_[firsts, others]] = training[np.r_[others, firsts]]
     X_train, X_test = X[training], X[test]
     if not sp.issparse(X):
         mean = X_train.mean(axis=0, dtype=float)
@@ -50,7 +65,48 @@ def select(X, y, seed):
     grid = {"C": [1.0, 10.0, 100.0], "gamma": [scale * f for f in (0.1, 0.3, 1.0, 3.0)]}
     cv = StratifiedKFold(folds, shuffle=True, random_state=seed)
     found = GridSearchCV(SVC(), grid, cv=cv).fit(X, y)
-    return found.best_params_
+    return {name: float(value) for name, value in found.best_params_.items()}
+
+
+def select_terms(X, y, C, gamma, seed, **options):
+    """Share of C* and the balance by cross-validation on the labeled rows, which come first.
+
+    Each fold is left out in turn and predicted by an `FRS3VM` with 512 features that sees the
+    other labels and 1000 unlabeled rows. Of equal counts the smallest share wins, then no balance.
+
+    Returns
+    -------
+    share : float
+        C* is this times the value that gives both parts equal total weight.
+    balance : "labels" or None
+    """
+    from sklearn.model_selection import StratifiedKFold
+
+    from s3vm_lib import FRS3VM
+
+    yl = y[:N_LABELED]
+    folds = max(2, min(5, int(np.bincount(yl).min())))
+    rng = np.random.default_rng(seed)
+    pool = N_LABELED + rng.permutation(X.shape[0] - N_LABELED)[:TERM_ROWS]
+    wrong = dict.fromkeys(((share, balance) for share in SHARES for balance in BALANCES), 0)
+    cv = StratifiedKFold(folds, shuffle=True, random_state=seed)
+    for kept, left_out in cv.split(yl, yl):
+        rows = np.concatenate([kept, pool])
+        labels = np.concatenate([yl[kept], np.full(pool.size, -1)])
+        part, held = X[rows], X[left_out]
+        for share, balance in wrong:
+            model = FRS3VM(
+                C=C, gamma=gamma, C_star=share * C * kept.size / pool.size, balance=balance,
+                n_features=512, random_state=seed, transduce=False, **options,
+            )  # fmt: skip
+            missed = model.fit(part, labels).predict(held) != yl[left_out]
+            wrong[share, balance] += int(missed.sum())
+    return min(wrong, key=wrong.get)
+
+
+def c_star(share, C, n):
+    """C* of n rows, 200 of them labeled, for a share of the labeled weight."""
+    return digits(share * C * N_LABELED / (n - N_LABELED), 8)
 
 
 def rows_on_disk(path, n, d=30, seed=0):

@@ -77,6 +77,18 @@ def cosines_and_sines(T, out):
             sine[j] = np.copysign(quarter_sine(np.float32(0.25) - abs(q)), r)
 
 
+# The compiler may choose the order of this sum too ("reassoc"), once for all rows of one length:
+# nothing else makes it vectorize.
+@njit(nogil=True, fastmath={"contract", "reassoc"})
+def add_waves(T, phase, amplitude, total):
+    """Add Σ_j amplitude_j cos 2π(T_ij + phase_j) to total_i; T (n, h) in turns, float32."""
+    for i in range(T.shape[0]):
+        row, f = T[i], np.float32(0.0)
+        for j in range(row.size):
+            f += amplitude[j] * cos_turns(row[j] + phase[j])
+        total[i] += f
+
+
 # --- Streams of blocks ----------------------------------------------------------------------------
 
 
@@ -225,6 +237,29 @@ class FeatureStream:
             add_cosines(_product(X, block.W, out), block.b)
         return out
 
+    def waves(self, block, weight):
+        """Σ_j weight_j c_j as a sum of cosines alone, for the values c_j of rbf and laplacian.
+
+        The cosine and the sine of one frequency are one cosine with a phase, of half the cost:
+        u cos θ + v sin θ = √(u² + v²) cos(θ − φ), where φ is the angle of (u, v).
+
+        Parameters
+        ----------
+        block : Block
+        weight : ndarray of shape (m,)
+
+        Returns
+        -------
+        phase, amplitude : ndarrays of float32, one entry for each column of ``block.W``
+            Phases in turns.
+        """
+        phase, amplitude = block.b, weight
+        if self._pairs:
+            cosine, sine = weight.reshape(2, -1)
+            phase = np.arctan2(sine, cosine) / (-2.0 * math.pi)
+            amplitude = np.hypot(cosine, sine)
+        return phase.astype(np.float32), amplitude.astype(np.float32)
+
     def features(self, X, block):
         """φ_j(x_i) of all rows, float64 of shape (n, m): for tests and small data."""
         X = single(X)
@@ -304,14 +339,16 @@ def outputs(stream, X, alpha, blocks=None, n_jobs=1, double=False):
     n_jobs : int, default=1
         Number of threads.
     double : bool, default=False
-        Multiply the features, which are in single precision, by α in double precision: takes
-        about half as long again.
+        Multiply the features, which are in single precision, by α in double precision. Otherwise
+        rbf and laplacian features are summed while they are computed, by `FeatureStream.waves`,
+        in less than half the time.
 
     Returns
     -------
     ndarray of float64, shape (n,)
     """
     dtype = np.float64 if double else np.float32
+    fused = stream.kernel.name in ("rbf", "laplacian") and not double
     n, T = X.shape[0], len(alpha)
     f = np.zeros(n)
     if T == 0:
@@ -322,14 +359,22 @@ def outputs(stream, X, alpha, blocks=None, n_jobs=1, double=False):
     for start in range(0, T, count):
         index = range(start, min(start + count, T))
         group = [blocks[t] for t in index] if blocks else in_threads(stream.block, index, n_jobs)
-        weights = [(block.scale * alpha[block.index]).astype(dtype) for block in group]
+        weights = [block.scale * alpha[block.index] for block in group]
+        if fused:
+            weights = [stream.waves(*pair) for pair in zip(group, weights, strict=True)]
+        else:
+            weights = [weight.astype(dtype) for weight in weights]
 
         def add(tile, group=group, weights=weights):
             rows = single(X[tile])
-            buffer = np.empty((rows.shape[0], stream.block_size), np.float32)
             total = f[tile]
+            shape = (rows.shape[0], group[0].W.shape[1] if fused else stream.block_size)
+            buffer = np.empty(shape, np.float32)
             for block, weight in zip(group, weights, strict=True):
-                total += stream.values(rows, block, buffer).astype(dtype, copy=False) @ weight
+                if fused:
+                    add_waves(_product(rows, block.W, buffer), *weight, total)
+                else:
+                    total += stream.values(rows, block, buffer).astype(dtype, copy=False) @ weight
 
         in_threads(add, tiles, n_jobs)
     return f

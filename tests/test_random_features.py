@@ -13,6 +13,7 @@ from s3vm_lib.kernels import Kernel
 from s3vm_lib.random_features import (
     FeatureStream,
     add_cosines,
+    add_waves,
     cosines_and_sines,
     outputs,
     row_tiles,
@@ -181,6 +182,21 @@ def test_outputs_against_double_precision(d, paired):
     stored = [stream.block(t) for t in range(12)]
     assert_array_equal(outputs(stream, X, alpha, stored), outputs(stream, X, alpha))
     assert np.abs(outputs(stream, X, alpha, double=True) - f).max() <= 5e-6 * scale
+
+
+@pytest.mark.parametrize("name", ["rbf", "laplacian"])
+@pytest.mark.parametrize("paired", [True, False])
+def test_waves_are_sums_of_features(name, paired):
+    rng = np.random.default_rng(0)
+    X, weight = single(rng.standard_normal((40, 5))), rng.standard_normal(24)
+    stream = FeatureStream(KERNELS[name], 5, 24, 3, paired=paired)
+    block = stream.block(2)
+    phase, amplitude = stream.waves(block, weight)
+    assert phase.shape == amplitude.shape == (block.W.shape[1],)
+    f = np.ones(40)
+    add_waves(X @ block.W, phase, amplitude, f)
+    expected = 1 + stream.values(X, block).astype(float) @ weight
+    assert_allclose(f, expected, atol=1e-4 if name == "laplacian" else 1e-5)
 
 
 def test_threads_change_no_bit():

@@ -76,7 +76,7 @@ def test_windows_equal_the_printed_algorithm(blobs, m, batch, labeled):
     stream = FeatureStream(RBF, 3, m, 5, paired=False)
     T = 200
     rows = draws(X, t, T, batch, labeled, seed=9)
-    alpha = reference.train(stream, *rows, 10.0, 5.0, np.full(T, 0.05))
+    alpha, _ = reference.train(stream, *rows, 10.0, 5.0, np.full(T, 0.05))
     f = reference.predict(stream, alpha, X)
     runs = []
     for window in (1, 8, 16):
@@ -116,25 +116,35 @@ def test_labeled_rows_that_are_not_carried_along_give_the_same_run(blobs, monkey
     assert_allclose(drawn.alpha, carried.alpha, atol=1e-6)
 
 
-def test_the_twin_is_what_many_features_tend_to(blobs):
+def test_the_twin_makes_the_decisions_of_f(blobs):
     X, t, _ = blobs
-    X, t = X[:200], t[:200]
-    T = 60
-    labeled, unlabeled = draws(X, t, T, 1, 1, seed=2)
-    points, weights = reference.twin(
-        [(x[0], y[0]) for x, y in labeled], [z[0] for z in unlabeled], 5.0, 5.0,
-        np.full(T, 0.05), lambda A, B: RBF.gram(A, B) if len(B) else np.zeros((len(A), 0)),
-    )  # fmt: skip
-    h = RBF.gram(X, points) @ weights
-    errors = []
-    for m in (4, 64, 1024):
-        stream = FeatureStream(RBF, 3, m, 0)
-        run = solve_triply_stochastic(
-            X, t, np.ones(200), literal(5.0, 5.0, t), stream, plain(T), seed=2
+    X, t = X[:200].astype(np.float32).astype(float), t[:200]
+    T, eta, gamma = 60, 0.05, np.full(60, 0.05)
+    rows = draws(X, t, T, 1, 1, seed=2)
+    distances, moved = [], 0
+    for m in (1, 16, 1024):
+        stream = FeatureStream(RBF, 3, m, 0, paired=False)
+        alpha, slopes = reference.train(stream, *rows, 5.0, 5.0, gamma)
+        points, weights = reference.twin(*rows, slopes, gamma)
+        assert_allclose(points[::2], np.vstack([x for x, _ in rows[0]]))
+        distances.append(
+            np.mean((reference.predict(stream, alpha, X) - RBF.gram(X, points) @ weights) ** 2)
         )
-        errors.append(np.sqrt(np.mean((outputs(stream, X, run.alpha) - h) ** 2)))
-    assert errors[2] < 0.2 * errors[0]
-    assert errors[2] < 0.05
+        assert distances[-1] < 1.5 * 10.0**2 * eta / ((2 - eta) * m)
+        # The last weights against a run of the library that ends before the last steps.
+        for k in range(T - 20, T):
+            run = solve_triply_stochastic(
+                X, t, np.ones(200), literal(5.0, 5.0, t), stream, plain(k), seed=2
+            )
+            f = float(outputs(stream, rows[1][k], run.alpha)[0])
+            h = float(
+                RBF.gram(rows[1][k], points[: 2 * k])[0] @ (weights[: 2 * k] / (1 - eta) ** (T - k))
+            )
+            expected = eta * (1 - eta) ** (T - 1 - k) * 5.0
+            assert_allclose(weights[2 * k + 1], expected * np.sign(f) * (abs(f) < 1), atol=1e-12)
+            moved += (np.sign(f) * (abs(f) < 1)) != (np.sign(h) * (abs(h) < 1))
+    assert moved > 0  # decisions at h would have been others
+    assert distances[2] < 0.05 * distances[0]
 
 
 def test_a_step_of_size_one_forgets_what_was_before(blobs):
@@ -243,6 +253,55 @@ def test_penalty_and_other_choices(blobs):
         ):
             wrong = np.where(model.fit(X, y).transduction_ == 2, 1, -1) != truth
             assert np.mean(wrong) < 0.15, (model, np.mean(wrong))
+
+
+@BOTH
+def test_a_heavy_balance_penalty_shortens_the_steps(blobs, Estimator):
+    X, t, truth = blobs
+    y = np.where(t != 0, t + 1, -1).astype(int)
+    options = dict(polish=False, n_steps=60, C=10.0, labeled_loss="hinge", random_state=0)
+    if Estimator is TSGS3VM:
+        options |= dict(update="block", block_size=32)
+    for penalty in (0.1, 1.0, 1e3):
+        model = Estimator(balance_penalty=penalty, **options).fit(X, y)
+        assert np.abs(model.decision_function(X)).max() < 10.0
+        # The largest leaves steps that learn nothing else than the balance.
+        assert np.mean(np.where(model.transduction_ == 2, 1, -1) != truth) < (0.2, 0.5)[penalty > 1]
+    # The mean output is where the penalty wants it.
+    assert abs(model.decision_function(X)[30:].mean() - (2 * model.problem_.ratio - 1)) < 0.05
+    assert model.history_[-1].step < 1e-3 / 300
+
+
+def test_steps_that_diverge_are_an_error(blobs):
+    X, t, _ = blobs
+    y = np.where(t != 0, t + 1, -1).astype(int)
+    model = FRS3VM(
+        labeled_loss="squared_hinge", learning_rate="constant", eta0=0.5, C=1e6, random_state=0,
+        n_features=64, polish=False,
+    )  # fmt: skip
+    with pytest.raises(ValueError, match="steps diverged: eta0"):
+        model.fit(X, y)
+
+
+@BOTH
+def test_the_progress_bar(blobs, capsys, Estimator):
+    X, t, _ = blobs
+    y = np.where(t != 0, t + 1, -1).astype(int)
+    model = Estimator(n_steps=50, n_features=64, polish=False, random_state=0, verbose=1)
+    expected = model.fit(X, y).decision_function(X)
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.count("\n") == 1
+    last = err.rstrip("\n").split("\r")[-1]
+    assert last.startswith(
+        f"{Estimator.__name__} [########################] 100 %, 50 of 50 steps, "
+    )
+    assert_array_equal(model.set_params(verbose=0).fit(X, y).decision_function(X), expected)
+    assert capsys.readouterr() == ("", "")
+    model.set_params(verbose=2, callback=lambda state: state["n_iter"] >= 25).fit(X, y)
+    out, err = capsys.readouterr()
+    assert "n_iter 25" in out.splitlines()[-1]
+    assert " 50 %, 25 of 50 steps" in err.split("\r")[-1]
 
 
 def test_the_papers_rule_for_means_switches_the_term_off(blobs):

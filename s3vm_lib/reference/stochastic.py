@@ -19,32 +19,33 @@ def predict(stream, alpha, X):
 
 
 def train(stream, labeled, unlabeled, C, C_star, gamma):
-    """Algorithm 1 with hinge and symmetric hinge: coefficients α, shape (T, m).
+    """Algorithm 1 with hinge and symmetric hinge: coefficients α, shape (T, m), and the slopes.
 
     ``labeled`` is a list of (x, y), ``unlabeled`` one of x: the rows that are drawn, one step
     each (or a batch each: x of shape (B, d), y of shape (B,)). C and C* are those of the paper, in
-    front of means; ``gamma`` holds the step sizes.
+    front of means; ``gamma`` holds the step sizes. The slopes are those of the two terms of R at
+    f_t, for the rows of every step.
     """
-    alpha = []
+    alpha, slopes = [], []
     for t, step in enumerate(gamma):  # 1
         x, y = (np.atleast_2d(labeled[t][0]), np.atleast_1d(labeled[t][1]))  # 2
         z = np.atleast_2d(unlabeled[t])  # 3
         f, g = predict(stream, alpha, x), predict(stream, alpha, z)  # 5, 6
-        slope = np.where(y * f < 1, -y, 0)
-        slope_star = np.where(np.abs(g) < 1, -np.sign(g), 0)  # printed without the sign of g
-        new = C * slope @ feature(stream, t, x) / len(x)  # 4, 7
-        new = new + C_star * slope_star @ feature(stream, t, z) / len(z)
+        slope = C * np.where(y * f < 1, -y, 0) / len(x)
+        slope_star = C_star * np.where(np.abs(g) < 1, -np.sign(g), 0) / len(z)  # printed: -1
+        new = slope @ feature(stream, t, x) + slope_star @ feature(stream, t, z)  # 4, 7
         alpha = [(1 - step) * a for a in alpha] + [-step * new / new.size]  # 8
-    return np.array(alpha)
+        slopes.append((slope, slope_star))
+    return np.array(alpha), slopes
 
 
-def twin(labeled, unlabeled, C, C_star, gamma, kernel):
-    """h_t of (8), with the kernel in place of features and the same draws: (points, weights)."""
-    points, weights = np.zeros((0, len(np.ravel(unlabeled[0])))), np.zeros(0)
+def twin(labeled, unlabeled, slopes, gamma):
+    """h of (8), the kernel in place of features: Σ_i w_i k(p_i, ·) as (points, weights).
+
+    It makes the decisions of f: the slopes are those that `train` took at f_t, not at h_t.
+    """
+    points, weights = [], []
     for t, step in enumerate(gamma):
-        (x, y), z = labeled[t], unlabeled[t]
-        h = kernel(np.array([x, z]), points) @ weights
-        slopes = C * (-y if y * h[0] < 1 else 0), C_star * (-np.sign(h[1]) if abs(h[1]) < 1 else 0)
-        points = np.vstack([points, x, z])
-        weights = np.append((1 - step) * weights, -step * np.array(slopes))
-    return points, weights
+        points += [np.atleast_2d(labeled[t][0]), np.atleast_2d(unlabeled[t])]
+        weights = [(1 - step) * w for w in weights] + [-step * s for s in slopes[t]]
+    return np.vstack(points), np.concatenate(weights)

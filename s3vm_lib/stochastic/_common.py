@@ -11,6 +11,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from s3vm_lib._base import BaseS3VM, BinaryFit
 from s3vm_lib._online import OnlineS3VM
+from s3vm_lib._progress import Bar
 from s3vm_lib.losses import labeled_loss, unlabeled_loss
 from s3vm_lib.objective import Problem
 from s3vm_lib.quasi_newton import ANNEALING
@@ -24,6 +25,7 @@ from s3vm_lib.stochastic._full_batch import (
     solve_full_batch,
 )
 from s3vm_lib.stochastic._steps import POLISH, RULES, Sampler, Schedule
+from s3vm_lib.stochastic._stored import Progress
 
 _FARTHEST = 2.0**20  # turns: single precision then resolves no more than an eighth of one
 
@@ -187,7 +189,7 @@ class RandomFeatureS3VM(OnlineS3VM):
         alpha, last = np.zeros((0, stream.block_size)), None
         offset, n_iter, status, history = 0.0, 0, "completed", []
         if schedule.n_steps > 0:
-            run = self._run(data.X, t, weight, problem, stream, schedule, seed)
+            run = self._steps(data.X, t, weight, problem, stream, schedule, seed)
             alpha, offset, n_iter, status = run.alpha, run.offset, run.n_iter, run.status
             last = run.last
             history += run.history
@@ -251,7 +253,26 @@ class RandomFeatureS3VM(OnlineS3VM):
             return ClusterSum(self.client, stream, n_blocks, source, t, weight, codes)
         return ThreadSum(stream, n_blocks, X, rows, t, weight, codes, self.n_jobs)
 
+    def _steps(self, X, t, weight, problem, stream, schedule, seed, start=None):
+        """The stochastic stage, with a bar; its result is finite, or there is an error."""
+        arguments = (X, t, weight, problem, stream, schedule, seed, start)
+        with np.errstate(over="ignore", invalid="ignore"):
+            if self.verbose:
+                with Bar(type(self).__name__, schedule.n_steps) as bar:
+                    run = self._run(*arguments, tick=bar)
+            else:
+                run = self._run(*arguments)
+        if not (np.all(np.isfinite(run.alpha)) and np.all(np.isfinite(run.last[0]))):
+            raise ValueError(
+                f"the stochastic steps diverged: eta0={self.eta0} with "
+                f"learning_rate={self.learning_rate!r} is too large for C={self.C} and "
+                f"labeled_loss={self.labeled_loss!r}"
+            )
+        return run
+
     def _report_stage(self, stage):
+        if isinstance(stage, Progress) and self.verbose == 1:  # the bar shows it
+            return bool(self.callback(stage._asdict())) if self.callback is not None else False
         return self._report({k: v for k, v in stage._asdict().items() if k != "status"})
 
     def _binary_fit(
@@ -319,7 +340,7 @@ class RandomFeatureS3VM(OnlineS3VM):
             weight = np.concatenate([machine.weight, part])
             start = (machine.alpha, machine.offset) if len(machine.alpha) else None
             stream = self.stream_
-            run = self._run(
+            run = self._steps(
                 X, labels, weight, machine.problem, stream, schedule, stream.seed, start
             )
             history, status, alpha = list(run.history), run.status, run.alpha

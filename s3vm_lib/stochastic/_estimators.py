@@ -59,11 +59,13 @@ default="modified_logistic"
         has 5 for the Gaussian.
     balance : "labels", float or None, default="labels"
         Share r of the class ``classes_[1]`` among the unlabeled rows: estimated by the share
-        among the labeled rows, given, or not used.
+        among the labeled rows, given, or not used. Where classes are very unequal, the mean output
+        is a poor stand-in for the share, and None is often better.
     balance_penalty : float, default=None
         None fixes the mean output over the unlabeled rows at 2r − 1, by features that are centered
         on them. A number ρ adds ½ρ C Σ_L s (mean − (2r − 1))² to the objective of the stochastic
-        steps instead, with the mean taken over each batch.
+        steps instead, with the mean taken over each batch; ρ then limits the step size, so that a
+        large one makes learning slow.
     fit_intercept : bool, default=True
         Whether there is an offset b. It follows from the balance where that is exact, and is
         regularized, ½b², otherwise: the kernel then is k + 1.
@@ -128,7 +130,8 @@ default="modified_logistic"
     random_state : int, RandomState instance or None, default=None
         Seed of features and draws.
     verbose : int, default=0
-        Print about ten lines in the stochastic stage, and one per stage of L-BFGS.
+        1 shows a progress bar on stderr in the stochastic stage, and prints one line per stage of
+        L-BFGS; 2 also prints about ten lines in the stochastic stage.
     callback : callable, default=None
         Called with a dict about ten times in the stochastic stage (n_iter, step, labeled,
         unlabeled, n_features) and after each stage of L-BFGS (alpha, value, gradient_norm, n_iter,
@@ -297,7 +300,7 @@ default="modified_logistic"
     def _planned(self, one_pass):
         return min(max(_FEWEST_STEPS, one_pass), 2000)
 
-    def _run(self, X, t, weight, problem, stream, schedule, seed, start=None):
+    def _run(self, X, t, weight, problem, stream, schedule, seed, start=None, tick=None):
         return solve_stored(
             X,
             t,
@@ -311,6 +314,7 @@ default="modified_logistic"
             start=start,
             n_jobs=self.n_jobs,
             callback=self._report_stage,
+            tick=tick,
         )
 
 
@@ -369,11 +373,13 @@ default="modified_logistic"
         has 5 for the Gaussian.
     balance : "labels", float or None, default="labels"
         Share r of the class ``classes_[1]`` among the unlabeled rows: estimated by the share
-        among the labeled rows, given, or not used.
+        among the labeled rows, given, or not used. Where classes are very unequal, the mean output
+        is a poor stand-in for the share, and None is often better.
     balance_penalty : float, default=None
         None fixes the mean output over the unlabeled rows at 2r − 1, by features that are centered
         on them. A number ρ adds ½ρ C Σ_L s (mean − (2r − 1))² to the objective of the stochastic
-        steps instead, with the mean taken over each batch.
+        steps instead, with the mean taken over each batch; ρ then limits the step size, so that a
+        large one makes learning slow.
     fit_intercept : bool, default=True
         Whether there is an offset b. It follows from the balance where that is exact, and is
         regularized, ½b², otherwise: the kernel then is k + 1.
@@ -448,7 +454,8 @@ default="modified_logistic"
     random_state : int, RandomState instance or None, default=None
         Seed of features and draws.
     verbose : int, default=0
-        Print about ten lines in the stochastic stage, and one per stage of L-BFGS.
+        1 shows a progress bar on stderr in the stochastic stage, and prints one line per stage of
+        L-BFGS; 2 also prints about ten lines in the stochastic stage.
     callback : callable, default=None
         Called with a dict about ten times in the stochastic stage (n_iter, step, labeled,
         unlabeled, n_features) and after each stage of L-BFGS (alpha, value, gradient_norm, n_iter,
@@ -635,13 +642,14 @@ default="modified_logistic"
     def _polishes(self, schedule):
         return super()._polishes(schedule) and (self.update == "all" or schedule.n_steps == 0)
 
-    def _run(self, X, t, weight, problem, stream, schedule, seed, start=None):
+    def _run(self, X, t, weight, problem, stream, schedule, seed, start=None, tick=None):
         options = dict(
             seed=seed,
             unlabeled_from=self.unlabeled_from,
             start=start,
             n_jobs=self.n_jobs,
             callback=self._report_stage,
+            tick=tick,
         )
         if self.update == "block":
             return solve_triply_stochastic(X, t, weight, problem, stream, schedule, **options)

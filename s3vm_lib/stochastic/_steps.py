@@ -190,6 +190,32 @@ class Slopes:
             out += self.rho / f.size * (f.mean() - self.target)
         return out
 
+    def capped(self, gamma, mean, count, offset):
+        """The step size γ, or less where the balance penalty is steep.
+
+        A step multiplies the mean output of its batch by 1 − γ − γρκ, where ρ is the total weight
+        of the penalty and κ = ‖mean of the features‖² (+ 1 with a regularized offset). Beyond
+        γ(1 + ρκ) = 1 it would overshoot, and beyond 2 the mean would grow from step to step.
+
+        Parameters
+        ----------
+        gamma : float
+        mean : ndarray of shape (D,)
+            Mean of the features φ over the batch.
+        count : int
+            D, by which the norm is divided.
+        offset : bool
+            Whether the offset moves along.
+
+        Returns
+        -------
+        float
+        """
+        if self.rho == 0 or self.target is None:
+            return gamma
+        curvature = float(mean @ mean) / count + float(offset)
+        return min(gamma, 1.0 / (1.0 + self.rho * curvature))
+
     def share(self, step):
         """Share of C* at a step of the run, 0 ≤ step < n_steps."""
         rise = self.schedule.ramp * self.schedule.n_steps

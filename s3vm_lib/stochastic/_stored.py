@@ -85,6 +85,7 @@ def solve_stored(
     start=None,
     n_jobs=1,
     callback=None,
+    tick=None,
 ):
     """Stochastic gradient descent in the space of all features drawn so far (FRS3VM).
 
@@ -123,6 +124,8 @@ def solve_stored(
         Threads; the result does not depend on it.
     callback : callable, default=None
         Called with a `Progress` about ten times in a run; a true value stops.
+    tick : callable, default=None
+        Called with the number of steps done, after each of them.
 
     Returns
     -------
@@ -168,6 +171,9 @@ def solve_stored(
             Z = features.values(take(X, rows))
             f_pool = features.scale * (Z @ w.astype(np.float32)).astype(np.float64) + b
             a = slopes.of_pool(f_pool, slopes.share(k))
+            if slopes.rho > 0:
+                steep = features.scale * Z.mean(axis=0, dtype=float)
+                gamma = slopes.capped(gamma, steep, c.size, problem.bias == "regularized")
             gradient = gradient + a.astype(np.float32) @ Z
             total += a.sum()
         gradient = gradient.astype(np.float64)
@@ -181,6 +187,8 @@ def solve_stored(
             mean += c
             mean_b += b
             averaged += 1
+        if tick is not None:
+            tick(k + 1)
         if callback is not None or (k + 1) % max(1, n_steps // REPORTS) == 0:
             if (k + 1) % max(1, n_steps // REPORTS) == 0 or k + 1 == n_steps:
                 history.append(

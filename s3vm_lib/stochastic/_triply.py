@@ -31,6 +31,7 @@ def solve_triply_stochastic(
     start=None,
     n_jobs=1,
     callback=None,
+    tick=None,
 ):
     """Algorithm 1 of TSGS3VM in windows: old features are redrawn once for several steps.
 
@@ -47,7 +48,7 @@ def solve_triply_stochastic(
 
     Parameters
     ----------
-    X, t, weight, problem, seed, unlabeled_from, n_jobs, callback
+    X, t, weight, problem, seed, unlabeled_from, n_jobs, callback, tick
         As in `solve_stored`.
     stream : FeatureStream
         Step number k draws block k.
@@ -125,6 +126,9 @@ def solve_triply_stochastic(
             if slopes.uses_pool:
                 now = f_window[k * width + ahead : (k + 1) * width] + b
                 a = slopes.of_pool(now, slopes.share(done + k))
+                if slopes.rho > 0:
+                    mean = block.scale * Z[ahead:].mean(axis=0, dtype=float)
+                    gamma = slopes.capped(gamma, mean, m, problem.bias == "regularized")
                 gradient = gradient + a.astype(np.float32) @ Z[ahead:]
                 total += a.sum()
             gradient = gradient.astype(np.float64)
@@ -152,6 +156,8 @@ def solve_triply_stochastic(
                 mean_b += b
                 averaged += 1
             n = done + k + 1
+            if tick is not None:
+                tick(n)
             if n % max(1, n_steps // REPORTS) == 0:
                 history.append(
                     progress(problem, slopes, f, now, schedule.first + n, gamma, (base + k + 1) * m)
