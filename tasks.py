@@ -87,7 +87,7 @@ def book(args):
 
 
 def test(args):
-    install("book", "test", "bench")
+    install("book", "test", "bench", "distributed")
     if SITE.exists():
         shutil.rmtree(SITE)  # pages that the book no longer has would be tested too
     # Serially and first: two processes filling one numba cache get in each other's way.
