@@ -85,7 +85,13 @@ ESTIMATORS = [
     Case(BranchBoundS3VM, dict(tol=1e-10), rows=35),
     Case(NNBBS3VM, dict(tol=1e-10), balances=False),
     Case(ILS3VM, dict(tol=1e-10, start_tol=1e-8), balances=False),
-    Case(LapSVM, dict(tol=1e-10), graph=True, balances=False, several=dict(solver="pcg")),
+    Case(
+        LapSVM,
+        dict(tol=1e-10),
+        graph=True,
+        balances=False,
+        several=dict(solver="pcg", stopping="gradient"),
+    ),
     # With this tolerance a fit ends at its second look, after 1000 steps up to 500 rows.
     Case(
         GKM,
