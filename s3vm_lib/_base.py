@@ -226,7 +226,7 @@ class BaseS3VM(ClassifierMixin, BaseEstimator):
         "verbose": ["verbose"],
         "callback": [callable, None],
     }
-    _dtype = np.float64
+    _dtype = [np.float64]  # dtypes that are kept; others become the first
 
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(self, X, y, sample_weight=None, unlabeled_mask=None):

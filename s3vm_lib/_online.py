@@ -87,7 +87,11 @@ class OnlineS3VM(BaseS3VM):
         X, y = self._checked_batch(X, y, first)
         known = self._known_classes(classes, unlabeled_mask, first)
         codes, known = split_labels(y, unlabeled_mask, known)
-        weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+        weight = np.ones(X.shape[0])
+        if sample_weight is not None:
+            weight = _check_sample_weight(
+                sample_weight, X, dtype=np.float64, ensure_non_negative=True
+            )
         data = self._batch(X, codes, weight, known, first)
         positives = [1] if known.size == 2 else range(known.size)
         if first:
@@ -118,11 +122,26 @@ class OnlineS3VM(BaseS3VM):
                 f"kernel='precomputed' is not possible with {type(self).__name__}.partial_fit: "
                 "new rows need kernel values that the Gram matrix does not hold"
             )
-        X, y = validate_data(
-            self, X, y, reset=first, accept_sparse="csr", dtype=self._dtype, order="C"
-        )
+        if first or not self._is_plain(X, y):
+            X, y = validate_data(
+                self, X, y, reset=first, accept_sparse="csr", dtype=self._dtype, order="C"
+            )
         self._check_size(X)
         return X, y
+
+    def _is_plain(self, X, y):
+        """Whether a batch is what it should be: to have that proved may cost more than to learn."""
+        return (
+            type(X) is type(y) is np.ndarray
+            and X.dtype in self._dtype
+            and y.dtype.kind in "iu"
+            and X.ndim == 2
+            and y.shape == X.shape[:1] != (0,)
+            and X.shape[1] == self.n_features_in_
+            and not hasattr(self, "feature_names_in_")
+            and X.flags.c_contiguous
+            and bool(np.isfinite(X).all())
+        )
 
     def _known_classes(self, classes, unlabeled_mask, first):
         """The classes as an array, or None where the first batch decides."""

@@ -1,12 +1,14 @@
 """`OnlineS3VM`: classes over calls, validation of batches, a state that errors do not change."""
 
+import warnings
 from numbers import Integral
 
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse as sp
 from numpy.testing import assert_array_equal
-from sklearn.exceptions import ConvergenceWarning
+from sklearn.exceptions import ConvergenceWarning, DataConversionWarning
 from sklearn.utils._param_validation import Interval
 
 from s3vm_lib._base import BinaryFit
@@ -128,6 +130,9 @@ BAD = {
     "mask": (lambda X, y: dict(X=X, y=y, unlabeled_mask=y), "unlabeled_mask must be a boolean"),
     "other classes": (lambda X, y: dict(X=X, y=y, classes=[0, 2]), "those of the first call"),
     "one class": (lambda X, y: dict(X=X, y=y, classes=[0]), "at least two"),
+    "infinite": (lambda X, y: dict(X=np.where(X > 0, np.inf, X), y=y), "infinity"),
+    "one row": (lambda X, y: dict(X=X[0], y=y[:1]), "1D array"),
+    "two columns": (lambda X, y: dict(X=X, y=np.c_[y, y]), "1d array"),
     "no rows": (lambda X, y: dict(X=X[:0], y=y[:0]), "0 sample"),
     "minus one": (lambda X, y: dict(X=X, y=np.array(["-1"] * 20)), "'-1'"),
 }  # fmt: skip
@@ -143,6 +148,26 @@ def test_bad_batches_change_nothing(name):
         model.partial_fit(**bad(X, y))
     assert vars(model) == before
     assert_array_equal(model._machines[0].w, w)
+
+
+def test_all_forms_of_a_batch_are_the_same():
+    X, y = rows()
+    X, y = np.ascontiguousarray(X, dtype=float), np.asarray(y)
+    plain = Sums().fit(X, y).partial_fit(X, y)
+    forms = [
+        (X.tolist(), y.tolist()),
+        (np.asfortranarray(X), y),
+        (X, y.astype(float)),
+        (X, y[:, None]),
+    ]
+    for A, b in forms:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DataConversionWarning)
+            other = Sums().fit(X, y).partial_fit(A, b)
+        np.testing.assert_allclose(other.coef_, plain.coef_)
+    frame = pd.DataFrame(X, columns=["a", "b", "c"])
+    with pytest.warns(UserWarning, match="feature names"):
+        Sums().fit(frame, y).partial_fit(X, y)
 
 
 def test_an_error_half_way_changes_nothing():

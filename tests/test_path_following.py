@@ -234,6 +234,19 @@ def test_compaction_changes_nothing():
         rows = np.r_[X[1::2], X[:10]]
         alpha, f, b, rho = machine.read(np.arange(50))
         assert_allclose(kernel.gram(rows) @ alpha + rho * alpha + b, f, atol=1e-9)
+        # Once more, now that the rows of a full matrix are of different lengths.
+        machine.remove(np.arange(0, 50, 3))
+        machine.finish()
+        keep = np.flatnonzero(np.arange(50) % 3)
+        machine.store.compact(keep)
+        machine.compact(keep)
+        new = machine.store.append(X[10:20:2])
+        machine.take(new, t[10:20:2], weights(t)[10:20:2])
+        machine.add(new, "together")
+        assert machine.finish() < 1e-9
+        rows = np.r_[rows[keep], X[10:20:2]]
+        alpha, f, b, rho = machine.read(np.arange(len(rows)))
+        assert_allclose(kernel.gram(rows) @ alpha + rho * alpha + b, f, atol=1e-9)
 
 
 # --- Against an interior-point method: the paper's problem with 2u copies, corrected --------------
@@ -893,7 +906,7 @@ def test_errors_half_way_change_nothing(kernel, gram):
         (ValueError, lambda: model.partial_fit(X[60:], y[60:] + 7)),
         (ValueError, lambda: model.partial_fit(X[60:, :2], y[60:])),
         (ValueError, lambda: model.partial_fit(np.where(X > 1, np.nan, X), y)),
-        (KeyboardInterrupt, lambda: model.partial_fit(X[60:], y[60:])),
+        (KeyboardInterrupt, lambda: model.partial_fit(1 - X[60:], y[60:])),
         (KeyboardInterrupt, lambda: model.forget([1, 2, 3])),
     ]
     for error, call in bad:

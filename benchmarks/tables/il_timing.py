@@ -63,13 +63,13 @@ def arrivals(data, kernel, model, kind, seed):
     )
 
     def online():
-        other = copy.deepcopy(model)
+        other = il_paper.twin(model, "_kernel_store")
         return lambda: other.partial_fit(data.X_new, y)
 
     solver = il_paper.follower(data, kernel, model)
 
     def alone():
-        other = copy.deepcopy(solver)
+        other = il_paper.twin(solver, "store")
         return lambda: il_paper.arrive(other, data.X_new, t_new)
 
     def once(start):

@@ -4,7 +4,7 @@ import numpy as np
 
 from s3vm_lib._numba import njit
 from s3vm_lib.path_following._path import settle
-from s3vm_lib.path_following._rows import combine
+from s3vm_lib.path_following._rows import combine, dot
 from s3vm_lib.path_following._state import (
     ENERGY,
     FLIPS,
@@ -208,9 +208,9 @@ def propose(v, p, X):
         i, size = p.ids[a], p.cnt[N_M]
         target[0] = i
         combine(v, target, one, 1, p.M[m:], size - m, p.w[0], False)
-        pivot = v.diagonal[i] + shift - np.dot(X[a], X[a])
+        pivot = v.diagonal[i] + shift - dot(X[a], X[a])
         for b in range(size - m):
-            value = p.w[0, b] + p.num[SIGMA] - np.dot(X[a], X[joined[b]])
+            value = p.w[0, b] + p.num[SIGMA] - dot(X[a], X[joined[b]])
             for l in range(b):
                 value -= p.w[0, l] * p.R[m + l, m + b]
             p.w[0, b] = value / p.R[m + b, m + b]

@@ -10,8 +10,7 @@ import numpy as np
 from scipy.linalg.lapack import dtrtrs
 
 from s3vm_lib._numba import njit
-
-_SHORT = 48  # below this a plain loop beats the call of BLAS
+from s3vm_lib.path_following._rows import dot
 
 
 @njit
@@ -36,13 +35,7 @@ def triangular(R, m, b, trans=0):
 def backward(R, m, x):
     """Solve Rx = x in place."""
     for j in range(m - 1, -1, -1):
-        row, total = R[j], 0.0
-        if m - j > _SHORT:
-            total = np.dot(row[j + 1 : m], x[j + 1 : m])
-        else:
-            for i in range(j + 1, m):
-                total += row[i] * x[i]
-        x[j] = (x[j] - total) / row[j]
+        x[j] = (x[j] - dot(R[j, j + 1 : m], x[j + 1 : m])) / R[j, j]
 
 
 @njit

@@ -57,6 +57,7 @@ from s3vm_lib.path_following._state import (
     M,
     O,
     State,
+    fetch_touched,
     polish,
     reference,
     refresh,
@@ -127,6 +128,7 @@ class Follower:
         """
         if self.state is None or self.state.x.size != self.store.capacity:
             self._resize()
+        fetch_touched(self.store.view, self.state, self.store.n)
         p, x = self.state, np.zeros(ids.size, SAMPLE)
         x["s"], x["free"] = np.where(label == 0, 1.0, label), label == 0
         x["c"], x["where"] = weight, IDLE
@@ -138,7 +140,7 @@ class Follower:
         support = np.flatnonzero(p.x["alpha0"][: self.store.n])
         x["f"] = p.num[B0]
         if support.size:
-            x["f"] += self.store.gram(ids, support) @ p.x["alpha0"][support]
+            x["f"] += self.store.outputs(support, p.x["alpha0"][support], ids)
         x["f0"] = x["f"]
         p.x[ids] = x
         diagonal = self.store.view.diagonal
@@ -197,11 +199,8 @@ class Follower:
         p.M[: inside.size], p.cnt[N_M] = inside, inside.size
         support = np.flatnonzero(a)
         p.num[B] = p.num[B0] = 0.0
-        f = p.num[RHO] * x["alpha"]
-        for start in range(0, support.size, 1024):
-            part = support[start : start + 1024]
-            f += self.store.gram(np.arange(n), part) @ x["alpha"][part]
-        x["f"] = f
+        x["f"] = self.store.outputs(support, x["alpha"][support], np.arange(n))
+        x["f"] += p.num[RHO] * x["alpha"]
         reference(p, n)
         self.factorize()
         self.energy()
@@ -309,7 +308,9 @@ class Follower:
         propose(v, p, X)
         m = p.cnt[N_M]
         r, r0 = demand(v, p)
-        top, one = triangular(p.R, m, r + p.num[SIGMA] * r0), triangular(p.R, m, np.ones(m))
+        both = np.ones((2, m))
+        both[0] = r + p.num[SIGMA] * r0
+        top, one = triangular(p.R, m, both.T).T
         delta = (top @ one - r0) / (one @ one)
         jump(p, triangular(p.R, m, top - delta * one, 1), delta)
 

@@ -19,7 +19,7 @@ import numpy as np
 
 from s3vm_lib._numba import njit
 from s3vm_lib.path_following._factor import solve_bordered
-from s3vm_lib.path_following._rows import CACHED, INNER, combine, fetch, gather
+from s3vm_lib.path_following._rows import CACHED, INNER, combine, gather
 from s3vm_lib.path_following._state import (
     B0,
     ENERGY,
@@ -51,6 +51,7 @@ from s3vm_lib.path_following._state import (
     O,
     bring_up,
     distance,
+    fetch_touched,
     flip,
     goal,
     into_margin,
@@ -374,9 +375,8 @@ def follow(v, p, n, max_steps, hold, log):
         `ROWS`, `LOG`: memory for the factor, for kernel rows or for the log is needed first.
     """
     start, may_shift = p.cnt[STEPS], True
-    for k in range(p.cnt[N_T]):
-        if not fetch(v, p.T[k], n, p.x):
-            return ROWS
+    if not fetch_touched(v, p, n):
+        return ROWS
     while True:
         settle(p)
         if p.cnt[N_A] == 0:

@@ -27,7 +27,7 @@ class Values(NamedTuple):
     values: np.ndarray  # (slots, capacity) kernel rows
     slot: np.ndarray  # slot of each row, or −1, (capacity,)
     owner: np.ndarray  # row in each slot, or −1, (slots,)
-    stamp: np.ndarray  # time of last use, (slots,)
+    stamp: np.ndarray  # time of last use, or with kind FULL how many columns are filled, (slots,)
     clock: np.ndarray  # (3,): the time, rows computed so far, the time of the last batch
     rows: KernelRows  # the data, where rows are computed or the kernel is linear
     X: np.ndarray  # (capacity, d) with kind DENSE, otherwise empty
@@ -35,12 +35,32 @@ class Values(NamedTuple):
     total: np.ndarray  # workspace, (d,) with a linear kernel
 
 
+@njit(**INNER, fastmath={"contract", "reassoc"})
+def dot(x, y):
+    """⟨x, y⟩, without the call that BLAS costs; in several sums, as BLAS has it, too."""
+    total = 0.0
+    for j in range(x.size):
+        total += x[j] * y[j]
+    return total
+
+
 # --- Sums over kernel values ----------------------------------------------------------------------
+
+
+@njit(**INNER)
+def fill(v, i, n):
+    """Complete row i of a full matrix from the rows that came later, which are complete."""
+    if v.kind == FULL:
+        row = v.values[i]
+        for j in range(v.stamp[i], n):
+            row[j] = v.values[j, i]
+        v.stamp[i] = n
 
 
 @njit(**INNER)
 def fetch(v, i, n, x):
     """Have kernel row i in memory; False when every slot holds the row of a sample in T."""
+    fill(v, i, n)
     if v.kind != CACHED:
         return True
     v.clock[0] += 1
@@ -85,14 +105,9 @@ def product(v, i):
     """⟨total, x_i⟩."""
     result = 0.0
     if v.kind == DENSE:
-        x = v.X[i]
-        if x.size > 16:
-            return np.dot(x, v.total)
-        for j in range(x.size):
-            result += v.total[j] * x[j]
-    else:
-        for e in range(v.rows.indptr[i], v.rows.indptr[i + 1]):
-            result += v.total[v.rows.indices[e]] * v.rows.data[e]
+        return dot(v.X[i], v.total)
+    for e in range(v.rows.indptr[i], v.rows.indptr[i + 1]):
+        result += v.total[v.rows.indices[e]] * v.rows.data[e]
     return result
 
 
@@ -108,7 +123,7 @@ def combine(v, index, weights, k, targets, m, out, of_targets, again=False):
             weighted_row(v, index, weights, k)
         for t in range(m):
             out[t] = product(v, targets[t])
-    elif v.kind == FULL or of_targets:
+    elif of_targets:
         for t in range(m):
             row = v.values[v.slot[targets[t]]]
             a, b = 0.0, 0.0
@@ -162,14 +177,24 @@ def combine_all(v, index, weights, k, n, out, again=False):
 
 @njit(**INNER)
 def gather(v, index, weights, k, targets, m, n, out, all_of_them, again=False):
-    """`combine`, by way of all n columns where they are many: long rows are read much faster."""
-    if 8 * m < n:
+    """`combine`, by way of all n columns where they are many: whole kernel rows are read faster."""
+    if 8 * m < n or v.kind >= DENSE:
         combine(v, index, weights, k, targets, m, out, False, again)
         return
     all_of_them[:n] = 0.0
     combine_all(v, index, weights, k, n, all_of_them, again)
     for t in range(m):
         out[t] = all_of_them[targets[t]]
+
+
+@njit
+def sums(v, index, weights, targets, n):
+    """`combine` by the rows of the targets."""
+    out = np.empty(targets.size)
+    for i in targets:
+        fill(v, i, n)
+    combine(v, index, weights, index.size, targets, targets.size, out, True)
+    return out
 
 
 # --- Storage --------------------------------------------------------------------------------------
@@ -258,15 +283,15 @@ class KernelStore:
         v = self.view
         if values is not None:
             v.values[start:end, :end] = values
-            v.values[:start, start:end] = values[:, :start].T
+            v.stamp[start:end] = end
             v.diagonal[start:end] = np.diagonal(v.values)[start:end]
             return
         v.diagonal[start:end] = self.kernel.diagonal(X)
-        if v.kind == FULL:
+        if v.kind == FULL:  # `fill` does the columns of older rows when they are needed
             if start:
                 v.values[start:end, :start] = self.kernel.gram(X, self.rows(slice(0, start)))
-                v.values[:start, start:end] = v.values[start:end, :start].T
             v.values[start:end, start:end] = self.kernel.gram(X)
+            v.stamp[start:end] = end
         elif v.kind == CACHED:
             # Rows that nobody has asked for since the last batch would cost time for nothing.
             idle = np.flatnonzero((v.owner >= 0) & (v.stamp <= v.clock[2]))
@@ -284,8 +309,19 @@ class KernelStore:
         """Kernel values between the rows ``left`` and ``right``, ridge not included."""
         v = self.view
         if v.kind == FULL:
-            return v.values[np.ix_(left, right)]
+            left = np.asarray(left)[:, None]
+            return v.values[np.maximum(left, right), np.minimum(left, right)]
         return self.kernel.gram(self.rows(left), self.rows(right))
+
+    def outputs(self, index, weights, targets):
+        """Σ_a weights_a k(x_index_a, ·) at ``targets``."""
+        if self.view.kind != CACHED:
+            return sums(self.view, index, weights, targets, self.n)
+        total = np.zeros(targets.size)
+        for start in range(0, index.size, 1024):
+            part = slice(start, start + 1024)
+            total += self.gram(targets, index[part]) @ weights[part]
+        return total
 
     # Memory ------------------------------------------------------------------------------------
 
@@ -324,6 +360,7 @@ class KernelStore:
             diagonal[: self.n] = old.diagonal[: self.n]
             if kind == FULL:
                 values[: self.n, : self.n] = old.values[: self.n, : self.n]
+                stamp[: self.n] = old.stamp[: self.n]
             elif kind == CACHED and old.kind == CACHED:
                 kept = np.flatnonzero(old.owner >= 0)
                 values[: kept.size, : self.n] = old.values[kept, : self.n]
@@ -370,7 +407,9 @@ class KernelStore:
         if v.kind == FULL:
             for start in range(0, k, 256):  # upwards, so that nothing is overwritten before use
                 part = keep[start : start + 256]
-                v.values[start : start + part.size, :k] = v.values[np.ix_(part, keep)]
+                rows = slice(start, start + part.size)
+                v.values[rows, :k] = v.values[np.ix_(part, keep)]
+                v.stamp[rows] = np.searchsorted(keep, v.stamp[part])
         elif v.kind == CACHED:
             place = np.full(v.slot.size, -1)
             place[keep] = np.arange(k)
@@ -401,13 +440,16 @@ class KernelStore:
         self.n, self.X, self.view, self.storage = saved
         if self.view is not None and self.view.kind == CACHED:
             self.view.slot[:] = self.view.owner[:] = -1
+        elif self.view is not None and self.view.kind == FULL:
+            np.minimum(self.view.stamp, self.n, out=self.view.stamp)
 
     def __getstate__(self):
         """The data without spare memory; kernel values only where they cannot be computed."""
         state = self.__dict__.copy()
         state["view"] = state["values"] = None
         if self.kernel.name == "precomputed" and self.view is not None:
-            state["values"] = self.view.values[: self.n, : self.n].copy()
+            values = np.tril(self.view.values[: self.n, : self.n])
+            state["values"] = values + np.tril(values, -1).T
         if isinstance(self.X, np.ndarray):
             state["X"] = self.X[: self.n].copy()
         return state

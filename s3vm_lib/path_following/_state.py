@@ -73,6 +73,15 @@ def touch(v, p, i, n):
     fetch(v, i, n, p.x)
 
 
+@njit
+def fetch_touched(v, p, n):
+    """Have the kernel rows of T in memory, complete; False when there is no room for all."""
+    for k in range(p.cnt[N_T]):
+        if not fetch(v, p.T[k], n, p.x):
+            return False
+    return True
+
+
 @njit(**INNER)
 def watch(p, i):
     """Into P: its output is current and stays so."""
