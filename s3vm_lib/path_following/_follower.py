@@ -479,7 +479,8 @@ class Follower:
         if p is None:
             return None
         lists = {name: getattr(p, name)[:n].copy() for name in _LISTS}
-        kept = dict(x=p.x[:n].copy(), num=p.num.copy(), cnt=p.cnt.copy(), **lists)
+        x = p.x[:n].view(np.uint8).copy()  # NumPy copies records field by field
+        kept = dict(x=x, num=p.num.copy(), cnt=p.cnt.copy(), **lists)
         return kept, (len(self.log), self.fallbacks, self.refactored, self.problem)
 
     def load(self, saved):
@@ -491,7 +492,8 @@ class Follower:
         p = self.state
         p.x[:] = _NOBODY
         for name, part in kept.items():
-            getattr(p, name)[: part.size] = part
+            target = getattr(p, name)
+            (target.view(np.uint8) if name == "x" else target)[: part.size] = part
         self.log = self.log[:n_log]
         self.factorize()
         self.refactored = refactored
