@@ -7,10 +7,10 @@ and stored Gram matrix of the base; "warm CCCP 20 times": one after the other; b
 1e-6 in double and 1e-3 in single precision. "NN-BB": ``NNBBS3VM.partial_fit`` with five neighbors
 (seed 0 only beyond n = 1000). "scratch": ``CCCPS3VM.fit`` of the n + 20 rows (seed 0 only beyond
 n = 2000). Everyone computes the kernel values of the new rows; the base, its Gram matrix and copies
-are not counted. ILS3VM and warm CCCP: medians of three repetitions, in turns, each right after the
-same call on another copy. Warm CCCP here is a solver that checks no input and sets no attributes:
-"solver alone" is the `Follower` of ILS3VM likewise, and the parameters of ``partial_fit`` are not
-validated.
+are not counted, and the spare memory of a copy has been written to. ILS3VM and warm CCCP: medians
+of three repetitions, in turns, each right after the same call on another copy. Warm CCCP here is a
+solver that checks no input and sets no attributes: "solver alone" is the `Follower` of ILS3VM
+likewise, and the parameters of ``partial_fit`` are not validated.
 ``ratios`` are medians over the seeds of CPU seconds over those of ILS3VM: above 1, ILS3VM is
 faster. ``margin`` counts rows with 0 < |β| < C or C*, ``flips`` the unlabeled rows of the base
 whose sign has changed, ``residual`` is the largest KKT violation of ILS3VM over the seeds, and
