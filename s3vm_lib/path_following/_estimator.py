@@ -191,8 +191,8 @@ class ILS3VM(OnlineS3VM):
     a local minimum unless one of them is 0. Different orders, and different updates, may lead to
     different ones; none is better in general.
 
-    Whatever a call of `partial_fit` learns, it costs about a millisecond, and more with the number of
-    rows held, to check its input and to set the attributes. Where rows come in numbers, give a
+    Whatever a call of `partial_fit` learns, it costs about a millisecond, and more with the number
+    of rows held, to check its input and to set the attributes. Where rows come in numbers, give a
     hundred at a time.
 
     The outputs that `decision_function` returns leave out the ridge, and differ from those that the
