@@ -12,18 +12,39 @@ from scipy.linalg.lapack import dtrtrs
 from s3vm_lib._numba import njit
 from s3vm_lib.path_following._rows import dot
 
+# Loops over whole views: the compiler does not vectorize those that have bounds of their own.
+
+
+@njit
+def take_off(x, a, row, b, other):
+    """x −= a row + b other."""
+    for i in range(x.size):
+        x[i] -= a * row[i] + b * other[i]
+
+
+@njit
+def rotate(row, other, c, s):
+    """One rotation of two rows, in place."""
+    for i in range(row.size):
+        a, b = row[i], other[i]
+        row[i] = c * a + s * b
+        other[i] = c * b - s * a
+
 
 @njit
 def forward(R, m, x, y):
-    """Solve Rᵀ[x y] = [x y] in place, two right-hand sides at one reading of R."""
-    for j in range(m):
-        row = R[j]
-        x[j] /= row[j]
-        y[j] /= row[j]
-        a, b = x[j], y[j]
-        for i in range(j + 1, m):
-            x[i] -= a * row[i]
-            y[i] -= b * row[i]
+    """Solve Rᵀ[x y] = [x y] in place, two right-hand sides at one reading of R, rows by pairs."""
+    for j in range(0, m - 1, 2):
+        p, q, c = R[j, j], R[j + 1, j + 1], R[j, j + 1]
+        x0, y0 = x[j] / p, y[j] / p
+        x1, y1 = (x[j + 1] - x0 * c) / q, (y[j + 1] - y0 * c) / q
+        x[j], x[j + 1], y[j], y[j + 1] = x0, x1, y0, y1
+        first, second = R[j, j + 2 : m], R[j + 1, j + 2 : m]
+        take_off(x[j + 2 : m], x0, first, x1, second)
+        take_off(y[j + 2 : m], y0, first, y1, second)
+    if m % 2 == 1:
+        x[m - 1] /= R[m - 1, m - 1]
+        y[m - 1] /= R[m - 1, m - 1]
 
 
 def triangular(R, m, b, trans=0):
@@ -69,14 +90,16 @@ def append(R, m, column, diagonal, least):
     semi-definite, or the ridge is lost in rounding.
     """
     pivot = diagonal
-    for j in range(m):
-        row = R[j]
-        column[j] /= row[j]
-        a = column[j]
+    for j in range(0, m - 1, 2):
+        a = column[j] / R[j, j]
+        b = (column[j + 1] - a * R[j, j + 1]) / R[j + 1, j + 1]
+        pivot -= a * a + b * b
+        take_off(column[j + 2 : m], a, R[j, j + 2 : m], b, R[j + 1, j + 2 : m])
+        R[j, m], R[j + 1, m] = a, b
+    if m % 2 == 1:
+        a = column[m - 1] / R[m - 1, m - 1]
         pivot -= a * a
-        for i in range(j + 1, m):
-            column[i] -= a * row[i]
-        row[m] = a
+        R[m - 1, m] = a
     good = pivot >= least
     R[m, m] = np.sqrt(pivot if good else least)
     return good
@@ -95,20 +118,19 @@ def delete(R, m, places, w):
         going = gone < places.size and places[gone] == j
         row = w[gone] if going else R[k]
         start, shift = j + 1 if going else j, gone + 1 if going else gone
+        if shift == 0:
+            start, shift = places[0] + 1, 1
         while start < m:
             end = places[shift] if shift < places.size else m
-            for i in range(start, end):
-                row[i - shift] = R[j, i]
+            target, source = row[start - shift : end - shift], R[j, start:end]
+            for i in range(source.size):
+                target[i] = source[i]
             start, shift = end + 1, shift + 1
         if going:
             gone += 1
             continue
         for q in range(gone):
-            x, y, rest = row[k], w[q, k], w[q]
-            r = np.hypot(x, y)
-            c, s = x / r, y / r
+            x, y = row[k], w[q, k]
+            r = np.sqrt(x * x + y * y)
             row[k] = r
-            for i in range(k + 1, size):
-                a, b = row[i], rest[i]
-                row[i] = c * a + s * b
-                rest[i] = c * b - s * a
+            rotate(row[k + 1 : size], w[q, k + 1 : size], x / r, y / r)

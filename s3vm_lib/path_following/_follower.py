@@ -308,9 +308,7 @@ class Follower:
         propose(v, p, X)
         m = p.cnt[N_M]
         r, r0 = demand(v, p)
-        both = np.ones((2, m))
-        both[0] = r + p.num[SIGMA] * r0
-        top, one = triangular(p.R, m, both.T).T
+        top, one = triangular(p.R, m, r + p.num[SIGMA] * r0), triangular(p.R, m, np.ones(m))
         delta = (top @ one - r0) / (one @ one)
         jump(p, triangular(p.R, m, top - delta * one, 1), delta)
 
