@@ -513,7 +513,7 @@ class ILS3VM(OnlineS3VM):
         dual[known], outputs[known] = alpha, f - rho * alpha
         coef, store = None, self._kernel_store
         if problem.kernel.name == "linear":
-            coef = np.asarray(alpha @ store.rows(self._ids[known])) * problem.kernel.sigma_f**2
+            coef = store.feature_weights(self._ids[known], alpha)
             if store.center is not None:
                 b -= coef @ store.center
         machine.problem = problem

@@ -197,6 +197,13 @@ def sums(v, index, weights, targets, n):
     return out
 
 
+@njit
+def feature_weights(v, index, weights):
+    """`weighted_row`, as an array of its own."""
+    weighted_row(v, index, weights, index.size)
+    return v.total.copy()
+
+
 # --- Storage --------------------------------------------------------------------------------------
 
 
@@ -322,6 +329,10 @@ class KernelStore:
             part = slice(start, start + 1024)
             total += self.gram(targets, index[part]) @ weights[part]
         return total
+
+    def feature_weights(self, index, weights):
+        """w = σ_f² Σ_a weights_a x_index_a, with the linear kernel."""
+        return feature_weights(self.view, index, weights)
 
     # Memory ------------------------------------------------------------------------------------
 
