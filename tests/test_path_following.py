@@ -925,6 +925,26 @@ def test_errors_half_way_change_nothing(kernel, gram):
     assert_allclose(model.decision_function(X), twin_model.decision_function(X), atol=1e-10)
 
 
+@pytest.mark.parametrize("update", ["auto", "path", "block"])
+def test_matrix_and_cache_stay_the_same_over_a_stream(update):
+    X, t = clouds(300, seed=8)
+    y, models = labels(t), []
+    for gram in ("full", "rows"):
+        rng = np.random.default_rng(1)
+        model = ILS3VM(gamma=0.7, C=3.0, C_star=0.5, gram=gram, update=update)
+        model.fit(X[:30], y[:30])
+        for start in range(30, 300, 13):  # the matrix grows and is compacted
+            model.partial_fit(X[start : start + 13], y[start : start + 13])
+            n = model.transduction_.size
+            model.forget(rng.permutation(n)[: rng.integers(8, 14)])
+        models.append(model)
+    full, rows = models
+    assert (full.gram_, rows.gram_) == ("full", "rows")
+    assert full._kernel_store.n < 300
+    assert_allclose(full.decision_function(X), rows.decision_function(X), atol=1e-12)
+    assert full.residual_ < 1e-11
+
+
 def test_copies_go_on_on_their_own():
     X, t = clouds(80, seed=2)
     y = labels(t)
