@@ -19,6 +19,7 @@ from s3vm_lib.path_following import (
     ORDERS,
     Follower,
     KernelStore,
+    _estimator,
     append,
     delete,
     solve_bordered,
@@ -923,6 +924,39 @@ def test_errors_half_way_change_nothing(kernel, gram):
     for one in (model, twin_model):
         one.partial_fit(X[60:], y[60:]).forget([1, 2, 3])
     assert_allclose(model.decision_function(X), twin_model.decision_function(X), atol=1e-10)
+
+
+@pytest.mark.parametrize("kernel", ["rbf", "precomputed"])
+@pytest.mark.parametrize("gram", ["full", "rows"])
+def test_long_paths_are_given_up_for_cccp(gram, kernel, monkeypatch):
+    X, t = clouds(100, seed=3)
+    y, calls = labels(t), []
+    K = Kernel("rbf", gamma=0.5).gram(X)
+    monkeypatch.setattr(_estimator, "_WORK_LEAST", 0.0)
+    monkeypatch.setattr(_estimator, "_WORK", 0.0)
+    solve = _estimator.solve_cccp
+    monkeypatch.setattr(_estimator, "solve_cccp", lambda *a, **k: calls.append(0) or solve(*a, **k))
+    model = ILS3VM(kernel=kernel, gamma=0.5, C=C, C_star=C_STAR, gram=gram)
+    rows = np.arange(40)
+
+    def given(new, old):
+        return K[np.ix_(new, np.r_[old, new])] if kernel == "precomputed" else X[new]
+
+    model.fit(given(rows, rows[:0]), y[rows])
+    for new in (np.arange(40, 85), np.array([85]), np.arange(86, 100)):
+        model.partial_fit(given(new, rows), y[new])
+        rows = np.r_[rows, new]
+        agrees_with_scratch(model, given(rows, rows[:0]), y[rows])
+        gone = np.arange(1, rows.size, 5)
+        model.forget(gone)
+        rows = np.delete(rows, gone)
+        agrees_with_scratch(model, given(rows, rows[:0]), y[rows])
+    assert len(calls) > 4
+    assert model.termination_condition_ == "converged"
+    calls.clear()
+    by_hand = ILS3VM(gamma=0.5, C=C, C_star=C_STAR, update="path", start="path").fit(X, y)
+    assert not calls
+    agrees_with_scratch(by_hand, X, y)
 
 
 @pytest.mark.parametrize("update", ["auto", "path", "block"])

@@ -21,6 +21,7 @@ from s3vm_lib.smo import Gram
 
 _CHUNK = 256  # new rows that are stored at a time
 _GROUP = 20  # new rows on one path
+_WORK_LEAST, _WORK = 2e7, 4  # multiplications, these and so many per n²: what CCCP may cost
 
 
 class Run:
@@ -47,8 +48,14 @@ class Run:
         for start in range(0, max(ids.size, 1), size):
             left, group = self.estimator.max_iter - self.n_iter, ids[start : start + size]
             steps, flips = machine.n_iter, machine.n_flips
-            if left <= 0 or not machine.add(group, update, left):
-                self.status = "max_iter"
+            if self.estimator.update == "auto" and machine.store.storage != "linear":
+                machine.allow(_WORK_LEAST + _WORK * machine.store.n**2)
+            done = left > 0 and machine.add(group, update, left)
+            if not done and machine.given_up and machine.n_iter - steps < left:
+                done = self.estimator._start_over(machine, self)
+            machine.allow()
+            if not done:
+                self.status = "stopped" if self.status == "stopped" else "max_iter"
                 return
             done = Operation(machine.n_iter - steps, machine.n_flips - flips, machine.objective)
             if self._note(done) and start + size < ids.size:
@@ -99,8 +106,9 @@ class ILS3VM(OnlineS3VM):
         How several new rows come in. ``"path"``: one after the other. ``"together"``: all on one
         path. ``"block"``: Newton steps over the sets, and a path for what they leave undone, which
         is fast where the margin set is large. ``"auto"`` chooses between ``"together"`` and
-        ``"block"`` by the size of the margin set. All end at an exact solution, if not always at
-        the same one.
+        ``"block"`` by the size of the margin set, and, with kernel values stored, gives a path up
+        for CCCP on all rows once it has cost as much as that is expected to. All end at an exact
+        solution, if not always at the same one.
     start : {"cccp", "path"}, default="cccp"
         What `fit` does: CCCP and a cross-over to an exact solution, or all rows by ``update``.
     start_tol : float, default=1e-3
@@ -405,7 +413,7 @@ class ILS3VM(OnlineS3VM):
         return np.where(t == 0, problem.C_star, problem.C) * loss_weight
 
     def _update(self, machine, data, t, problem, index):
-        problem = self._with_unlabeled(machine, problem)
+        machine.problem = problem = self._with_unlabeled(machine, problem)
         c, run = self._upper(problem, t, data.loss_weight), Run(self, machine)
         end = self._kernel_store.n - (0 if index == 0 else t.size)
         # Rows that do not take part yet cost time with every refresh: not too many of them.
@@ -419,6 +427,29 @@ class ILS3VM(OnlineS3VM):
             if run.status == "converged":
                 run.add(machine.pending(), machine.mode(self.update))
         return self._result(machine, problem, run)
+
+    def _start_over(self, machine, run):
+        """CCCP on all rows, where the path has cost as much as that is expected to.
+
+        So the two together cost at most about twice as much as the better one of them.
+        """
+        rows, t, c = machine.present()
+        problem, store = machine.problem, machine.store
+        weight = c / np.where(t == 0, problem.C_star, problem.C)
+        dtype = np.float32 if self.start_tol >= 1e-5 else np.float64
+        found = solve_cccp(
+            store.problem(rows, storage=self.gram, dtype=dtype), t, weight, problem,
+            tol=self.start_tol, max_iter=self.max_iter, callback=run.cccp,
+        )  # fmt: skip
+        dual, sign = np.zeros(store.n), np.ones(store.n)
+        dual[rows] = found.dual
+        sign[rows] = np.where(t != 0, t, np.where(found.outputs < 0, -1.0, 1.0))
+        machine.start(dual, sign)
+        machine.allow()
+        machine.run()  # brings the kernel rows of the new margin set
+        machine.finish()
+        run.status = found.status
+        return found.status == "converged"
 
     def _with_unlabeled(self, machine, problem):
         """The problem with C* = C l/u, once there are rows of both kinds; see ``C_star``."""

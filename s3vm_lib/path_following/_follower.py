@@ -29,6 +29,7 @@ from s3vm_lib.path_following._path import (
 )
 from s3vm_lib.path_following._rows import CACHED
 from s3vm_lib.path_following._state import (
+    ALLOWED,
     B0,
     BACKFLIPS,
     CLAMPED,
@@ -50,6 +51,7 @@ from s3vm_lib.path_following._state import (
     SEED,
     SIGMA,
     SLACK,
+    SPENT,
     STEPS,
     ZERO,
     B,
@@ -165,8 +167,8 @@ class Follower:
         x = np.full(size, _NOBODY)
         parts = {name: np.zeros(size, np.int64) for name in _LISTS}
         if old is None:
-            num, cnt = np.zeros(9), np.zeros(19, np.int64)
-            cnt[SEED], num[SLACK], num[RADIUS] = 1, -1.0, -1.0
+            num, cnt = np.zeros(11), np.zeros(19, np.int64)
+            cnt[SEED], num[SLACK], num[RADIUS], num[ALLOWED] = 1, -1.0, -1.0, np.inf
             R = np.zeros((32, 32))
             self.state = State(x, *parts.values(), w=np.zeros((5, size)), R=R, num=num, cnt=cnt)
             return
@@ -188,13 +190,15 @@ class Follower:
         """
         p, n = self.state, self.store.n
         x = p.x[:n]
-        c = x["c"]
+        gone = (x["where"] == GONE) | (x["leaving"] == 1)
+        x["leaving"] = x["flipped"] = p.cnt[N_A] = 0
+        c = np.where(gone, 0.0, x["c"])
         a = np.clip(s * alpha, 0, c)
         near = _SNAP * c
         a = np.where(a <= near, 0.0, np.where(a >= c - near, c, a))
         inside = np.flatnonzero((a > 0) & (a < c))
         x["s"], x["alpha"], x["alpha0"] = s, s * a, 0.0
-        x["where"] = np.where(c == 0, IDLE, np.where(a == 0, O, E))
+        x["where"] = np.where(gone, GONE, np.where(c == 0, IDLE, np.where(a == 0, O, E)))
         x["where"][inside], x["place"][inside] = M, np.arange(inside.size)
         p.M[: inside.size], p.cnt[N_M] = inside, inside.size
         support = np.flatnonzero(a)
@@ -204,6 +208,24 @@ class Follower:
         reference(p, n)
         self.factorize()
         self.energy()
+
+    def allow(self, work=np.inf):
+        """Have `run` stop once paths have taken so many more multiplications; see `given_up`."""
+        if self.state is not None:
+            self.state.num[ALLOWED] = self.state.num[SPENT] + work
+
+    @property
+    def given_up(self):
+        """Whether the work that `allow` allows has been done, and A is not empty."""
+        num, cnt = self.state.num, self.state.cnt
+        return bool(num[SPENT] > num[ALLOWED] and cnt[N_A] > 0)
+
+    def present(self):
+        """Rows that take part and stay, or wait to take part; their t and c."""
+        x = self.state.x[: self.store.n]
+        rows = np.flatnonzero((x["c"] > 0) & (x["where"] <= IDLE) & (x["leaving"] == 0))
+        part = x[rows]
+        return rows, np.where(part["free"] == 1, 0.0, part["s"]), part["c"].copy()
 
     def pending(self):
         """Rows that were taken, have a weight, and do not take part yet."""
@@ -336,7 +358,7 @@ class Follower:
                     self._settled()
                 else:
                     self.store.more_slots()
-            elif code == LIMIT and max_steps is not None:
+            elif code == LIMIT and (max_steps is not None or self.given_up):
                 return False
             elif code in (STALLED, LIMIT):
                 if falls == _FALLS:

@@ -21,6 +21,7 @@ from s3vm_lib._numba import njit
 from s3vm_lib.path_following._factor import solve_bordered
 from s3vm_lib.path_following._rows import CACHED, INNER, combine, gather
 from s3vm_lib.path_following._state import (
+    ALLOWED,
     B0,
     ENERGY,
     GONE,
@@ -40,6 +41,7 @@ from s3vm_lib.path_following._state import (
     SEED,
     SIGMA,
     SLACK,
+    SPENT,
     STEPS,
     TINY,
     TRAVEL,
@@ -371,8 +373,9 @@ def follow(v, p, n, max_steps, hold, log):
     Returns
     -------
     int
-        `DONE`; `LIMIT` (of the steps); `STALLED` (zero-length steps without end); or `ROOM`,
-        `ROWS`, `LOG`: memory for the factor, for kernel rows or for the log is needed first.
+        `DONE`; `LIMIT` (of the steps, or of the work); `STALLED` (zero-length steps without end);
+        or `ROOM`, `ROWS`, `LOG`: memory for the factor, for kernel rows or for the log is needed
+        first.
     """
     start, may_shift = p.cnt[STEPS], True
     if not fetch_touched(v, p, n):
@@ -383,7 +386,7 @@ def follow(v, p, n, max_steps, hold, log):
             p.cnt[ZERO_RUN] = 0
             unlock(p)
             return DONE
-        if p.cnt[STEPS] - start >= max_steps:
+        if p.cnt[STEPS] - start >= max_steps or p.num[SPENT] > p.num[ALLOWED]:
             return LIMIT
         if p.cnt[N_M] >= p.R.shape[0]:
             return ROOM
@@ -399,6 +402,7 @@ def follow(v, p, n, max_steps, hold, log):
         near = p.cnt[N_P]
         rates(v, p, p.P, near, n, delta, alone, True)
         p.cnt[WORK] += near * (p.cnt[N_M] + p.cnt[N_A] + 10)
+        p.num[SPENT] += min(8 * near, n) * (p.cnt[N_M] + p.cnt[N_A]) + p.cnt[N_M] ** 2
         scale = abs(delta)
         for k in range(p.cnt[N_A]):
             scale = max(scale, abs(p.x[p.A[k]].g))

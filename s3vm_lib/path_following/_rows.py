@@ -13,6 +13,7 @@ import scipy.sparse as sp
 
 from s3vm_lib._numba import njit
 from s3vm_lib.kernels import KernelRows, kernel_row, squared_norms
+from s3vm_lib.smo import Gram
 
 FULL, CACHED, DENSE, SPARSE = range(4)  # kinds of storage; the last two belong to "linear"
 INNER = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}  # called by compiled code alone
@@ -319,6 +320,12 @@ class KernelStore:
             left = np.asarray(left)[:, None]
             return v.values[np.maximum(left, right), np.minimum(left, right)]
         return self.kernel.gram(self.rows(left), self.rows(right))
+
+    def problem(self, rows, **options):
+        """The kernel values between ``rows``, as `solve_smo` wants them."""
+        if self.kernel.name == "precomputed":
+            return Gram(self.gram(rows, rows), self.kernel)
+        return Gram(self.rows(rows), self.kernel, self.megabytes, **options)
 
     def outputs(self, index, weights, targets):
         """Σ_a weights_a k(x_index_a, ·) at ``targets``."""

@@ -14,7 +14,8 @@ from s3vm_lib.path_following._factor import append, delete, solve_bordered
 from s3vm_lib.path_following._rows import INNER, combine, combine_all, fetch, gather
 
 O, M, E, A, IDLE, GONE = range(6)  # IDLE: a row without a loss; its output is kept
-B, B0, TRAVEL, ENERGY, RHO, SIGMA, SLACK, LARGEST, RADIUS = range(9)  # places in `num`
+(B, B0, TRAVEL, ENERGY, RHO, SIGMA, SLACK, LARGEST, RADIUS,
+ SPENT, ALLOWED) = range(11)  # fmt: skip  # places in `num`
 (N_M, N_A, N_P, N_T, STEPS, FLIPS, BACKFLIPS, ZERO, ZERO_RUN, LONGEST, PROMOTED, REFRESHED,
  CLAMPED, LOGGED, SEED, N_LOCKED, N_Q, HELD, WORK) = range(19)  # fmt: skip
 TINY = 1e-11  # relative: what is no movement
