@@ -431,7 +431,7 @@ class ILS3VM(OnlineS3VM):
     def _start_over(self, machine, run):
         """CCCP on all rows, where the path has cost as much as that is expected to.
 
-        So the two together cost at most about twice as much as the better one of them.
+        If the expectation is right, the two cost at most twice as much as the better one of them.
         """
         rows, t, c = machine.present()
         problem, store = machine.problem, machine.store
