@@ -50,12 +50,14 @@ class Run:
             steps, flips = machine.n_iter, machine.n_flips
             if self.estimator.update == "auto" and machine.store.storage != "linear":
                 machine.allow(_WORK_LEAST + _WORK * machine.store.n**2)
-            done = left > 0 and machine.add(group, update, left)
-            if not done and machine.given_up and machine.n_iter - steps < left:
-                done = self.estimator._start_over(machine, self)
+            arrived = left > 0 and machine.add(group, update, left)
+            given_up = not arrived and machine.given_up and machine.n_iter - steps < left
             machine.allow()
-            if not done:
-                self.status = "stopped" if self.status == "stopped" else "max_iter"
+            if given_up:  # all the other groups with it
+                self.status = self.estimator._start_over(machine, self)
+                return
+            if not arrived:
+                self.status = "max_iter"
                 return
             done = Operation(machine.n_iter - steps, machine.n_flips - flips, machine.objective)
             if self._note(done) and start + size < ids.size:
@@ -429,7 +431,7 @@ class ILS3VM(OnlineS3VM):
         return self._result(machine, problem, run)
 
     def _start_over(self, machine, run):
-        """CCCP on all rows, where the path has cost as much as that is expected to.
+        """CCCP on all rows, idle ones too, where the path has cost as much as that is expected to.
 
         If the expectation is right, the two cost at most twice as much as the better one of them.
         """
@@ -445,11 +447,9 @@ class ILS3VM(OnlineS3VM):
         dual[rows] = found.dual
         sign[rows] = np.where(t != 0, t, np.where(found.outputs < 0, -1.0, 1.0))
         machine.start(dual, sign)
-        machine.allow()
         machine.run()  # brings the kernel rows of the new margin set
         machine.finish()
-        run.status = found.status
-        return found.status == "converged"
+        return found.status
 
     def _with_unlabeled(self, machine, problem):
         """The problem with C* = C l/u, once there are rows of both kinds; see ``C_star``."""
