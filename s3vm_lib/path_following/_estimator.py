@@ -48,7 +48,8 @@ class Run:
         for start in range(0, max(ids.size, 1), size):
             left, group = self.estimator.max_iter - self.n_iter, ids[start : start + size]
             steps, flips = machine.n_iter, machine.n_flips
-            if self.estimator.update == "auto" and machine.store.storage != "linear":
+            may_give_up = self.estimator.update == "auto" and update != "path"
+            if may_give_up and machine.store.storage != "linear":
                 machine.allow(_WORK_LEAST + _WORK * machine.store.n**2)
             arrived = left > 0 and machine.add(group, update, left)
             given_up = not arrived and machine.given_up and machine.n_iter - steps < left
@@ -380,9 +381,12 @@ class ILS3VM(OnlineS3VM):
             values = np.ascontiguousarray(store.view.values[: store.n, : store.n])
             return Gram(values, Kernel("precomputed"))
         X = data.X if store.center is None else data.X - store.center
-        dtype = np.float32 if self.start_tol >= 1e-5 else np.float64
         n_solves = 1 if data.n_classes == 2 else data.n_classes
-        return Gram(X, data.kernel, self.cache_size, self.gram, dtype, n_solves)
+        return Gram(X, data.kernel, self.cache_size, self.gram, self._start_dtype(), n_solves)
+
+    def _start_dtype(self):
+        """Precision of the kernel values that CCCP works with."""
+        return np.float32 if self.start_tol >= 1e-5 else np.float64
 
     def _start(self, data, problem, index):
         if self._kernel_store is None:
@@ -438,11 +442,10 @@ class ILS3VM(OnlineS3VM):
         rows, t, c = machine.present()
         problem, store = machine.problem, machine.store
         weight = c / np.where(t == 0, problem.C_star, problem.C)
-        dtype = np.float32 if self.start_tol >= 1e-5 else np.float64
+        gram = store.smo_gram(rows, storage=self.gram, dtype=self._start_dtype())
         found = solve_cccp(
-            store.problem(rows, storage=self.gram, dtype=dtype), t, weight, problem,
-            tol=self.start_tol, max_iter=self.max_iter, callback=run.cccp,
-        )  # fmt: skip
+            gram, t, weight, problem, tol=self.start_tol, max_iter=self.max_iter, callback=run.cccp
+        )
         dual, sign = np.zeros(store.n), np.ones(store.n)
         dual[rows] = found.dual
         sign[rows] = np.where(t != 0, t, np.where(found.outputs < 0, -1.0, 1.0))

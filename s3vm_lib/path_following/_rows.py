@@ -321,7 +321,7 @@ class KernelStore:
             return v.values[np.maximum(left, right), np.minimum(left, right)]
         return self.kernel.gram(self.rows(left), self.rows(right))
 
-    def problem(self, rows, **options):
+    def smo_gram(self, rows, **options):
         """The kernel values between ``rows``, as `solve_smo` wants them."""
         if self.kernel.name == "precomputed":
             return Gram(self.gram(rows, rows), self.kernel)
