@@ -2,13 +2,16 @@
 
 numba's on-disk cache looks at the file of the decorated function alone: when a function that it
 *calls* changes in another module, the caller keeps serving the old machine code. ``njit`` therefore
-points the cache, while decorating, at a directory whose name is a hash of all sources of the
-library, numba's version and the processor. Without numba the decorator returns the function
-unchanged, and the library runs slowly and correctly.
+points the cache, while decorating, at a directory whose name is a hash of the function's module, of
+the modules of the library that it imports, directly or through others, and of numba's version. An
+edit recompiles what it can have changed and nothing else. Without numba the decorator returns the
+function unchanged, and the library runs slowly and correctly.
 """
 
+import functools
 import hashlib
 import os
+import re
 import shutil
 import sys
 import tempfile
@@ -22,6 +25,12 @@ except ImportError:
 
 HAVE_NUMBA = numba is not None
 _CACHE_DAYS = 14
+_PACKAGE = Path(__file__).resolve().parent
+_IMPORT = re.compile(
+    rf"^[ \t]*(?:from[ ]+({_PACKAGE.name}[\w.]*)[ ]+import[ ]+(\([^)]*\)|[^\n]*)"
+    rf"|import[ ]+({_PACKAGE.name}[\w.]*))",
+    re.MULTILINE,
+)
 
 
 def _cache_root():
@@ -37,33 +46,69 @@ def _cache_root():
     return Path(base) / "s3vm_lib" / "numba"
 
 
-def _cache_key():
-    """Hash of every source file of the library, numba's version, processor and bounds checking."""
-    import llvmlite.binding
+def _source(module):
+    """File of a module of the library, given by its dotted name, or None."""
+    path = _PACKAGE.joinpath(*module.split(".")[1:])
+    candidates = (path.with_suffix(".py"), path / "__init__.py")
+    return next((file for file in candidates if file.is_file()), None)
 
-    digest = hashlib.sha256()
-    package = Path(__file__).parent
-    for source in sorted(package.rglob("*.py")):
-        digest.update(source.relative_to(package).as_posix().encode())
-        digest.update(source.read_bytes())
-    for fact in (numba.__version__, llvmlite.binding.get_host_cpu_name(), sys.version):
-        digest.update(fact.encode())
+
+@functools.cache
+def _imports(file):
+    """Files of the library that a file imports, by the text of its import statements."""
+    found = set()
+    for module, names, plain in _IMPORT.findall(file.read_text(encoding="utf-8")):
+        if plain:
+            found.add(_source(plain))
+            continue
+        for name in re.findall(r"\w+", re.sub(r"\bas\s+\w+|#.*", "", names)):
+            # A name is a module, or lives in what stands before it.
+            found.add(_source(f"{module}.{name}") or _source(module))
+    return found - {None}
+
+
+def _dependencies(file):
+    """The file and all files of the library that it imports, directly or through others."""
+    seen, waiting = set(), [file]
+    while waiting:
+        one = waiting.pop()
+        if one not in seen:
+            seen.add(one)
+            waiting.extend(_imports(one))
+    return sorted(seen)
+
+
+@functools.cache
+def _digest(file):
+    return hashlib.sha256(file.read_bytes()).hexdigest()
+
+
+@functools.cache
+def _cache_key(file):
+    """Hash of a file, of what it imports, of numba's version and of bounds checking.
+
+    The processor is part of the index that numba keeps inside the directory.
+    """
     # Machine code with and without bounds checks must never share a directory.
-    digest.update(str(numba.config.BOUNDSCHECK).encode())
-    return digest.hexdigest()[:16]
+    facts = [numba.__version__, sys.version, str(numba.config.BOUNDSCHECK)]
+    for one in _dependencies(file):
+        facts += [one.name, _digest(one)]
+    return hashlib.sha256("\0".join(facts).encode()).hexdigest()[:16]
 
 
 def _prune(root):
-    """Delete the caches of versions of the library that were last used long ago."""
+    """Delete the caches of sources that were last used long ago."""
     oldest = time.time() - _CACHE_DAYS * 86400
     for directory in root.iterdir():
         if directory.is_dir() and directory.stat().st_mtime < oldest:
             shutil.rmtree(directory, ignore_errors=True)
 
 
-def _make_cache_directory():
+@functools.cache
+def _cache_directory(file):
+    """Directory for the machine code of one source file, or None where none can be written."""
     for root in (_cache_root(), Path(tempfile.gettempdir()) / "s3vm_lib-numba"):
-        directory = root / _cache_key()
+        directory = root / f"{file.stem}-{_cache_key(file)}"
         try:
             if not directory.is_dir():
                 directory.mkdir(parents=True, exist_ok=True)
@@ -74,9 +119,6 @@ def _make_cache_directory():
         except OSError:
             continue  # a read-only home: try the next root
     return None
-
-
-CACHE_DIRECTORY = _make_cache_directory() if HAVE_NUMBA else None
 
 
 def njit(function=None, **options):
@@ -100,15 +142,17 @@ def njit(function=None, **options):
         return lambda f: njit(f, **options)
     if not HAVE_NUMBA:
         return function
-    options.setdefault("cache", CACHE_DIRECTORY is not None)
     options.setdefault("error_model", "numpy")
-    if not options["cache"] or CACHE_DIRECTORY is None:
-        options["cache"] = False
-        return numba.njit(**options)(function)
+    file = Path(function.__code__.co_filename)
+    directory = None
+    if options.pop("cache", True) and file.is_file():  # a notebook's cell has no file
+        directory = _cache_directory(file.resolve())
+    if directory is None:
+        return numba.njit(cache=False, **options)(function)
     # numba reads the setting when a function is decorated, not when it is compiled.
     previous = numba.config.CACHE_DIR
-    numba.config.CACHE_DIR = str(CACHE_DIRECTORY)
+    numba.config.CACHE_DIR = str(directory)
     try:
-        return numba.njit(**options)(function)
+        return numba.njit(cache=True, **options)(function)
     finally:
         numba.config.CACHE_DIR = previous

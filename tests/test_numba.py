@@ -1,8 +1,8 @@
 """The njit wrapper: with and without numba, bounds checks, and a cache that cannot go stale."""
 
+import ast
 import os
 import shutil
-import textwrap
 import time
 from pathlib import Path
 
@@ -55,7 +55,9 @@ def test_division_by_zero_follows_numpy():
 @pytest.mark.skipif(_numba.HAVE_NUMBA and _numba.numba.config.DISABLE_JIT, reason="jit is off")
 def test_machine_code_is_stored_in_the_directory_of_the_library():
     bare(1.0)
-    assert Path(bare.stats.cache_path).is_relative_to(_numba.CACHE_DIRECTORY)
+    directory = _numba._cache_directory(Path(__file__).resolve())
+    assert Path(bare.stats.cache_path).is_relative_to(directory)
+    assert directory.is_relative_to(_numba._cache_root())
     assert not hasattr(uncached.stats, "cache_path") or uncached.stats.cache_path is None
 
 
@@ -161,13 +163,12 @@ def test_bounds_checks_raise_in_a_cache_directory_of_their_own(run_python, packa
     code = """
 import numpy as np
 from s3vm_lib.planted import beyond
-from s3vm_lib._numba import CACHE_DIRECTORY
 try:
     beyond(np.zeros(4))
     print("silent")
 except IndexError:
     print("raised")
-print(CACHE_DIRECTORY)
+print(beyond.stats.cache_path)
 """
     environment = {"PYTHONPATH": str(tmp_path), "NUMBA_CACHE_DIR": str(tmp_path / "cache")}
     # Without checks first, so that their machine code would be found if the directory were shared.
@@ -179,32 +180,59 @@ print(CACHE_DIRECTORY)
 
 
 @needs_numba
-def test_a_change_in_a_called_module_reaches_the_caller(run_python, package, tmp_path):
-    callee = "from s3vm_lib._numba import njit\n\n@njit\ndef constant():\n    return {}\n"
-    (package / "callee.py").write_text(callee.format(10))
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "from s3vm_lib.layer import constant",
+        "from s3vm_lib.layer import (\n    # why\n    constant as constant,\n)",
+        "from s3vm_lib import layer\nconstant = layer.constant",
+        "import s3vm_lib.layer\nconstant = s3vm_lib.layer.constant",
+    ],
+    ids=["name", "names in parentheses", "module", "dotted module"],
+)
+def test_the_cache_knows_what_a_module_imports(run_python, package, tmp_path, statement):
+    """A change two imports away recompiles the caller; a change elsewhere does not."""
+    header = "from s3vm_lib._numba import njit\n"
+    callee = header + "@njit\ndef constant():\n    return {}\n"
+    (package / "layer").mkdir()
+    (package / "layer" / "__init__.py").write_text("from s3vm_lib.layer.callee import constant\n")
+    (package / "layer" / "callee.py").write_text(callee.format(10))
     (package / "caller.py").write_text(
-        textwrap.dedent("""
-            from s3vm_lib._numba import njit
-            from s3vm_lib.callee import constant
-
-            @njit
-            def double():
-                return 2 * constant()
-        """)
+        header + statement + "\n@njit\ndef double():\n    return 2 * constant()\n"
     )
     code = """
-from s3vm_lib import _numba, caller
-print(_numba.CACHE_DIRECTORY, caller.double(), sum(caller.double.stats.cache_hits.values()))
+from s3vm_lib.caller import double
+print(double.stats.cache_path, double(), sum(double.stats.cache_hits.values()))
 """
     environment = {"PYTHONPATH": str(tmp_path), "NUMBA_CACHE_DIR": str(tmp_path / "cache")}
     cold = run_python(code, **environment).split()
+    with open(package / "plotting.py", "a") as elsewhere:
+        elsewhere.write("# a remark\n")
     warm = run_python(code, **environment).split()
-    (package / "callee.py").write_text(callee.format(11))
+    (package / "layer" / "callee.py").write_text(callee.format(11))
     changed = run_python(code, **environment).split()
     assert cold[1:] == ["20", "0"]
     assert warm == [cold[0], "20", "1"]
     assert changed[1:] == ["22", "0"]
     assert changed[0] != cold[0]
+
+
+@needs_numba
+def test_every_import_of_the_library_is_seen():
+    """The imports found by their text are those that Python's own parser finds."""
+    package = Path(s3vm_lib.__file__).parent
+    for file in package.rglob("*.py"):
+        expected = set()
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("s3vm_lib"):
+                for alias in node.names:
+                    inner = _numba._source(f"{node.module}.{alias.name}")
+                    expected.add(inner or _numba._source(node.module))
+            elif isinstance(node, ast.Import):
+                names = [alias.name for alias in node.names]
+                expected |= {_numba._source(n) for n in names if n.startswith("s3vm_lib")}
+            assert not (isinstance(node, ast.ImportFrom) and node.level), "relative imports"
+        assert expected <= _numba._imports(file.resolve()), file
 
 
 @needs_numba
@@ -225,12 +253,13 @@ def test_a_read_only_home_leads_to_the_temporary_directory(tmp_path, monkeypatch
     occupied.write_text("no directory can be made below a file")
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(occupied))
     monkeypatch.setattr(_numba.tempfile, "gettempdir", lambda: str(tmp_path / "temporary"))
-    assert _numba._make_cache_directory().is_relative_to(tmp_path / "temporary")
+    directory = _numba._cache_directory.__wrapped__(Path(__file__).resolve())
+    assert directory.is_relative_to(tmp_path / "temporary")
 
 
 @needs_numba
 def test_without_any_writable_directory_functions_still_compile(tmp_path, monkeypatch):
-    monkeypatch.setattr(_numba, "CACHE_DIRECTORY", None)
+    monkeypatch.setattr(_numba, "_cache_directory", lambda file: None)
     assert njit(plain)(1.0) == 3.0
     assert njit(plain, cache=True)(1.0) == 3.0
 
