@@ -10,6 +10,7 @@ import hashlib
 import http.server
 import json
 import os
+import platform
 import shutil
 import subprocess
 import sys
@@ -24,6 +25,22 @@ CONSTRAINTS = ROOT / "constraints.txt"
 SITE = ROOT / "_build" / "html"
 NOTEBOOK_TOOL = ROOT / "book" / "_tools" / "notebooks.py"
 MYST = ROOT / "book" / "_myst"
+
+# Older processors that newer ones can imitate: OpenBLAS's name, numba's name, and the prefixes of the
+# instruction sets that NumPy must not use.
+PROCESSORS = {
+    "nehalem": ("Nehalem", "generic", ("",)),  # 2008: SSE4.2, the oldest that NumPy supports
+    "haswell": ("Haswell", "haswell", ("X86_V4", "AVX512")),  # 2013: AVX2 and FMA
+}
+# What asks nothing of the processor: the site, the rules of the notebooks, the stored tables.
+NUMBERLESS = ("test_site.py", "test_book.py", "test_benchmarks.py")
+NUMPY_FEATURES = """
+try:
+    from numpy._core import _multiarray_umath as core
+except ImportError:  # before NumPy 2
+    from numpy.core import _multiarray_umath as core
+print(*(name for name in core.__cpu_dispatch__ if core.__cpu_features__[name]))
+"""
 
 
 def run(*command, check=True):
@@ -86,26 +103,45 @@ def book(args):
     print(f"\nThe book is built. Open {SITE / 'index.html'}\nor run `make serve`.")
 
 
+def imitate(processor):
+    """Hide newer instructions from OpenBLAS, NumPy and numba in all processes started from here."""
+    if platform.machine().lower() not in ("x86_64", "amd64"):
+        sys.exit(
+            f"Only x86-64 processors can be imitated, on such a one; this is {platform.machine()}."
+        )
+    blas, numba, hidden = PROCESSORS[processor]
+    command = [PYTHON, "-c", NUMPY_FEATURES]
+    present = subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()
+    os.environ.update(
+        OPENBLAS_CORETYPE=blas,
+        NPY_DISABLE_CPU_FEATURES=" ".join(name for name in present if name.startswith(hidden)),
+        NUMBA_CPU_NAME=numba,
+        NUMBA_CPU_FEATURES="",  # those of the named processor, not of this one
+        NUMBA_CACHE_DIR=str(ROOT / "_build" / f"numba-{processor}"),
+    )
+
+
 def test(args):
     install("book", "test", "bench", "distributed")
-    if SITE.exists():
+    if args.processor:
+        imitate(args.processor)
+    elif SITE.exists():
         shutil.rmtree(SITE)  # pages that the book no longer has would be tested too
     # Serially and first: two processes filling one numba cache get in each other's way.
     run(PYTHON, "book/_tools/warm_cache.py")
-    pytest = [PYTHON, "-m", "pytest"]
-    everything = ["-m", ""] if args.slow else []
+    # A timeout is for what hangs, not for what a busy machine does slowly.
+    pytest = [PYTHON, "-m", "pytest", "--numprocesses=auto", "--durations=10"]
+    notebook = ["--nbval", "--nbval-current-env", "--nbval-cell-timeout=3600", "--dist=loadfile"]
+    unit = ["--dist=worksteal", *(["-m", ""] if args.slow else [])]
+    if args.processor:
+        unit += [f"--ignore=tests/{name}" for name in NUMBERLESS]
     stages = {
         "book": lambda: build_book("--all", "-W", "-n", "--keep-going"),
-        "tests": lambda: run(*pytest, *everything, "--durations=10", check=False),
+        "tests": lambda: run(*pytest, *unit, check=False),
+        "notebooks": lambda: run(*pytest, *notebook, "-m", "", *notebook_paths(), check=False),
     }
-    if notebook_paths():
-        stages["notebooks"] = lambda: run(
-            *pytest,
-            *("--nbval", "--nbval-current-env", "--nbval-cell-timeout=300", "-m", ""),
-            "--durations=5",
-            *notebook_paths(),
-            check=False,
-        )
+    if args.processor:
+        del stages["book"]  # a page shows what is stored
     rows = []
     for name, stage in stages.items():
         print(f"\n== {name} ".ljust(80, "="), flush=True)
@@ -201,8 +237,12 @@ def parse_arguments(argv):
     add(book, "build the book and say which file to open").add_argument(
         "--all", action="store_true", help="rebuild every page"
     )
-    add(test, "unit tests, strict notebook tests, book with warnings as errors").add_argument(
-        "--slow", action="store_true", help="also the tests marked slow"
+    command = add(test, "unit tests, strict notebook tests, book with warnings as errors")
+    command.add_argument("--slow", action="store_true", help="also the tests marked slow")
+    command.add_argument(
+        "--processor",
+        choices=PROCESSORS,
+        help="only what depends on the processor, as on an older one: newer instructions are hidden",
     )
     add(serve, "serve the built book on this machine").add_argument(
         "--port", type=int, default=8000

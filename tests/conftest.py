@@ -63,7 +63,7 @@ def run_python():
             env=environment,
             capture_output=True,
             text=True,
-            timeout=300,
+            timeout=1800,  # for what hangs, not for what a busy machine does slowly
             check=False,
         )
         assert result.returncode == 0, result.stderr

@@ -1,7 +1,10 @@
 """The rules of the notebooks, each shown to bite; pyproject.toml as the only list of packages."""
 
-import importlib.util
+import json
 import re
+import shutil
+import subprocess
+import sys
 import tomllib
 from pathlib import Path
 
@@ -15,16 +18,10 @@ ROOT = Path(__file__).resolve().parents[1]
 NOTEBOOKS = sorted((ROOT / "book").glob("*.ipynb"))
 
 
-def load_tool():
-    spec = importlib.util.spec_from_file_location(
-        "notebooks", ROOT / "book" / "_tools" / "notebooks.py"
-    )
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+sys.path.insert(0, str(ROOT / "book" / "_tools"))
 
-
-tool = load_tool()
+import compare  # noqa: E402
+import notebooks as tool  # noqa: E402
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
@@ -64,8 +61,10 @@ def display(**data):
     return nbformat.v4.new_output("display_data", data=data)
 
 
-def glued(text):
-    return nbformat.v4.new_output("display_data", data={tool.GLUE: text})
+def glued(text, key="key"):
+    metadata = {"scrapbook": {"name": key, "mime_prefix": "application/papermill.record/"}}
+    data = {compare.GLUE: text}
+    return nbformat.v4.new_output("display_data", data=data, metadata=metadata)
 
 
 def test_a_good_notebook_has_no_problems():
@@ -87,6 +86,15 @@ def test_a_good_notebook_has_no_problems():
         ("f()", stream("<object at 0x7f3c2a1b9d60>"), {}, "object's address"),
         ("plt.plot(x);", None, {}, "semicolon"),
         ("f()", glued("np.int64(32)"), {}, "NumPy scalar"),
+        ("f()", glued("0.48251290579006034"), {}, "4 digits are allowed"),
+        ("f()", glued("3e-12"), {}, "needs a tolerance"),
+        ("f()", glued("120", "smo-steps"), {}, "needs a tolerance"),
+        ("glue('key', model.n_iter_)", glued("120"), {}, "needs a tolerance"),
+        ("n = model.n_iter_\nshow(key=n)", glued("120"), {}, "needs a tolerance"),
+        ("f()", glued("1.3"), {"tags": ["nbval-ignore-output"]}, "no test compares"),
+        ("f()", None, {"tolerance": {"abs": -1}}, "at least 0"),
+        ("f()", None, {"tolerance": {"lines": "J"}}, "a tolerance has"),
+        ("f()", None, {"tolerance": {"lines": "(", "abs": 1}}, "unterminated"),
         ("plt.show()", display(image__png=png()), {}, "without alt text"),
         ("f()", display(text__html='<img src="data:image/png;base64,AA">'), {}, "without alt text"),
         ("f()", display(text__html='<script src="https://a.b/c.js"></script>'), {}, "another host"),
@@ -144,9 +152,23 @@ def widget_view(key):
 def test_unchanged_figures_keep_their_bytes(fresh, kept):
     before = make_notebook(("plt.show()", [display(image__png=png(0.5))], {}))
     after = make_notebook(("plt.show()", [display(image__png=fresh)], {}))
-    tool.keep_unchanged_figures(after, before)
+    tool.keep_what_agrees(after, before)
     expected = png(0.5) if kept else fresh
     assert after.cells[0].outputs[0]["data"]["image/png"] == expected
+
+
+@pytest.mark.parametrize(("fresh", "kept"), [("13.1\n", "13.2\n"), ("13.6\n", "13.6\n")])
+def test_numbers_within_their_tolerance_stay_as_they_are_stored(fresh, kept):
+    cells = [("f()", [stream(text)], {"tolerance": {"abs": 0.2}}) for text in ("13.2\n", fresh)]
+    before, after = map(make_notebook, cells)
+    tool.keep_what_agrees(after, before)
+    assert after.cells[0].outputs[0].text == kept
+
+
+def test_a_declared_tolerance_allows_a_count_of_steps():
+    rule = {"tolerance": [{"lines": "^smo-steps", "rel": 0.1}]}
+    notebook = make_notebook(("f()", [glued("120", "smo-steps")], rule))
+    assert tool.find_problems(tool.dumps(notebook)) == []
 
 
 def test_execute_stores_outputs_and_is_repeatable(tmp_path):
@@ -160,6 +182,158 @@ def test_execute_stores_outputs_and_is_repeatable(tmp_path):
     assert tool.find_problems(text) == []
     tool.execute(path)
     assert path.read_text() == text
+
+
+# --- Stored against fresh outputs -----------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("stored", "fresh", "tolerance", "message"),
+    [
+        ("error 13.2 %", "error 13.2 %", None, None),
+        ("error 13.2 %", "error 13.0 %", None, "stored 13.2, now 13.0, allowed 0 in"),
+        ("error 13.2 %", "error 13.20 %", None, "stored 13.2, now 13.20, allowed 0 in"),
+        ("error 13.2 %", "error 13.0 %", {"abs": 0.1}, "stored 13.2, now 13.0, allowed 0.1 in"),
+        ("error 13.2 %", "error 13.3 %", {"abs": 0.1}, None),
+        ("1,234 steps", "1,300 steps", {"rel": 0.1}, None),
+        ("1,234 steps", "1,500 steps", {"rel": 0.1}, "stored 1,234, now 1,500, allowed 123 in"),
+        ("residual 2.5e-05", "residual −2.4e-05", {"rel": 0.1}, "now −2.4e-05"),
+        ("a   9.9  b 1", "a  10.0  b 1", {"abs": 0.1}, None),
+        ("moons 1.0", "digits 1.0", {"abs": 0.1}, "stored 'moons 1.0', now 'digits 1.0'"),
+        ("error nan", "error 1.0", {"abs": 0.1}, "stored nan, now 1.0"),
+        ("g50c", "g51c", {"abs": 5}, "stored 'g50c', now 'g51c'"),
+        ("steps 10, J 2.0", "steps 11, J 2.0", {"lines": "^steps", "abs": 1}, None),
+        ("J 2.0", "J 2.1", {"lines": "^steps", "abs": 1}, "stored 2.0, now 2.1, allowed 0 in"),
+        ("J 2.0", "J 2.1", [{"lines": "J", "abs": 0}, {"abs": 1}], "allowed 0 in"),
+    ],
+)
+def test_numbers_may_move_as_far_as_the_cell_declares(stored, fresh, tolerance, message):
+    metadata = {} if tolerance is None else {"tolerance": tolerance}
+    found = compare.compare_outputs([stream(stored)], [stream(fresh)], metadata)
+    assert bool(found) == (message is not None), found
+    assert message is None or message in found[0]
+
+
+def test_lines_and_kinds_of_output_must_be_the_same():
+    one, two = [stream("a 1\n")], [stream("a 1\n"), stream("b 2\n")]
+    assert compare.compare_outputs(one, one) == []
+    assert compare.compare_outputs(two, [stream("a 1\nb 2\n")]) == []  # one stream in two pieces
+    for stored, fresh in ((one, two), (two, one), (one, [display(text__html="a 1")]), (one, [])):
+        assert compare.compare_outputs(stored, fresh), (stored, fresh)
+    assert compare.compare_outputs([glued("1.2")], [glued("1.3")]) == [
+        "glued line 1: stored 1.2, now 1.3, allowed 0 in 'key = 1.2'"
+    ]
+    assert compare.compare_outputs([glued("1.2", "a")], [glued("1.2", "b")])
+
+
+def test_figures_are_compared():
+    def found(fresh, **metadata):
+        old, new = ([display(image__png=image)] for image in (png(0.5), fresh))
+        return compare.compare_outputs(old, new, metadata)
+
+    assert found(png(0.5)) == found(png(0.501)) == []
+    assert found(png(0.6)) == ["figure 1: differs by 26.0 of 255, allowed 1"]
+    assert found(png(0.6), tolerance={"figure": 30}) == []
+    assert "inf" in found(png(0.5, shape=(5, 6)), tolerance={"figure": 30})[0]
+    assert compare.compare_outputs([display(image__png=png())], []) == ["stored 1 figures, now 0"]
+
+
+def test_one_digit_in_the_title_of_a_figure_is_seen():
+    plt = pytest.importorskip("matplotlib.pyplot")
+
+    def figure(title):
+        import base64
+        import io
+
+        fig, axes = plt.subplots(figsize=(6.4, 4.8))
+        axes.plot([0, 1], [0, 1])
+        axes.set_title(title)
+        buffer = io.BytesIO()
+        fig.savefig(buffer, format="png", dpi=72)
+        plt.close(fig)
+        return base64.b64encode(buffer.getvalue()).decode()
+
+    assert compare.picture_difference(figure("error 13.2 %"), figure("error 13.2 %")) == 0
+    difference = compare.picture_difference(figure("error 13.2 %"), figure("error 13.3 %"))
+    assert difference > compare.FIGURE_RMS
+
+
+def changed(line, metadata):
+    """Copies of a line, each with one number moved by a little more than it may."""
+    rule = compare.rule_for(line, compare.rules_of(metadata)) or {}
+    for match in compare.NUMBER.finditer(line):
+        value = compare._value(match.group())
+        if not np.isfinite(value):
+            continue
+        allowed = rule.get("abs", 0.0) + rule.get("rel", 0.0) * abs(value)
+        moved = value + 1.01 * allowed + max(1e-6 * abs(value), 1e-300)
+        yield line[: match.start()] + repr(moved) + line[match.end() :], match.group()
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_every_stored_number_and_figure_is_guarded(path):
+    """What a run of the notebooks compares: each number moved beyond its tolerance is reported."""
+    notebook = nbformat.read(path, as_version=4)
+    numbers = 0
+    for cell in tool.code_cells(notebook):
+        if "nbval-ignore-output" in cell.metadata.get("tags", ()):
+            continue
+        for output in cell.outputs:
+            if output.output_type == "stream":
+                for position, line in enumerate(lines := output.text.splitlines()):
+                    for copy, number in changed(line, cell.metadata):
+                        text = "\n".join([*lines[:position], copy, *lines[position + 1 :], ""])
+                        fresh = [{**output, "text": text}]
+                        (found,) = compare.compare_outputs([output], fresh, cell.metadata)
+                        assert f"line {position + 1}: stored {number}, now" in found
+                        numbers += 1
+            elif compare.GLUE in output.data:
+                line = compare.lines_of([output])["glued"][0]
+                for copy, _ in changed(line, cell.metadata):
+                    fresh = {**output, "data": {compare.GLUE: copy.partition(" = ")[2]}}
+                    if copy.partition(" = ")[0] == line.partition(" = ")[0]:
+                        assert compare.compare_outputs([output], [fresh], cell.metadata)
+                        numbers += 1
+            elif "image/png" in output.data:
+                blank = {**output, "data": {**output.data, "image/png": png()}}
+                assert "figure 1" in compare.compare_outputs([output], [blank], cell.metadata)[0]
+    assert numbers >= 2
+
+
+def test_nbval_reports_a_changed_number_and_a_changed_figure_in_one_line(tmp_path):
+    pytest.importorskip("nbval", reason="needs the extra test")
+    pytest.importorskip("ipykernel", reason="needs the extra book")
+    book = tmp_path / "book"
+    shutil.copytree(ROOT / "book" / "_tools", book / "_tools")
+    shutil.copy(ROOT / "book" / "conftest.py", book)
+    draw = "import matplotlib.pyplot as plt\nplt.plot([1, 2])\nplt.show()"
+    notebook = make_notebook(
+        ("print('error', 26.4 / 2)", [stream("error 13.3\n")], {"tolerance": {"abs": 0.2}}),
+        ("print('error', 26.4 / 2)", [stream("error 13.0\n")], {"tolerance": {"abs": 0.1}}),
+        (draw, [], {}),
+    )
+    path = book / "chapter.ipynb"
+    path.write_text(tool.dumps(notebook))
+    tool.execute(path)  # stores the figure, and 13.2 for 13.0
+    stored = json.loads(path.read_text())
+    assert stored["cells"][0]["outputs"][0]["text"] == ["error 13.3\n"]
+    stored["cells"][1]["outputs"][0]["text"] = ["error 13.0\n"]
+    data = stored["cells"][2]["outputs"][0]["data"]
+    data["image/png"] = png(shape=compare.picture(data["image/png"]).shape[:2])
+    path.write_text(json.dumps(stored))
+    result = subprocess.run(
+        [sys.executable, "-m", "pytest", "--nbval", "--nbval-current-env", "-p", "no:cacheprovider"]
+        + ["--rootdir", tmp_path, path],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert "1 passed" in result.stdout and "2 failed" in result.stdout, result.stdout
+    expected = (
+        "chapter, cell [2], stdout line 1: stored 13.0, now 13.2, allowed 0.1 in 'error 13.0'"
+    )
+    assert expected in result.stdout
+    assert re.search(r"chapter, cell \[3\], figure 1: differs by \d+", result.stdout)
 
 
 @pytest.mark.parametrize("name", ["README.md", "book/index.md"])

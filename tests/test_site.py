@@ -27,6 +27,7 @@ FLAGS = [
     "--disable-sync",
 ]
 WIDTHS = (1280, 390)
+PATIENCE = 600_000  # milliseconds: a busy machine is no error
 PAGES = sorted(
     path.relative_to(SITE).as_posix()
     for path in SITE.rglob("*.html")
@@ -78,6 +79,7 @@ class Visit:
         self.address = address
         self.complaints = []
         self.page = browser.new_page(viewport={"width": WIDTHS[0], "height": 900})
+        self.page.set_default_timeout(PATIENCE)
         self.page.on("console", self._on_console)
         self.page.on("pageerror", lambda error: self.complaints.append(f"error: {error}"))
         self.page.on("requestfailed", lambda request: self.complaints.append(request.url))
@@ -102,7 +104,9 @@ class Visit:
 
     def open(self, name):
         self.page.goto(self.address + name, wait_until="networkidle")
-        if self.page.evaluate("'MathJax' in window"):
+        if self.page.locator("script[src*='mathjax']").count():
+            # The configuration is there before the program that makes the promise.
+            self.page.wait_for_function("window.MathJax?.startup?.promise !== undefined")
             self.page.evaluate("MathJax.startup.promise")
         return self.page
 
@@ -167,7 +171,7 @@ def test_pages_ask_for_nothing_outside_in_their_source(address):
 
 def test_search_finds_the_estimator(visit):
     page = visit.open("search.html?q=SVM")
-    page.wait_for_selector("#search-results li a", timeout=10_000)
+    page.wait_for_selector("#search-results li a")
     assert page.locator("#search-results li a").count() >= 1
     assert visit.complaints == []
 

@@ -9,21 +9,20 @@ removes from them whatever differs between two runs of the same code, so that a 
 version control is a difference a reader would see; ``find_problems`` lists what must not be in one.
 """
 
-import base64
+import ast
 import copy
 import hashlib
-import io
 import re
 import sys
 import time
 from pathlib import Path
 
 import nbformat
-import numpy as np
+from compare import GLUE, compare_outputs, picture_difference, rule_for, rules_of
 
 KERNELSPEC = {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"}
 LANGUAGE = {"name": "python"}
-KEPT_METADATA = ("mystnb", "tags")
+KEPT_METADATA = ("mystnb", "tags", "tolerance")
 TAGS = {
     "full-width",
     "hide-cell",
@@ -38,14 +37,14 @@ WIDGET = "application/vnd.jupyter.widget"
 MAX_BYTES = 1_500_000
 MAX_CODE_CELLS = 25
 CELL_TIMEOUT = 600
-PIXEL_TOLERANCE = 4  # of 255: less than a reader can see
+SAME_PICTURE = 0.2  # root mean square, of 255: less than a reader can see
+MAX_DIGITS = 4  # of a glued number with a decimal point
 
 ABSOLUTE_PATH = re.compile(
     r"(?<![\w.:/-])/(?:home|root|tmp|usr|Users|opt|var|private|mnt|srv|work|content)/\w"
     r"|(?<!\w)[A-Za-z]:\\{1,2}\w"
 )
 ADDRESS = re.compile(r"\b0x[0-9a-fA-F]{6,}\b")
-GLUE = "application/papermill.record/text/plain"
 GLUED_SCALAR = re.compile(r"np\.\w+\(")
 OUTSIDE = re.compile(
     r"""<(?:script|link|img|iframe|source)\b[^>]*\b(?:src|href)=["']?(?:https?:)?//"""
@@ -53,6 +52,13 @@ OUTSIDE = re.compile(
 HTML_IMAGE = re.compile(r"<img\b[^>]*>")
 ALT = re.compile(r"""\balt=(["'])\s*\S.*?\1""", re.DOTALL)
 EMPTY_MARKDOWN_ALT = re.compile(r"!\[\s*\]\(")
+# What rounding decides: how many steps were made, and how far from zero a residual ended.
+COUNT = re.compile(
+    r"n_iter|iterations|history_|effort"
+    r"|(?<![a-z])(steps|evaluations|sweeps|rounds|walks|solves|nodes|nit|nfev)(?![a-z])"
+)
+EXPONENT = re.compile(r"\d[eE][-+]?\d")
+DECIMAL = re.compile(r"\d*\.\d+|\d+\.")
 
 
 def code_cells(notebook):
@@ -64,22 +70,10 @@ def _text(value):
     return "".join(value) if isinstance(value, list) else value
 
 
-def _pixels(png):
-    from matplotlib import image
+def keep_what_agrees(notebook, before):
+    """Put stored outputs back where the new ones say the same.
 
-    return image.imread(io.BytesIO(base64.b64decode(png)), format="png")
-
-
-def _same_figure(new, old):
-    """True when two base64 PNG images cannot be told apart by eye."""
-    if new.strip() == old.strip():
-        return True
-    a, b = _pixels(new), _pixels(old)
-    return a.shape == b.shape and float(np.abs(a - b).max()) <= PIXEL_TOLERANCE / 255
-
-
-def keep_unchanged_figures(notebook, before):
-    """Put the stored bytes of figures back where the new figure looks the same.
+    Text is kept where it agrees within the tolerance of its cell, a figure where it looks the same.
 
     Parameters
     ----------
@@ -92,11 +86,13 @@ def keep_unchanged_figures(notebook, before):
     for cell in code_cells(notebook):
         if cell.id not in stored:
             continue
-        for new, old in zip(cell.outputs, stored[cell.id].outputs, strict=False):
-            fresh = new.get("data", {}).get("image/png")
-            kept = old.get("data", {}).get("image/png")
-            if fresh and kept and _same_figure(fresh, kept):
-                new["data"]["image/png"] = kept
+        old = stored[cell.id].outputs
+        if cell.metadata.get("tolerance") and not compare_outputs(old, cell.outputs, cell.metadata):
+            cell.outputs = old
+        for new, kept in zip(cell.outputs, old, strict=False):
+            fresh, png = (one.get("data", {}).get("image/png") for one in (new, kept))
+            if fresh and png and picture_difference(png, fresh) <= SAME_PICTURE:
+                new["data"]["image/png"] = png
 
 
 def _normalize_outputs(cell):
@@ -179,8 +175,6 @@ def _output_problems(cell):
             yield f"prints an absolute path: {text[match.start() : match.end() + 30]!r}"
         if match := ADDRESS.search(text):
             yield f"prints an object's address: {match.group()}"
-        if match := GLUED_SCALAR.search(_text(data.get(GLUE, ""))):
-            yield f"glues a NumPy scalar, which shows its type: {match.group()}"
         if any(mime.startswith(WIDGET) for mime in data):
             yield "stores a widget"
         if any(mime.startswith("image/") for mime in data) and not has_alt:
@@ -190,6 +184,63 @@ def _output_problems(cell):
             yield "asks another host for a file"
         if not all(ALT.search(tag) for tag in HTML_IMAGE.findall(html)):
             yield "has an <img> without alt text"
+
+
+def _names(node):
+    """Identifiers in an expression, joined by blanks."""
+    names = (getattr(n, "id", None) or getattr(n, "attr", None) for n in ast.walk(node))
+    return " ".join(filter(None, names))
+
+
+def _glued_from(source):
+    """For each key, or end of one, that a cell glues: the names that its value is computed from."""
+    tree = ast.parse(source)
+    origin = {}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Assign):
+            for name in (
+                n.id for t in node.targets for n in ast.walk(t) if isinstance(n, ast.Name)
+            ):
+                origin[name] = origin.get(name, "") + " " + _names(node.value)
+    found = []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call):
+            values = [(keyword.arg, keyword.value) for keyword in node.keywords if keyword.arg]
+            if getattr(node.func, "id", "") == "glue" and len(node.args) > 1:
+                key = node.args[0]
+                values.append((getattr(key, "value", ""), node.args[1]))  # "": any key
+            for key, value in values:
+                names = _names(value)
+                found.append((key, " ".join([names, *(origin.get(n, "") for n in names.split())])))
+    return found
+
+
+def _glue_problems(cell):
+    glued = {
+        output.metadata["scrapbook"]["name"]: _text(output.data[GLUE])
+        for output in cell.outputs
+        if GLUE in output.get("data", {})
+    }
+    if not glued:
+        return
+    if "nbval-ignore-output" in cell.metadata.get("tags", ()):
+        yield "glues a number that no test compares (nbval-ignore-output)"
+    sources = _glued_from(cell.source)
+    rules = rules_of(cell.metadata)
+    for key, value in glued.items():
+        if GLUED_SCALAR.search(value):
+            yield f"glues a NumPy scalar, which shows its type: {key} = {value}"
+        for number in DECIMAL.findall(value):
+            if len(number.replace(".", "").strip("0")) > MAX_DIGITS:
+                yield f"glues {key} = {value}: {MAX_DIGITS} digits are allowed"
+        ends = ((end, n) for end, n in sources for end in (end, end.replace("_", "-")))
+        names = " ".join(n for end, n in ends if key.endswith(end))
+        fragile = EXPONENT.search(value) or COUNT.search(f"{key} {names}")
+        if fragile and rule_for(f"{key} = {value}", rules) is None:
+            yield (
+                f"glues {key} = {value}: a count of steps or a residual, which rounding decides, "
+                "needs a tolerance (0 where it is exact)"
+            )
 
 
 def _exercises_at(notebook):
@@ -226,6 +277,11 @@ def find_problems(text):
             if cell.source.rstrip().endswith(";"):
                 problems.append(f"{where} ends with a semicolon; end it with plt.show()")
             problems += [f"{where} {problem}" for problem in _output_problems(cell)]
+            problems += [f"{where} {problem}" for problem in _glue_problems(cell)]
+            try:
+                rules_of(cell.metadata)
+            except (ValueError, re.error) as error:
+                problems.append(f"{where}: {error}")
     counts = [cell.execution_count for cell in code_cells(notebook)]
     if counts != list(range(1, len(counts) + 1)):
         problems.append(f"the code cells were not executed once and in order: {counts}")
@@ -262,7 +318,7 @@ def execute(path):
         resources={"metadata": {"path": str(path.parent)}},
     ).execute()
     normalize(notebook)
-    keep_unchanged_figures(notebook, before)
+    keep_what_agrees(notebook, before)
     store(path, notebook)
     print(f"{path.name}: {time.perf_counter() - start:.1f} s", flush=True)
 
