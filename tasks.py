@@ -26,8 +26,8 @@ SITE = ROOT / "_build" / "html"
 NOTEBOOK_TOOL = ROOT / "book" / "_tools" / "notebooks.py"
 MYST = ROOT / "book" / "_myst"
 
-# Older processors that newer ones can imitate: OpenBLAS's name, numba's name, and the prefixes of the
-# instruction sets that NumPy must not use.
+# Older processors that newer ones can imitate: the names by which OpenBLAS and numba know them, and
+# the prefixes of the instruction sets that NumPy must not use.
 PROCESSORS = {
     "nehalem": ("Nehalem", "generic", ("",)),  # 2008: SSE4.2, the oldest that NumPy supports
     "haswell": ("Haswell", "haswell", ("X86_V4", "AVX512")),  # 2013: AVX2 and FMA
@@ -131,7 +131,8 @@ def test(args):
     run(PYTHON, "book/_tools/warm_cache.py")
     # A timeout is for what hangs, not for what a busy machine does slowly.
     pytest = [PYTHON, "-m", "pytest", "--numprocesses=auto", "--durations=10"]
-    notebook = ["--nbval", "--nbval-current-env", "--nbval-cell-timeout=3600", "--dist=loadfile"]
+    patience = ["--nbval-cell-timeout=3600", "--nbval-kernel-startup-timeout=600"]
+    notebook = ["--nbval", "--nbval-current-env", *patience, "--dist=loadfile"]
     unit = ["--dist=worksteal", *(["-m", ""] if args.slow else [])]
     if args.processor:
         unit += [f"--ignore=tests/{name}" for name in NUMBERLESS]
@@ -242,7 +243,7 @@ def parse_arguments(argv):
     command.add_argument(
         "--processor",
         choices=PROCESSORS,
-        help="only what depends on the processor, as on an older one: newer instructions are hidden",
+        help="only what depends on the processor, with newer instructions hidden",
     )
     add(serve, "serve the built book on this machine").add_argument(
         "--port", type=int, default=8000

@@ -8,6 +8,7 @@ import shutil
 import sys
 from pathlib import Path
 
+import nbformat
 from docutils import nodes
 from numba.core.dispatcher import Dispatcher
 from sphinx.ext.autodoc import FunctionDocumenter
@@ -17,6 +18,10 @@ from sphinx.util.inspect import unwrap_all
 from s3vm_lib.datasets._sources import SOURCES
 
 ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "book" / "_tools"))
+
+import compare  # noqa: E402
+
 REPOSITORY = os.environ.get("BOOK_REPOSITORY_URL", "").rstrip("/")
 BRANCH = os.environ.get("BOOK_REPOSITORY_BRANCH", "main")
 
@@ -83,16 +88,62 @@ class DataSetTable(SphinxDirective):
             )
             for name, source in sorted(SOURCES.items())
         ]
-        header = [nodes.inline(text=text) for text in ("name", "rows × columns", "what it is")]
-        group = nodes.tgroup(cols=len(self.WIDTHS))
-        group += [nodes.colspec(colwidth=width) for width in self.WIDTHS]
-        group += nodes.thead("", self._row(header))
-        group += nodes.tbody("", *map(self._row, rows))
-        return [nodes.table("", group)]
+        return [table(("name", "rows × columns", "what it is"), rows, self.WIDTHS)]
 
-    @staticmethod
-    def _row(cells):
-        return nodes.row("", *(nodes.entry("", nodes.paragraph("", "", cell)) for cell in cells))
+
+class ToleranceTable(SphinxDirective):
+    """All numbers of the book that may differ from one processor to another, and how far."""
+
+    WIDTHS = (25, 15, 40, 20)
+
+    def run(self):
+        rows = []
+        for path in sorted((ROOT / "book").glob("*.ipynb")):
+            self.env.note_dependency(str(path))
+            for cell in nbformat.read(path, as_version=4).cells:
+                for rule in filter(is_wide, compare.rules_of(cell.metadata)):
+                    place = (path.stem, f"[{cell.execution_count}]")
+                    row = [nodes.inline(text=text) for text in (*place, compare.in_words(rule))]
+                    rows.append([*row[:2], nodes.literal(text=rule.get("lines", "all")), row[2]])
+        return [table(("chapter", "cell", "lines that match", "may move by"), rows, self.WIDTHS)]
+
+
+def table(titles, rows, widths):
+    """A table of nodes with one line of titles."""
+    header = [nodes.inline(text=text) for text in titles]
+    group = nodes.tgroup(cols=len(widths))
+    group += [nodes.colspec(colwidth=width) for width in widths]
+    group += nodes.thead("", _row(header))
+    group += nodes.tbody("", *map(_row, rows))
+    return nodes.table("", group)
+
+
+def _row(cells):
+    return nodes.row("", *(nodes.entry("", nodes.paragraph("", "", cell)) for cell in cells))
+
+
+def is_wide(rule):
+    """True unless the rule says that a number is exact."""
+    return any(rule.get(width) for width in ("abs", "rel", "figure"))
+
+
+def tell_tolerances(app, doctree):
+    """Say below the output of a cell how far its numbers may move on another processor."""
+    for cell in doctree.findall(nodes.container):
+        if cell.get("nb_element") != "cell_code" or not cell.children:
+            continue
+        output = cell.children[-1]
+        if output.get("nb_element") != "cell_code_output":
+            continue
+        words = []
+        for rule in filter(is_wide, compare.rules_of(cell["cell_metadata"])):
+            pattern = rule.get("lines", "")
+            if "figure" in rule or re.search(pattern, output.astext(), re.MULTILINE):
+                where = f" in lines with {pattern}" if pattern else ""
+                words.append(compare.in_words(rule) + where)
+        if words:
+            note = f"On another processor: {'; '.join(words)}."
+            output += nodes.paragraph("", note, classes=["tolerance"])
 
 
 def linkcode_resolve(domain, info):
@@ -199,6 +250,8 @@ def setup(app):
     app.setup_extension("sphinx.ext.linkcode" if REPOSITORY else "sphinx.ext.viewcode")
     app.add_autodocumenter(JittedFunctionDocumenter)
     app.add_directive("data-set-table", DataSetTable)
+    app.add_directive("tolerance-table", ToleranceTable)
+    app.connect("doctree-read", tell_tolerances)
     app.connect("config-inited", set_repository_links, priority=100)
     app.connect("builder-inited", drop_thebe)
     app.connect("autodoc-skip-member", skip_generated)

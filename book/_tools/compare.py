@@ -48,6 +48,15 @@ def rules_of(metadata):
     return rules
 
 
+def in_words(rule):
+    """How far a rule lets numbers move, for a reader: ``± 0.1``, ``± 20 %``."""
+    if "figure" in rule:
+        return f"pixels ± {rule['figure']:g} of 255"
+    absolute, relative = rule.get("abs", 0), rule.get("rel", 0)
+    parts = [f"{absolute:g}"] if absolute or not relative else []
+    return "± " + " ± ".join(parts + ([f"{100 * relative:g} %"] if relative else []))
+
+
 def rule_for(line, rules):
     """The first rule for a line of text, or None: exact."""
     for rule in rules:

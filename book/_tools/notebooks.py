@@ -36,7 +36,7 @@ TAGS = {
 WIDGET = "application/vnd.jupyter.widget"
 MAX_BYTES = 1_500_000
 MAX_CODE_CELLS = 25
-CELL_TIMEOUT = 600
+CELL_TIMEOUT = 3600  # seconds: for what hangs, not for what a busy machine does slowly
 SAME_PICTURE = 0.2  # root mean square, of 255: less than a reader can see
 MAX_DIGITS = 4  # of a glued number with a decimal point
 
@@ -314,6 +314,7 @@ def execute(path):
     NotebookClient(
         notebook,
         timeout=CELL_TIMEOUT,
+        startup_timeout=600,
         kernel_name=KERNELSPEC["name"],
         resources={"metadata": {"path": str(path.parent)}},
     ).execute()
