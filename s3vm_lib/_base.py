@@ -7,21 +7,34 @@ and 0, where 0 means unlabeled.
 
 import inspect
 import warnings
-from numbers import Integral, Real
 from typing import NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
 from sklearn.base import BaseEstimator, ClassifierMixin, _fit_context
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
+from s3vm_lib._limits import (
+    COEF0,
+    COUNT,
+    DEGREE,
+    SCALE,
+    SIGMA,
+    TOL,
+    WEIGHT,
+    check_kernel,
+    check_reach,
+    check_size,
+    checked_gram,
+    require_finite,
+    require_finite_outputs,
+)
 from s3vm_lib.kernels import KERNELS, Kernel, resolve_gamma
 
 _CHUNK = 2**24  # kernel values computed at once in prediction
-_LARGEST = 1e150  # squares of larger entries overflow
 
 
 class Training(NamedTuple):
@@ -63,8 +76,8 @@ def encode_labels(y, unlabeled=None):
     y : array-like of shape (n,)
         Labels of any sortable type.
     unlabeled : object, default=None
-        The value that marks unlabeled rows, for example 0 or ``"?"``. None means that the entries
-        None and NaN mark them, if there are any.
+        The value that marks unlabeled rows, for example 0 or ``"?"``. None means that the missing
+        entries None, NaN and pandas.NA mark them, if there are any.
 
     Returns
     -------
@@ -80,19 +93,39 @@ def encode_labels(y, unlabeled=None):
     >>> codes.tolist(), classes.tolist()
     ([0, 1, -1, 1], [-1, 1])
     """
-    if not isinstance(y, np.ndarray) and any(isinstance(v, str) for v in y):
+    if not isinstance(y, np.ndarray) and any(isinstance(v, str) or missing(v) for v in y):
         y = np.array(list(y), dtype=object)  # a plain array would turn the marker into a string
     y = np.asarray(y)
     if y.ndim != 1:
         raise ValueError(f"y must be one-dimensional, got an array of shape {y.shape}")
-    if unlabeled is None or unlabeled != unlabeled:
-        mask = np.array([v is None or v != v for v in y.tolist()], dtype=bool)
+    if missing(unlabeled):
+        mask = np.array([missing(v) for v in y.tolist()], dtype=bool)
     else:
         mask = np.asarray(y == unlabeled, dtype=bool)
     codes = np.full(len(y), -1)
     labeled = _plain(y[~mask])
     classes, codes[~mask] = np.unique(labeled, return_inverse=True)
     return codes, classes
+
+
+def missing(value):
+    """Whether a label is None, NaN, NaT or pandas.NA, which answers no comparison."""
+    if value is None or type(value).__name__ in ("NAType", "NaTType"):
+        return True
+    return isinstance(value, float | np.generic) and bool(value != value)
+
+
+def refuse_missing(y):
+    """A ValueError that names the way out where labels of any container are missing."""
+    if not isinstance(y, list | tuple) and (
+        sp.issparse(y) or np.asarray(y).dtype.kind in "iufbcSU"
+    ):
+        return  # of NaN among floats validate_data speaks
+    if y is not None and any(missing(v) for v in np.asarray(y, dtype=object).ravel()):
+        raise ValueError(
+            "y must not hold None, NaN or pandas.NA: mark unlabeled rows by -1, as in "
+            "s3vm_lib.encode_labels(y)[0], or pass unlabeled_mask to fit"
+        )
 
 
 def _plain(labels):
@@ -214,14 +247,14 @@ class BaseS3VM(ClassifierMixin, BaseEstimator):
     """
 
     _kernel_constraints = {
-        "C": [Interval(Real, 0, None, closed="neither")],
+        "C": [WEIGHT],
         "kernel": [StrOptions(set(KERNELS))],
-        "gamma": [StrOptions({"scale", "auto"}), Interval(Real, 0, None, closed="neither")],
-        "degree": [Interval(Integral, 1, None, closed="left")],
-        "coef0": [Interval(Real, None, None, closed="neither")],
-        "sigma_f": [Interval(Real, 0, None, closed="neither")],
-        "tol": [Interval(Real, 0, None, closed="neither")],
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "gamma": [StrOptions({"scale", "auto"}), SCALE],
+        "degree": [DEGREE],
+        "coef0": [COEF0],
+        "sigma_f": [SIGMA],
+        "tol": [TOL],
+        "max_iter": [COUNT],
         "class_weight": [dict, StrOptions({"balanced"}), None],
         "verbose": ["verbose"],
         "callback": [callable, None],
@@ -265,14 +298,15 @@ class BaseS3VM(ClassifierMixin, BaseEstimator):
             raise
 
     def _fit(self, X, y, sample_weight, unlabeled_mask):
+        refuse_missing(y)
         X, y = validate_data(
             self, X, y, accept_sparse="csr", dtype=self._dtype, order="C", ensure_min_samples=2
         )
-        self._check_precomputed(X)
-        self._check_size(X)
+        X = self._checked_rows(X)
         codes, classes = split_labels(y, unlabeled_mask)
         weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
         data = self._training(X, codes, weight, classes)
+        self._check_scales(data)
         self.classes_ = classes
         self.gamma_ = data.kernel.gamma
         shared = self._prepare(data)
@@ -284,12 +318,13 @@ class BaseS3VM(ClassifierMixin, BaseEstimator):
             t[data.codes < 0] = 0.0
             fits.append(self._fit_binary(data, shared, t, problems[index], index))
         self._store(data, problems, fits)
+        self._check_result()
         self._transduce(X, codes, data.rows, fits)
         self._warn_of_limits(fits)
         return self
 
     def _warn_of_limits(self, fits):
-        """One warning, at the line that called `fit`, when a solver met its limit."""
+        """A warning, at the line that called `fit`, when a solver met its limit."""
         if any(fit.status == "max_iter" for fit in fits):
             warnings.warn(
                 f"{type(self).__name__} stopped after max_iter={self.max_iter} iterations without "
@@ -297,11 +332,25 @@ class BaseS3VM(ClassifierMixin, BaseEstimator):
                 ConvergenceWarning,
                 stacklevel=5,
             )
+        if any(fit.status == "stalled" for fit in fits):
+            warnings.warn(
+                f"{type(self).__name__} stopped where rounding lets no step make progress, before "
+                f"tol={self.tol} was reached: scale the data, or take less extreme parameters",
+                ConvergenceWarning,
+                stacklevel=5,
+            )
 
-    @staticmethod
-    def _check_size(X):
-        if X.shape[0] and max(float(X.max()), -float(X.min())) > _LARGEST:
-            raise ValueError(f"X must not exceed {_LARGEST:g} in absolute value; scale the data")
+    def _check_scales(self, data):
+        """Refuse kernel values and weights whose products overflow."""
+        check_reach(
+            float(getattr(self, "C", 1.0)), data.loss_weight, check_kernel(data.kernel, data.X)
+        )
+
+    def _check_result(self):
+        """Refuse a model that is not finite."""
+        found = vars(self)
+        parts = (found.get(name) for name in ("intercept_", "coef_", "dual_coef_"))
+        require_finite(type(self).__name__, *parts)
 
     def _training(self, X, codes, weight, classes):
         """Drop rows of weight zero, apply class weights, resolve gamma."""
@@ -387,13 +436,18 @@ class BaseS3VM(ClassifierMixin, BaseEstimator):
     def _precomputed(self):
         return getattr(self, "kernel", "linear") == "precomputed"
 
-    def _check_precomputed(self, X):
-        if self._precomputed and X.shape[0] != X.shape[1]:
+    def _checked_rows(self, X):
+        """The rows, of numbers whose squares are numbers; or a Gram matrix that is one."""
+        check_size(X)
+        if not self._precomputed:
+            return X
+        if X.shape[0] != X.shape[1]:
             raise ValueError(
                 f"X must be the square Gram matrix when kernel='precomputed', got shape {X.shape}"
             )
-        if self._precomputed and sp.issparse(X):
+        if sp.issparse(X):
             raise ValueError("X must be dense when kernel='precomputed', got a sparse matrix")
+        return checked_gram(X)
 
     def _store(self, data, problems, fits):
         """Set the fitted attributes from the two-class problems."""
@@ -464,7 +518,9 @@ class BaseS3VM(ClassifierMixin, BaseEstimator):
         """
         check_is_fitted(self)
         X = validate_data(self, X, accept_sparse="csr", dtype=self._dtype, order="C", reset=False)
-        outputs = self._outputs(X)
+        with np.errstate(over="ignore", invalid="ignore"):
+            outputs = self._outputs(X)
+        require_finite_outputs(outputs, X)
         return outputs[:, 0] if outputs.shape[1] == 1 else outputs
 
     def predict(self, X):

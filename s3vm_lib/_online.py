@@ -13,7 +13,8 @@ import scipy.sparse as sp
 from sklearn.base import _fit_context
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
-from s3vm_lib._base import BaseS3VM, Training, split_labels
+from s3vm_lib._base import BaseS3VM, Training, refuse_missing, split_labels
+from s3vm_lib._limits import check_size
 
 
 class OnlineS3VM(BaseS3VM):
@@ -93,6 +94,7 @@ class OnlineS3VM(BaseS3VM):
                 sample_weight, X, dtype=np.float64, ensure_non_negative=True
             )
         data = self._batch(X, codes, weight, known, first)
+        self._check_scales(data)
         positives = [1] if known.size == 2 else range(known.size)
         if first:
             self.classes_, self.gamma_ = known, data.kernel.gamma
@@ -108,6 +110,7 @@ class OnlineS3VM(BaseS3VM):
             machine = self._machines[index]
             fits.append(self._update(machine, data, t, problems[index], index))
         self._store_batch(data, problems, fits, X, codes)
+        self._check_result()
         self._warn_of_limits(fits)
         return self
 
@@ -123,10 +126,11 @@ class OnlineS3VM(BaseS3VM):
                 "new rows need kernel values that the Gram matrix does not hold"
             )
         if first or not self._is_plain(X, y):
+            refuse_missing(y)
             X, y = validate_data(
                 self, X, y, reset=first, accept_sparse="csr", dtype=self._dtype, order="C"
             )
-        self._check_size(X)
+        check_size(X)
         return X, y
 
     def _is_plain(self, X, y):

@@ -13,19 +13,21 @@ of the S3VM.
 """
 
 import math
-from numbers import Integral, Real
+from numbers import Real
 from typing import NamedTuple
 
 import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from s3vm_lib._base import BaseS3VM, BinaryFit
+from s3vm_lib._limits import COUNT, RATIO, SHAPE, TOL, WEIGHT, ZERO
 from s3vm_lib._numba import njit
 from s3vm_lib.finite_newton import linear_rows, solve_finite_newton
 from s3vm_lib.losses import LabeledLoss, UnlabeledLoss
 from s3vm_lib.objective import Problem
 
 _TINY = 1e-300
+_MOST_HALVINGS = 2200  # from the largest interval of doubles to the smallest
 
 
 class Stage(NamedTuple):
@@ -123,7 +125,7 @@ def balance_multiplier(gap, share, ratio, T, nu, p):
         low, high = min(low, g), max(high, g)
     low, high = low + shift, high + shift
     nu = min(max(nu, low), high)
-    while True:
+    for _ in range(_MOST_HALVINGS):
         mean, spread = probabilities(gap, share, nu, T, p)
         if abs(mean - ratio) <= 1e-13:
             return nu
@@ -137,6 +139,7 @@ def balance_multiplier(gap, share, ratio, T, nu, p):
             if not low < step < high:
                 return nu
         nu = step
+    return nu
 
 
 @njit
@@ -446,15 +449,15 @@ class DAS3VM(BaseS3VM):
             name: BaseS3VM._kernel_constraints[name]
             for name in ("C", "tol", "max_iter", "class_weight", "verbose", "callback")
         },
-        "C_star": [Interval(Real, 0, None, closed="left"), None],
+        "C_star": [WEIGHT, ZERO, None],
         "balance": [StrOptions({"labels"}), Interval(Real, 0, 1, closed="neither"), None],
-        "temperature": [Interval(Real, 0, None, closed="neither")],
-        "cooling": [Interval(Real, 1, None, closed="neither")],
-        "n_temperatures": [Interval(Integral, 1, None, closed="left")],
-        "p_tol": [Interval(Real, 0, None, closed="neither")],
-        "max_rounds": [Interval(Integral, 1, None, closed="left")],
+        "temperature": [SHAPE],
+        "cooling": [RATIO],
+        "n_temperatures": [COUNT],
+        "p_tol": [TOL],
+        "max_rounds": [COUNT],
         "keep": [StrOptions({"best", "last"})],
-        "path_tol": [Interval(Real, 0, None, closed="neither")],
+        "path_tol": [TOL],
     }
     _largest_n = 40_000
     _memory = "n × d numbers, or the non-zeros"

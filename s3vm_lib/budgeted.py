@@ -16,14 +16,14 @@ written here follows from how two later papers describe it.
 """
 
 import math
-from numbers import Integral
 
 import numpy as np
 import scipy.sparse as sp
 from scipy.linalg import block_diag
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import StrOptions
 
 from s3vm_lib._base import BaseS3VM
+from s3vm_lib._limits import COUNT
 from s3vm_lib._numba import njit
 from s3vm_lib.graph_kernel_machine import (
     GKM,
@@ -39,6 +39,8 @@ __all__ = ["BGS3VM", "BudgetedAccumulators", "budgeted_steps", "kernel_value", "
 MAINTENANCE = ("projection", "removal", "merging")
 PROJECTION, REMOVAL, MERGING = range(3)
 # Parameters of `GKM` that the method fixes.
+_LARGEST = 2**25  # values that are kept dense, 256 MB
+_WORK = 2**27  # multiplications in one compiled call
 _FIXED = ("tau", "epsilon", "power", "sigma_f", "projection", "precision")
 
 
@@ -322,6 +324,8 @@ class BudgetedAccumulators(Accumulators):
         kernel = problem.kernel
         parameters = np.array([kernel.gamma, kernel.degree, kernel.coef0, kernel.sigma_f**2])
         end, mean_C = self.n_iter + n_steps, problem.C * cumulative[-1]
+        # Some tenths of a second of work, after which Python can answer Ctrl-C.
+        width = min(width, 1 + _WORK // (3 * self.S.size))
         while self.n_iter < end:
             first, m = self.n_iter, min(width, end - self.n_iter)
             drawn = np.empty(m, np.int64)
@@ -374,9 +378,9 @@ class BGS3VM(GKM):
     gamma : {"scale", "auto"} or float, default="scale"
         Kernel coefficient of rbf, poly and laplacian, see `resolve_gamma`.
     degree : int, default=3
-        Degree of the polynomial kernel.
+        Degree of the polynomial kernel, at most 30.
     coef0 : float, default=0.0
-        Constant of the polynomial kernel.
+        Constant of the polynomial kernel, non-negative.
     sigma_f : float, default=1.0
         Output standard deviation: kernels are multiplied by its square.
     graph : {"knn", "radius", "complete"}, Graph or CompleteGraph, default="knn"
@@ -483,8 +487,8 @@ class BGS3VM(GKM):
         "sigma_f": BaseS3VM._kernel_constraints["sigma_f"],
         "class_weight": BaseS3VM._kernel_constraints["class_weight"],
         "online_steps": GKM._parameter_constraints["online_steps"],
-        "budget_labeled": [Interval(Integral, 1, None, closed="left")],
-        "budget_unlabeled": [Interval(Integral, 1, None, closed="left"), StrOptions({"paper"})],
+        "budget_labeled": [COUNT],
+        "budget_unlabeled": [COUNT, StrOptions({"paper"})],
         "maintenance": [StrOptions(set(MAINTENANCE))],
     }
     _largest_n = 1_000_000
@@ -551,6 +555,14 @@ class BGS3VM(GKM):
         if budget == "paper":
             budget = max(1, round(0.2 * np.sum(~pool.labeled)))
         budgets, offset = (self.budget_labeled, budget), self.fit_intercept
+        slots, d = self.budget_labeled + budget + 3, pool.X.shape[1]
+        if slots * d > _LARGEST:
+            raise ValueError(
+                f"BGS3VM keeps budget_labeled + budget_unlabeled + 3 = {slots} rows dense, which "
+                f"is {8e-9 * slots * d:.3g} GB with the {d} columns of X: lower the budgets, "
+                "reduce the columns (sklearn.decomposition.TruncatedSVD), or use GKM, which keeps "
+                "sparse rows sparse"
+            )
         return BudgetedAccumulators(
             pool.X, pool.labeled, problem.kernel, offset, budgets, self.maintenance
         )

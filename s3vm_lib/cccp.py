@@ -27,6 +27,7 @@ import scipy.sparse as sp
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from s3vm_lib._base import BaseS3VM, BinaryFit
+from s3vm_lib._limits import MEGABYTES, WEIGHT, ZERO
 from s3vm_lib.losses import LabeledLoss, UnlabeledLoss
 from s3vm_lib.objective import Problem
 from s3vm_lib.smo import BIG, Costs, Gram, add_rows, feasible, solve_smo
@@ -241,9 +242,9 @@ class CCCPS3VM(BaseS3VM):
     gamma : {"scale", "auto"} or float, default="scale"
         Kernel coefficient of rbf, poly and laplacian, see `resolve_gamma`.
     degree : int, default=3
-        Degree of the polynomial kernel.
+        Degree of the polynomial kernel, at most 30.
     coef0 : float, default=0.0
-        Constant of the polynomial kernel.
+        Constant of the polynomial kernel, non-negative.
     sigma_f : float, default=1.0
         Output standard deviation: kernels are multiplied by its square.
     unlabeled_loss : {"symmetric_ramp", "symmetric_hinge"}, default="symmetric_ramp"
@@ -349,14 +350,14 @@ class CCCPS3VM(BaseS3VM):
 
     _parameter_constraints = {
         **BaseS3VM._kernel_constraints,
-        "C_star": [Interval(Real, 0, None, closed="left"), None],
+        "C_star": [WEIGHT, ZERO, None],
         "unlabeled_loss": [StrOptions({"symmetric_ramp", "symmetric_hinge"})],
         "s": [Interval(Real, -1, 1, closed="neither"), StrOptions({"paper"})],
         "balance": [StrOptions({"labels"}), Interval(Real, 0, 1, closed="neither"), None],
         "init": ["array-like", None],
         "max_inner_iter": BaseS3VM._kernel_constraints["max_iter"],
         "gram": [StrOptions({"auto", "full", "rows"})],
-        "cache_size": [Interval(Real, 0, None, closed="neither")],
+        "cache_size": [MEGABYTES],
     }
     _largest_n = 30_000
     _memory = "n² kernel values, or fewer and more time"

@@ -318,7 +318,11 @@ def in_threads(function, items, n_jobs=1):
     if n_jobs == 1 or len(items) < 2:
         return [function(item) for item in items]
     with ThreadPoolExecutor(min(n_jobs, len(items))) as pool:
-        return list(pool.map(function, items))
+        try:
+            return list(pool.map(function, items))
+        except BaseException:
+            pool.shutdown(cancel_futures=True)  # Ctrl-C must not wait for all that is left
+            raise
 
 
 def outputs(stream, X, alpha, blocks=None, n_jobs=1, double=False):

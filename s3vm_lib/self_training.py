@@ -5,7 +5,7 @@ again, until no row is left or none is sure enough. With k nearest neighbors the
 those whose labeled neighbors agree most. No objective is minimized, and an early mistake stays.
 """
 
-from numbers import Integral, Real
+from numbers import Real
 from typing import NamedTuple
 
 import numpy as np
@@ -14,7 +14,8 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from s3vm_lib._base import split_labels
+from s3vm_lib._base import refuse_missing, split_labels
+from s3vm_lib._limits import COUNT, check_size
 
 __all__ = ["Round", "SelfTrainingKNN", "Solution", "solve_self_training"]
 
@@ -163,11 +164,11 @@ class SelfTrainingKNN(ClassifierMixin, BaseEstimator):
     """
 
     _parameter_constraints = {
-        "n_neighbors": [Interval(Integral, 1, None, closed="left")],
+        "n_neighbors": [COUNT],
         "weights": [StrOptions({"uniform", "distance"})],
         "threshold": [Interval(Real, 0, 1, closed="right")],
-        "k_best": [Interval(Integral, 1, None, closed="left"), None],
-        "max_iter": [Interval(Integral, 1, None, closed="left"), None],
+        "k_best": [COUNT, None],
+        "max_iter": [COUNT, None],
         "verbose": ["verbose"],
         "callback": [callable, None],
     }
@@ -225,9 +226,11 @@ class SelfTrainingKNN(ClassifierMixin, BaseEstimator):
             raise
 
     def _fit(self, X, y, unlabeled_mask):
+        refuse_missing(y)
         X, y = validate_data(
             self, X, y, accept_sparse="csr", dtype=np.float64, order="C", ensure_min_samples=2
         )
+        check_size(X)
         codes, self.classes_ = split_labels(y, unlabeled_mask)
         solution = solve_self_training(
             X,

@@ -7,6 +7,7 @@ import scipy.sparse as sp
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from s3vm_lib._base import BaseS3VM, BinaryFit
+from s3vm_lib._limits import GAP, SHAPE, WEIGHT, ZERO
 from s3vm_lib.branch_and_bound._search import BRANCHING, solve_branch_and_bound
 from s3vm_lib.losses import LABELED_LOSSES, labeled_loss, unlabeled_loss
 from s3vm_lib.objective import BIASES, Problem
@@ -39,9 +40,9 @@ class BranchBoundS3VM(BaseS3VM):
     gamma : {"scale", "auto"} or float, default="scale"
         Kernel coefficient of rbf, poly and laplacian, see `resolve_gamma`.
     degree : int, default=3
-        Degree of the polynomial kernel.
+        Degree of the polynomial kernel, at most 30.
     coef0 : float, default=0.0
-        Constant of the polynomial kernel.
+        Constant of the polynomial kernel, non-negative.
     sigma_f : float, default=1.0
         Output standard deviation: kernels are multiplied by its square.
     labeled_loss : {"hinge", "squared_hinge", "smooth_hinge", "logistic", "modified_logistic", \
@@ -154,11 +155,12 @@ class BranchBoundS3VM(BaseS3VM):
 
     _parameter_constraints = {
         **BaseS3VM._kernel_constraints,
-        "C_star": [Interval(Real, 0, None, closed="left"), None],
+        "tol": [GAP],
+        "C_star": [WEIGHT, ZERO, None],
         "labeled_loss": [StrOptions(set(LABELED_LOSSES))],
-        "loss_parameter": [Interval(Real, 0, None, closed="neither"), None],
+        "loss_parameter": [SHAPE, None],
         "unlabeled_loss": [StrOptions({"effective", "symmetric_ramp", "gaussian"})],
-        "s": [Interval(Real, -1, None, closed="neither"), None],
+        "s": [Interval(Real, -1, 1e10, closed="right"), None],
         "bias": [StrOptions(set(BIASES))],
         "balance": [StrOptions({"labels"}), Interval(Real, 0, 1, closed="neither"), None],
         "balance_mode": [StrOptions({"mean", "counts", "share"})],

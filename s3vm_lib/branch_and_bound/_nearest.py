@@ -10,7 +10,7 @@ with the hinge ℓ and u(f) = min(ℓ(−1, f), ℓ(1, f)). `solve_branch_and_bo
 are labeled rows of weight s_j C*/C.
 """
 
-from numbers import Integral, Real
+from numbers import Integral
 from typing import NamedTuple
 
 import numpy as np
@@ -18,6 +18,7 @@ import scipy.sparse as sp
 from sklearn.utils._param_validation import Interval
 
 from s3vm_lib._base import BaseS3VM, BinaryFit
+from s3vm_lib._limits import GAP, WEIGHT, ZERO
 from s3vm_lib._online import OnlineS3VM
 from s3vm_lib.branch_and_bound._search import solve_branch_and_bound
 from s3vm_lib.cccp import solve_cccp
@@ -213,9 +214,9 @@ class NNBBS3VM(OnlineS3VM):
     gamma : {"scale", "auto"} or float, default="scale"
         Kernel coefficient of rbf, poly and laplacian, see `resolve_gamma`.
     degree : int, default=3
-        Degree of the polynomial kernel.
+        Degree of the polynomial kernel, at most 30.
     coef0 : float, default=0.0
-        Constant of the polynomial kernel.
+        Constant of the polynomial kernel, non-negative.
     sigma_f : float, default=1.0
         Output standard deviation: kernels are multiplied by its square.
     n_neighbors : int, default=5
@@ -299,8 +300,9 @@ class NNBBS3VM(OnlineS3VM):
 
     _parameter_constraints = {
         **BaseS3VM._kernel_constraints,
-        "C_star": [Interval(Real, 0, None, closed="left"), None],
-        "n_neighbors": [Interval(Integral, 0, None, closed="left")],
+        "tol": [GAP],
+        "C_star": [WEIGHT, ZERO, None],
+        "n_neighbors": [Interval(Integral, 0, 2**31 - 1, closed="both")],
     }
     _largest_n = 5_000
     _memory = "n² numbers"

@@ -295,6 +295,10 @@ def solve_branch_and_bound(
     visits = [] if trace else None
     status = search.run(max_iter, callback, visits)
 
+    if search.best is None and problem.balance == "none":
+        raise FloatingPointError(
+            "no solution with a finite objective was found: scale X, or take less extreme C and tol"
+        )
     if search.best is None:
         raise ValueError(
             f"no labels of the unlabeled rows were found whose share of positives is within "

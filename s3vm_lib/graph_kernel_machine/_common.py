@@ -1,7 +1,7 @@
 """What the classifier and the regressor share: parameters and how they are resolved."""
 
 import math
-from numbers import Integral, Real
+from numbers import Real
 from typing import NamedTuple
 
 import numpy as np
@@ -9,6 +9,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from s3vm_lib._base import BaseS3VM
+from s3vm_lib._limits import COUNT, SCALE, SHAPE, WEIGHT, ZERO
 from s3vm_lib.graph_kernel_machine._rules import (
     build_graph,
     make_loss,
@@ -35,25 +36,25 @@ class Pool(NamedTuple):
 
 GRAPH_CONSTRAINTS = {
     **{k: v for k, v in BaseS3VM._kernel_constraints.items() if k != "class_weight"},
-    "C_graph": [Interval(Real, 0, None, closed="left"), StrOptions({"paper", "theorem"}), None],
-    "tau": [Interval(Real, 0, None, closed="neither")],
-    "epsilon": [Interval(Real, 0, None, closed="neither")],
-    "power": [Interval(Real, 1, None, closed="left")],
+    "C_graph": [WEIGHT, ZERO, StrOptions({"paper", "theorem"}), None],
+    "tau": [SHAPE],
+    "epsilon": [SHAPE],
+    "power": [Interval(Real, 1, 20, closed="both")],
     "sigma_f": [*BaseS3VM._kernel_constraints["sigma_f"], StrOptions({"theorem"})],
     "graph": [StrOptions({"knn", "radius", "complete"}), Graph, CompleteGraph],
-    "n_neighbors": [Interval(Integral, 1, None, closed="left")],
-    "radius": [Interval(Real, 0, None, closed="neither")],
+    "n_neighbors": [COUNT],
+    "radius": [SCALE],
     "edge_weights": [StrOptions({"gaussian", "binary"})],
     "edge_gamma": [
         StrOptions({"kernel"}),
         None,
-        Interval(Real, 0, None, closed="neither"),
+        SCALE,
     ],
     "sampling": [StrOptions({"uniform", "weight"})],
     "fit_intercept": ["boolean"],
     "projection": ["boolean", StrOptions({"auto"})],
     "precision": [StrOptions({"single", "double"})],
-    "max_iter": [Interval(Integral, 1, None, closed="left"), StrOptions({"paper"})],
+    "max_iter": [COUNT, StrOptions({"paper"})],
     "random_state": ["random_state"],
 }
 

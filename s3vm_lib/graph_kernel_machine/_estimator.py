@@ -83,9 +83,9 @@ class GKM(GraphMachine, OnlineS3VM):
     gamma : {"scale", "auto"} or float, default="scale"
         Kernel coefficient of rbf, poly and laplacian, see `resolve_gamma`.
     degree : int, default=3
-        Degree of the polynomial kernel.
+        Degree of the polynomial kernel, at most 30.
     coef0 : float, default=0.0
-        Constant of the polynomial kernel.
+        Constant of the polynomial kernel, non-negative.
     sigma_f : float or "theorem", default=1.0
         Output standard deviation: kernels are multiplied by its square. ``"theorem"`` is the
         largest with which Theorem 1 holds for p ≥ 2 (rbf and laplacian).
@@ -212,7 +212,7 @@ class GKM(GraphMachine, OnlineS3VM):
         **GRAPH_CONSTRAINTS,
         "class_weight": BaseS3VM._kernel_constraints["class_weight"],
         "labeled_loss": [StrOptions(set(LABELED_LOSSES))],
-        "online_steps": [Interval(Real, 0, None, closed="left")],
+        "online_steps": [Interval(Real, 0, 1e6, closed="both")],
     }
     _largest_n = 100_000
     _memory = "rows visited"

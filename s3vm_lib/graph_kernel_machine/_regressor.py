@@ -10,6 +10,14 @@ from sklearn.utils import check_array, check_consistent_length, column_or_1d
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
+from s3vm_lib._limits import (
+    check_kernel,
+    check_reach,
+    check_size,
+    checked_gram,
+    require_finite,
+    require_finite_outputs,
+)
 from s3vm_lib.graph_kernel_machine._common import (
     GRAPH_CONSTRAINTS,
     GraphMachine,
@@ -19,6 +27,8 @@ from s3vm_lib.graph_kernel_machine._rules import resolve_C_graph, space_radius
 from s3vm_lib.graph_kernel_machine._solver import solve_gkm
 from s3vm_lib.kernels import Kernel, resolve_gamma
 from s3vm_lib.objective import Problem
+
+_LARGEST = 1e60  # of targets, as of outputs
 
 
 class GKMRegressor(GraphMachine, RegressorMixin, BaseEstimator):
@@ -49,9 +59,9 @@ class GKMRegressor(GraphMachine, RegressorMixin, BaseEstimator):
     gamma : {"scale", "auto"} or float, default="scale"
         Kernel coefficient of rbf, poly and laplacian, see `resolve_gamma`.
     degree : int, default=3
-        Degree of the polynomial kernel.
+        Degree of the polynomial kernel, at most 30.
     coef0 : float, default=0.0
-        Constant of the polynomial kernel.
+        Constant of the polynomial kernel, non-negative.
     sigma_f : float, default=1.0
         Output standard deviation: kernels are multiplied by its square.
     graph, n_neighbors, radius, edge_weights, edge_gamma, sampling
@@ -213,10 +223,13 @@ class GKMRegressor(GraphMachine, RegressorMixin, BaseEstimator):
         X = validate_data(
             self, X, accept_sparse="csr", dtype=np.float64, order="C", ensure_min_samples=2
         )
+        check_size(X)
         y = _targets(X, y, unlabeled_mask)
         weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
         if self.kernel == "precomputed" and (sp.issparse(X) or X.shape[0] != X.shape[1]):
             raise ValueError("X must be the square, dense Gram matrix when kernel='precomputed'")
+        if self.kernel == "precomputed":
+            X = checked_gram(X)
         kept = np.flatnonzero(weight > 0)
         self._rows, self._targets = X, y
         if kept.size < weight.size:
@@ -228,6 +241,7 @@ class GKMRegressor(GraphMachine, RegressorMixin, BaseEstimator):
         kernel = self._kernel(X, weight)
         self.target_mean_ = float(np.average(y[labeled], weights=weight[labeled]))
         targets = np.where(labeled, y - self.target_mean_, 0.0)
+        check_reach(float(self.C), weight[labeled], check_kernel(kernel, X))
         pool = self._make_pool(X, labeled, kernel)
         problem = self._make_problem(X, kernel, pool, weight[labeled].sum())
         self.bounds_ = self._bounds(problem, problem.C * weight[labeled].sum(), X)
@@ -275,6 +289,7 @@ class GKMRegressor(GraphMachine, RegressorMixin, BaseEstimator):
         if self.kernel != "precomputed":
             self.support_vectors_ = X[used]
         self.intercept_ = solution.b + self.target_mean_
+        require_finite(type(self).__name__, self.dual_coef_, self.intercept_)
         self.gamma_, self.graph_, self.problem_ = problem.kernel.gamma, problem.graph, problem
         self.n_iter_, self.history_ = solution.n_iter, solution.history
         self.termination_condition_ = self._status(solution.status)
@@ -314,7 +329,10 @@ class GKMRegressor(GraphMachine, RegressorMixin, BaseEstimator):
         """
         check_is_fitted(self)
         X = validate_data(self, X, accept_sparse="csr", dtype=np.float64, order="C", reset=False)
-        return self._values(X)
+        with np.errstate(over="ignore", invalid="ignore"):
+            values = self._values(X)
+        require_finite_outputs(values, X)
+        return values
 
     @property
     def transduction_(self):
@@ -359,6 +377,11 @@ def _targets(X, y, unlabeled_mask):
     )  # fmt: skip
     y = column_or_1d(y, warn=True)
     check_consistent_length(X, y)
+    largest = np.max(np.abs(y[~np.isnan(y)]), initial=0.0)
+    if largest > _LARGEST:
+        raise ValueError(
+            f"y must not exceed {_LARGEST:g} in absolute value, got {largest:g}; scale the targets"
+        )
     if unlabeled_mask is None:
         return y
     mask = np.asarray(unlabeled_mask)

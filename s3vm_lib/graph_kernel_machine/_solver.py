@@ -12,6 +12,7 @@ from s3vm_lib.graph_kernel_machine._steps import draw_edges, draw_labeled, rbf_s
 _CHUNK = 2**21  # kernel values computed at once in double precision
 _DENSE = 4096  # features up to which sparse rows are made dense
 _PROBES = 256  # rows at which the average is watched
+_LARGEST_EXPONENT = 1e4  # γ‖x‖² of which single precision knows the third decimal
 
 
 class Stretch(NamedTuple):
@@ -55,12 +56,27 @@ class KernelSums:
         self.center = None
         if self.single:  # distances stay the same, and single precision keeps their digits
             self.center = np.asarray(X.sum(axis=0)).ravel() / max(1, X.shape[0])
+            self.single = self._largest_exponent(X) <= _LARGEST_EXPONENT
         self.size = 0
         self._kept = None
-        self.extend(X)
+        self.X = X
+
+    def _largest_exponent(self, X):
+        """max γ‖x‖² of the centered rows."""
+        largest, step = 0.0, _CHUNK // max(1, X.shape[1]) + 1
+        for start in range(0, X.shape[0], step):
+            rows = X[start : start + step]
+            rows = (rows.toarray() if sp.issparse(rows) else rows) - self.center
+            largest = max(largest, float(np.einsum("ij,ij->i", rows, rows).max()))
+        return self.kernel.gamma * largest
 
     def extend(self, X):
         """Take over the rows X, of which those before are the first."""
+        if self.single and self._largest_exponent(X[self.X.shape[0] :]) > _LARGEST_EXPONENT:
+            raise ValueError(
+                "X of partial_fit is too far from the first rows for single precision with this "
+                "gamma: scale the data or set precision='double'"
+            )
         self.X = X
 
     def rows(self, index):
@@ -122,15 +138,24 @@ class KernelSums:
             return self.X[index][:, listed] @ coefficients
         if self.single:
             out = np.zeros((index.size, coefficients.shape[1]), np.float32)
-            weights = np.ascontiguousarray(coefficients, np.float32)
+            unit = _single_unit(coefficients)
+            weights = np.ascontiguousarray(coefficients / unit, np.float32)
             rbf_sums(self._kept[: self.size], self._lengthened(index, True), weights, out)
-            return self.kernel.sigma_f**2 * out.astype(np.float64)
+            return self.kernel.sigma_f**2 * unit * out.astype(np.float64)
         points, out = self.rows(index), np.zeros((index.size, coefficients.shape[1]))
         step = max(1, _CHUNK // index.size)
         for start in range(0, self.size, step):
             end = min(start + step, self.size)
             out += self.kernel.gram(self._kept[start:end], points).T @ coefficients[start:end]
         return out
+
+
+def _single_unit(values):
+    """1, or a power of 2 without which the largest value would leave single precision."""
+    largest = float(np.abs(values).max(initial=0.0))
+    if largest == 0 or 1e-25 < largest < 1e25 or not math.isfinite(largest):
+        return 1.0
+    return 2.0 ** math.frexp(largest)[1]
 
 
 class Accumulators:

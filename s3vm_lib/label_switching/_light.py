@@ -8,7 +8,7 @@ over f, b and all t with a given number of positives: an SVM for fixed t, and fo
 matter of sorting. The costs C*_+ and C*_− of the two labels start small and end at C*.
 """
 
-from numbers import Integral, Real
+from numbers import Real
 from typing import NamedTuple
 
 import numpy as np
@@ -16,6 +16,7 @@ import scipy.sparse as sp
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from s3vm_lib._base import BinaryFit
+from s3vm_lib._limits import COUNT, MEGABYTES, RATIO, TOL, WEIGHT, ZERO
 from s3vm_lib.label_switching._assigned import LabelSwitching
 from s3vm_lib.losses import LabeledLoss, UnlabeledLoss
 from s3vm_lib.objective import Problem
@@ -394,9 +395,9 @@ class S3VMLight(LabelSwitching):
     gamma : {"scale", "auto"} or float, default="scale"
         Kernel coefficient of rbf, poly and laplacian, see `resolve_gamma`.
     degree : int, default=3
-        Degree of the polynomial kernel.
+        Degree of the polynomial kernel, at most 30.
     coef0 : float, default=0.0
-        Constant of the polynomial kernel.
+        Constant of the polynomial kernel, non-negative.
     sigma_f : float, default=1.0
         Output standard deviation: kernels are multiplied by its square.
     balance : "labels", float or None, default="labels"
@@ -511,16 +512,16 @@ class S3VMLight(LabelSwitching):
 
     _parameter_constraints = {
         **LabelSwitching._kernel_constraints,
-        "C_star": [Interval(Real, 0, None, closed="left"), None],
+        "C_star": [WEIGHT, ZERO, None],
         "balance": [StrOptions({"labels"}), Interval(Real, 0, 1, closed="neither"), None],
         "switching": [StrOptions({"all", "pair"})],
-        "annealing_start": [Interval(Real, 0, 1, closed="right")],
-        "annealing_factor": [Interval(Real, 1, None, closed="neither")],
+        "annealing_start": [Interval(Real, 1e-20, 1, closed="both")],
+        "annealing_factor": [RATIO],
         "annealing_ratio": [StrOptions({"balanced", "equal", "paper"})],
-        "annealing_tol": [Interval(Real, 0, None, closed="neither")],
-        "max_inner_iter": [Interval(Integral, 1, None, closed="left")],
+        "annealing_tol": [TOL],
+        "max_inner_iter": [COUNT],
         "gram": [StrOptions({"auto", "full", "rows"})],
-        "cache_size": [Interval(Real, 0, None, closed="neither")],
+        "cache_size": [MEGABYTES],
     }
     _largest_n = 8_000
     _memory = "n × n numbers"

@@ -9,13 +9,14 @@ The method alternates between the two: train, then give better labels to the sam
 step lowers F, so a level of C* ends after finitely many rounds. C* rises from almost nothing.
 """
 
-from numbers import Integral, Real
+from numbers import Real
 from typing import NamedTuple
 
 import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from s3vm_lib._base import BinaryFit
+from s3vm_lib._limits import COUNT, RATIO, TOL, WEIGHT, ZERO
 from s3vm_lib.finite_newton import linear_rows, solve_finite_newton
 from s3vm_lib.label_switching._assigned import LabelSwitching
 from s3vm_lib.losses import LabeledLoss, UnlabeledLoss
@@ -357,13 +358,13 @@ class MultiSwitchTSVM(LabelSwitching):
             name: LabelSwitching._kernel_constraints[name]
             for name in ("C", "tol", "max_iter", "class_weight", "verbose", "callback")
         },
-        "C_star": [Interval(Real, 0, None, closed="left"), None],
+        "C_star": [WEIGHT, ZERO, None],
         "balance": [StrOptions({"labels"}), Interval(Real, 0, 1, closed="neither"), None],
-        "start": [Interval(Real, 0, None, closed="neither")],
-        "factor": [Interval(Real, 1, None, closed="neither")],
-        "n_switch": [Interval(Integral, 1, None, closed="left"), None],
-        "max_rounds": [Interval(Integral, 1, None, closed="left")],
-        "path_tol": [Interval(Real, 0, None, closed="neither")],
+        "start": [WEIGHT],
+        "factor": [RATIO],
+        "n_switch": [COUNT, None],
+        "max_rounds": [COUNT],
+        "path_tol": [TOL],
     }
     _largest_n = 40_000
     _memory = "n × d numbers, or the non-zeros"

@@ -7,6 +7,7 @@ import scipy.sparse as sp
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from s3vm_lib._base import BaseS3VM, BinaryFit
+from s3vm_lib._limits import COUNT, MEGABYTES, SCALE, WEIGHT, ZERO
 from s3vm_lib.graphs import (
     WEIGHTS,
     distinct_rows,
@@ -55,9 +56,9 @@ class LapSVM(BaseS3VM):
     gamma : {"scale", "auto"} or float, default="scale"
         Kernel coefficient of rbf, poly and laplacian, see `resolve_gamma`.
     degree : int, default=3
-        Degree of the polynomial kernel.
+        Degree of the polynomial kernel, at most 30.
     coef0 : float, default=0.0
-        Constant of the polynomial kernel.
+        Constant of the polynomial kernel, non-negative.
     sigma_f : float, default=1.0
         Output standard deviation: kernels are multiplied by its square.
     labeled_loss : {"squared_hinge", "hinge"}, default="squared_hinge"
@@ -208,23 +209,23 @@ class LapSVM(BaseS3VM):
 
     _parameter_constraints = {
         **BaseS3VM._kernel_constraints,
-        "C_graph": [Interval(Real, 0, None, closed="left"), None],
+        "C_graph": [WEIGHT, ZERO, None],
         "labeled_loss": [StrOptions({"squared_hinge", "hinge"})],
         "fit_intercept": ["boolean"],
         "graph": [StrOptions({"knn", "radius"}), "array-like", "sparse matrix"],
-        "n_neighbors": [Interval(Integral, 1, None, closed="left")],
-        "radius": [Interval(Real, 0, None, closed="neither"), None],
+        "n_neighbors": [COUNT],
+        "radius": [SCALE, None],
         "edge_weights": [StrOptions(set(WEIGHTS))],
-        "edge_gamma": [Interval(Real, 0, None, closed="neither"), None],
+        "edge_gamma": [SCALE, None],
         "labeled_edges": ["boolean"],
         "normalized": ["boolean"],
-        "laplacian_degree": [Interval(Integral, 1, None, closed="left")],
+        "laplacian_degree": [Interval(Integral, 1, 30, closed="both")],
         "solver": [StrOptions({"auto", "newton", "pcg"})],
         "stopping": [StrOptions(set(STOPPING))],
-        "check_every": [Interval(Integral, 1, None, closed="left"), None],
+        "check_every": [COUNT, None],
         "check_share": [Interval(Real, 0, 1, closed="left")],
-        "memory": [Interval(Real, 0, None, closed="neither")],
-        "rank": [Interval(Integral, 1, None, closed="left"), None],
+        "memory": [MEGABYTES],
+        "rank": [COUNT, None],
         "rank_tol": [Interval(Real, 0, 1, closed="left")],
     }
     _largest_n = 30_000

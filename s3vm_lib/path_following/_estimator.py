@@ -9,7 +9,8 @@ from sklearn.base import _fit_context
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from s3vm_lib._base import BinaryFit
+from s3vm_lib._base import BinaryFit, refuse_missing
+from s3vm_lib._limits import MEGABYTES, TOL, WEIGHT, ZERO, check_size, checked_gram
 from s3vm_lib._online import OnlineS3VM
 from s3vm_lib.cccp import solve_cccp
 from s3vm_lib.kernels import Kernel
@@ -96,9 +97,9 @@ class ILS3VM(OnlineS3VM):
         Kernel coefficient of rbf, poly and laplacian, see `resolve_gamma`; frozen at the first
         call.
     degree : int, default=3
-        Degree of the polynomial kernel.
+        Degree of the polynomial kernel, at most 30.
     coef0 : float, default=0.0
-        Constant of the polynomial kernel.
+        Constant of the polynomial kernel, non-negative.
     sigma_f : float, default=1.0
         Output standard deviation: kernels are multiplied by its square.
     order : {"simultaneous", "finite"}, default="simultaneous"
@@ -229,14 +230,14 @@ class ILS3VM(OnlineS3VM):
 
     _parameter_constraints = {
         **OnlineS3VM._kernel_constraints,
-        "C_star": [Interval(Real, 0, None, closed="left"), None],
+        "C_star": [WEIGHT, ZERO, None],
         "order": [StrOptions(set(ORDERS))],
         "update": [StrOptions({"auto", "path", "together", "block"})],
         "start": [StrOptions({"cccp", "path"})],
-        "start_tol": [Interval(Real, 0, None, closed="neither")],
+        "start_tol": [TOL],
         "ridge": [Interval(Real, 0, 1e-3, closed="right")],
         "gram": [StrOptions({"auto", "full", "rows"})],
-        "cache_size": [Interval(Real, 0, None, closed="neither")],
+        "cache_size": [MEGABYTES],
         "record": ["boolean"],
     }
     _largest_n = 20_000
@@ -359,6 +360,7 @@ class ILS3VM(OnlineS3VM):
         """With a precomputed kernel: values between the new rows and all, the new ones last."""
         if not self._precomputed:
             return super()._checked_batch(X, y, first)
+        refuse_missing(y)
         X, y = validate_data(self, X, y, dtype=self._dtype, order="C")
         rows = X.shape[0] + (0 if first else self._ids.size)
         if X.shape[1] != rows:
@@ -366,7 +368,11 @@ class ILS3VM(OnlineS3VM):
                 f"X must hold kernel values between {X.shape[0]} new rows and all {rows} rows, the "
                 f"new ones last, when kernel='precomputed'; got shape {X.shape}"
             )
-        self._check_size(X)
+        check_size(X)
+        square = X[:, -X.shape[0] :]
+        symmetric = checked_gram(square)
+        if symmetric is not square:
+            X = np.hstack([X[:, : -X.shape[0]], symmetric])
         return X, y
 
     # Fitting -----------------------------------------------------------------------------------
@@ -523,6 +529,7 @@ class ILS3VM(OnlineS3VM):
             run.add(machine.pending(), machine.mode(self.update))
             fits.append(self._result(machine, problems[index], run))
         self._store(None, None, fits)
+        self._check_result()
         self._transduce(None, None, None, fits)
         self._warn_of_limits(fits)
 

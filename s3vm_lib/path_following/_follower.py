@@ -72,6 +72,7 @@ _NOBODY = np.zeros((), SAMPLE)
 _NOBODY["where"] = GONE
 _LARGE_MARGIN = 100  # from here on rows are taken in by Newton steps over the sets
 _ROUNDS = 20
+_WORK = 2**26  # multiplications in one compiled call
 _FALLS = 5
 _LESS = 0.8  # share of the samples that move that a Newton step may leave on the move
 _SNAP = 1e-7  # relative distance from a bound at which a start is on it
@@ -342,11 +343,15 @@ class Follower:
         p = self.state
         hold, steps = self.order == "finite", p.cnt[STEPS]
         log = np.zeros((256 if self.record else 0, len(LOG_FIELDS)))
-        allowed, falls = self._limit(), 0
+        allowed, falls, since = self._limit(), 0, steps
         while True:
             p = self.state
-            left = allowed if max_steps is None else steps + max_steps - p.cnt[STEPS]
-            code = follow(self.store.view, p, self.store.n, left, hold, log)
+            left = (since + allowed if max_steps is None else steps + max_steps) - p.cnt[STEPS]
+            # Some tenths of a second of work, after which Python can answer Ctrl-C.
+            few = 1 + _WORK // ((self.store.n + p.cnt[N_M]) * (1 + p.cnt[N_M] + p.cnt[N_A]))
+            code = follow(self.store.view, p, self.store.n, min(left, few), hold, log)
+            if code == LIMIT and few < left and not self.given_up:
+                continue
             if self.record:
                 self.log.extend(log[: p.cnt[LOGGED]].tolist())
                 p.cnt[LOGGED] = 0
@@ -364,6 +369,7 @@ class Follower:
                 if falls == _FALLS:
                     return False
                 hold, allowed, falls = True, self._limit() + allowed, falls + 1
+                since = p.cnt[STEPS]
                 self.fallbacks += 1
             elif code == DONE:
                 if not hold or not self._turn():

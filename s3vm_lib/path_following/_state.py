@@ -146,7 +146,7 @@ def into_moving(v, p, i, n, upward):
 def out_of_moving(p, i):
     """Out of A, into no list."""
     k = 0
-    while p.A[k] != i:
+    while p.A[k] != i and k + 1 < p.cnt[N_A]:
         k += 1
     p.cnt[N_A] -= 1
     p.A[k] = p.A[p.cnt[N_A]]

@@ -1,10 +1,11 @@
 """The estimator `NewtonS3VM`."""
 
-from numbers import Integral, Real
+from numbers import Real
 
 import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
+from s3vm_lib._limits import COUNT, SHAPE, TOL_OR_ZERO, WEIGHT, ZERO
 from s3vm_lib.primal_newton._solver import ANNEALING, CURVATURES, SOLVERS, SYSTEMS, solve_newton
 from s3vm_lib.quasi_newton import (
     SmoothS3VM,
@@ -43,9 +44,9 @@ class NewtonS3VM(SmoothS3VM):
     gamma : {"scale", "auto"} or float, default="scale"
         Kernel coefficient of rbf, poly and laplacian, see `resolve_gamma`.
     degree : int, default=3
-        Degree of the polynomial kernel.
+        Degree of the polynomial kernel, at most 30.
     coef0 : float, default=0.0
-        Constant of the polynomial kernel.
+        Constant of the polynomial kernel, non-negative.
     sigma_f : float, default=1.0
         Output standard deviation: kernels are multiplied by its square.
     labeled_loss : {"squared_hinge", "modified_logistic", "smooth_hinge", "logistic"}, \
@@ -180,24 +181,24 @@ default="squared_hinge"
 
     _parameter_constraints = {
         **SmoothS3VM._kernel_constraints,
-        "C_star": [Interval(Real, 0, None, closed="left"), None],
+        "C_star": [WEIGHT, ZERO, None],
         "labeled_loss": [
             StrOptions({"modified_logistic", "squared_hinge", "smooth_hinge", "logistic"})
         ],
-        "sharpness": [Interval(Real, 0, None, closed="neither")],
+        "sharpness": [SHAPE],
         "unlabeled_loss": [StrOptions({"gaussian", "squared_symmetric_hinge"})],
-        "s": [Interval(Real, 0, None, closed="neither")],
+        "s": [SHAPE],
         "balance": [StrOptions({"labels"}), Interval(Real, 0, 1, closed="neither"), None],
         "fit_intercept": ["boolean"],
         "solver": [StrOptions(set(SOLVERS))],
         "curvature": [StrOptions(set(CURVATURES))],
         "system": [StrOptions(set(SYSTEMS))],
         "coordinates": [StrOptions({"cholesky", "eigen"})],
-        "rank": [Interval(Integral, 1, None, closed="left"), None],
+        "rank": [COUNT, None],
         "rank_tol": [Interval(Real, 0, 1, closed="left")],
         "labeled_pivots": ["boolean"],
         "annealing": [StrOptions(set(ANNEALING)), "array-like"],
-        "ftol": [Interval(Real, 0, None, closed="left")],
+        "ftol": [TOL_OR_ZERO],
     }
     _schedules = ANNEALING
     _largest_n = 10_000

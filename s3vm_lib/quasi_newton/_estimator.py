@@ -1,11 +1,12 @@
 """The estimator `QNS3VM`."""
 
-from numbers import Integral, Real
+from numbers import Real
 
 import numpy as np
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 
+from s3vm_lib._limits import COUNT, SHAPE, TOL_OR_ZERO, WEIGHT, ZERO
 from s3vm_lib.quasi_newton._coordinates import (
     RawCoefficients,
     cholesky_coordinates,
@@ -45,9 +46,9 @@ class QNS3VM(SmoothS3VM):
     gamma : {"scale", "auto"} or float, default="scale"
         Kernel coefficient of rbf, poly and laplacian, see `resolve_gamma`.
     degree : int, default=3
-        Degree of the polynomial kernel.
+        Degree of the polynomial kernel, at most 30.
     coef0 : float, default=0.0
-        Constant of the polynomial kernel.
+        Constant of the polynomial kernel, non-negative.
     sigma_f : float, default=1.0
         Output standard deviation: kernels are multiplied by its square.
     labeled_loss : {"modified_logistic", "squared_hinge", "smooth_hinge", "logistic"}, \
@@ -175,24 +176,24 @@ default="modified_logistic"
 
     _parameter_constraints = {
         **SmoothS3VM._kernel_constraints,
-        "C_star": [Interval(Real, 0, None, closed="left"), None],
+        "C_star": [WEIGHT, ZERO, None],
         "labeled_loss": [
             StrOptions({"modified_logistic", "squared_hinge", "smooth_hinge", "logistic"})
         ],
-        "sharpness": [Interval(Real, 0, None, closed="neither")],
+        "sharpness": [SHAPE],
         "unlabeled_loss": [StrOptions({"gaussian", "squared_symmetric_hinge"})],
-        "s": [Interval(Real, 0, None, closed="neither")],
+        "s": [SHAPE],
         "balance": [StrOptions({"labels"}), Interval(Real, 0, 1, closed="neither"), None],
         "balance_tol": [Interval(Real, 0, 1, closed="neither"), None],
         "fit_intercept": ["boolean"],
         "coordinates": [StrOptions({"cholesky", "eigen", "raw", "regressors", "kpca"})],
-        "rank": [Interval(Integral, 1, None, closed="left"), None],
+        "rank": [COUNT, None],
         "rank_tol": [Interval(Real, 0, 1, closed="left")],
         "labeled_pivots": ["boolean"],
         "annealing": [StrOptions(set(ANNEALING)), "array-like"],
         "engine": [StrOptions(set(ENGINES))],
-        "memory": [Interval(Integral, 1, None, closed="left")],
-        "ftol": [Interval(Real, 0, None, closed="left")],
+        "memory": [COUNT],
+        "ftol": [TOL_OR_ZERO],
         "random_state": ["random_state"],
     }
     _schedules = ANNEALING

@@ -1,12 +1,11 @@
 """The estimator `SVM`."""
 
-from numbers import Real
-
 import numpy as np
 import scipy.sparse as sp
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import StrOptions
 
 from s3vm_lib._base import BaseS3VM, BinaryFit
+from s3vm_lib._limits import MEGABYTES
 from s3vm_lib.losses import LabeledLoss
 from s3vm_lib.objective import Problem
 from s3vm_lib.smo._solver import Gram, feasible, solve_smo, svc_costs
@@ -27,9 +26,9 @@ class SVM(BaseS3VM):
     gamma : {"scale", "auto"} or float, default="scale"
         Kernel coefficient of rbf, poly and laplacian, see `resolve_gamma`.
     degree : int, default=3
-        Degree of the polynomial kernel.
+        Degree of the polynomial kernel, at most 30.
     coef0 : float, default=0.0
-        Constant of the polynomial kernel.
+        Constant of the polynomial kernel, non-negative.
     sigma_f : float, default=1.0
         Output standard deviation: kernels are multiplied by its square.
     tol : float, default=1e-3
@@ -106,7 +105,7 @@ class SVM(BaseS3VM):
         **BaseS3VM._kernel_constraints,
         "shrinking": ["boolean"],
         "gram": [StrOptions({"auto", "full", "rows"})],
-        "cache_size": [Interval(Real, 0, None, closed="neither")],
+        "cache_size": [MEGABYTES],
         "warm_start": ["boolean"],
     }
     _largest_n = 100_000

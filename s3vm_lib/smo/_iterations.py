@@ -118,7 +118,7 @@ def select_j(F, B, Ki, diagonal, Kii, top, tau, score, bits):
     end = min(block + BLOCK, F.size)
     gains(F[block:end], B[block:end], Ki[block:end], diagonal[block:end], Kii, top, tau, score)
     j = 0
-    while bits[j] != best:
+    while j + 1 < end - block and bits[j] != best:
         j += 1
     return block + j
 
@@ -159,6 +159,8 @@ def smo_iterations(cache, rows, c, diagonal, beta, F, A, B, score, bits, tau, to
     none = np.zeros(F.size, cache.values.dtype)
     i, top = update_and_select_i(F, A, none, none, 0.0, score, bits)
     for n_iter in range(max_iter):
+        if i < 0:  # nothing may rise, or F is not finite
+            return n_iter, np.inf
         Ki = cache.values[fetch_row(cache, rows, i, scratch)]
         # At a breakpoint rounding may leave i a descent partner of itself.
         b_i, B[i] = B[i], BIG
@@ -183,10 +185,10 @@ def smo_iterations(cache, rows, c, diagonal, beta, F, A, B, score, bits, tau, to
 
 
 @njit
-def add_rows(cache, rows, weights, out):
-    """out += Σ_i weights_i K_i, computing the rows that are not in the cache."""
+def add_part(cache, rows, weights, start, end, out):
+    """`add_rows` for the rows from ``start`` to ``end``."""
     scratch = np.empty(out.size, np.int32)
-    for i in range(weights.size):
+    for i in range(start, end):
         if weights[i] != 0:
             K_i = cache.values[fetch_row(cache, rows, i, scratch)]
             for j in range(out.size):
@@ -194,8 +196,34 @@ def add_rows(cache, rows, weights, out):
 
 
 @njit
+def fetch_part(cache, rows, start, end):
+    """`fetch_all` for the rows from ``start`` to ``end``."""
+    scratch = np.empty(cache.slot.size, np.int32)
+    for i in range(start, end):
+        fetch_row(cache, rows, i, scratch)
+
+
+# --- Long work in parts, between which Python answers Ctrl-C --------------------------------------
+
+_WORK = 2**28  # multiplications in one call, some tenths of a second
+
+
+def rows_at_once(cache, rows):
+    """How many kernel rows one compiled call may compute."""
+    n = cache.slot.size
+    per_value = rows.XT.shape[0] if rows.indptr.size == 1 else rows.data.size // max(n, 1)
+    return max(1, _WORK // (n * (per_value + 1)))
+
+
+def add_rows(cache, rows, weights, out):
+    """out += Σ_i weights_i K_i, computing the rows that are not in the cache."""
+    step = rows_at_once(cache, rows)
+    for start in range(0, weights.size, step):
+        add_part(cache, rows, weights, start, min(start + step, weights.size), out)
+
+
 def fetch_all(cache, rows):
     """Compute the rows that are not in the cache, which has room for all."""
-    scratch = np.empty(cache.slot.size, np.int32)
-    for i in range(cache.slot.size):
-        fetch_row(cache, rows, i, scratch)
+    step, n = rows_at_once(cache, rows), cache.slot.size
+    for start in range(0, n, step):
+        fetch_part(cache, rows, start, min(start + step, n))

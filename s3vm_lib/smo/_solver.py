@@ -12,12 +12,14 @@ from s3vm_lib.smo._iterations import (
     RowCache,
     add_rows,
     fetch_all,
+    rows_at_once,
     smo_iterations,
 )
 from s3vm_lib.smo._lines import face_step, null_step
 
 TAU = 1e-12  # smallest curvature along a pair, relative to the largest kernel value
 _RANGE_SINGLE = (1e-25, 1e30)  # kernel values outside are kept in double precision
+_ROUNDING = 8 * np.finfo(float).eps  # of F, relative: no iteration sees smaller violations
 _SHRINK_BELOW = 0.7  # compact when the active share falls below this
 _SLOW = 4  # Newton steps begin after this many iterations per variable
 
@@ -31,7 +33,7 @@ class Solution(NamedTuple):
     objective: float  # value of (P), with φ_i(0) = 0 where 0 is feasible
     violation: float  # max(A − F) − min(B − F)
     n_iter: int
-    status: str  # "converged", "max_iter" or "stopped" (by the callback)
+    status: str  # "converged", "max_iter", "stalled" or "stopped" (by the callback)
     history: list  # (n_iter, violation, active points) per round
 
 
@@ -90,7 +92,7 @@ class Gram:
         if precomputed:
             dtype = X.dtype
         else:
-            sizes = (diagonal.max(), np.abs(X).max() ** 2)
+            sizes = (diagonal.max(), np.abs(X).max() ** 2, kernel.gamma)
             if max(sizes) > _RANGE_SINGLE[1] or min(sizes) < _RANGE_SINGLE[0]:
                 dtype = np.float64
         slots = int(megabytes * 2**20 / (size * np.dtype(dtype).itemsize))
@@ -207,7 +209,8 @@ def solve_smo(
     F : ndarray of shape (n,), default=None
         The values Kβ of the start, if they are known.
     tol : float, default=1e-3
-        Stop when max(A − F) − min(B − F) < tol.
+        Stop when max(A − F) − min(B − F) < tol, or what rounding leaves of F if that is more.
+        ``"stalled"`` is the status where no step is possible and neither is met.
     max_iter : int, default=10_000_000
         Largest number of iterations.
     shrinking : bool, default=True
@@ -248,8 +251,12 @@ def solve_smo(
         total += n_iter
         violation = _violation(costs, beta, F)
         target = tol
-        if stopped or violation < tol:
-            status = "stopped" if violation >= tol else "converged"
+        goal = max(tol, _rounding(gram.diagonal, beta, F))
+        if stopped or violation < goal:
+            status = "stopped" if violation >= goal else "converged"
+            break
+        if n_iter == 0:
+            status = "stalled"
             break
     A, B = _slopes(costs, beta)
     top, bottom = np.max(A - F), np.min(B - F)
@@ -277,8 +284,8 @@ def _pass(
     cache, rows, c = gram.cache, gram.rows, costs
     x, g, diagonal, final = beta.copy(), F.copy(), gram.diagonal, beta.copy()
     A, B = _slopes(c, x)
-    n_iter, violation, stopped, first = 0, np.inf, False, done == 0
-    while n_iter < max_iter and violation >= tol and not stopped:
+    n_iter, violation, goal, stopped, first = 0, np.inf, tol, False, done == 0
+    while n_iter < max_iter and violation >= goal and not stopped:
         if shrinking and not first:
             up, down = A - g, B - g
             keep = np.flatnonzero((up >= np.min(down)) | (down <= np.max(up)))
@@ -292,11 +299,18 @@ def _pass(
         if null is not None and active.size == n and null_step(null, c, x):
             A, B = _slopes(c, x)
         steps = min(max_iter - n_iter, max(100, min(n, 1000)))
-        steps, violation = smo_iterations(
-            cache, rows, c, diagonal, x, g, A, B, score, bits, tau, tol, steps
-        )
-        n_iter += steps
-        slow = violation >= tol and done + n_iter >= _SLOW * n
+        goal = max(tol, _rounding(diagonal, x, g))
+        took, violation = 0, np.inf
+        while took < steps and violation >= goal:
+            few = min(steps - took, rows_at_once(cache, rows))
+            took_few, violation = smo_iterations(
+                cache, rows, c, diagonal, x, g, A, B, score, bits, tau, goal, few
+            )
+            took += took_few
+            if took_few < few:
+                break
+        n_iter += took
+        slow = violation >= goal and done + n_iter >= _SLOW * n
         for _ in range(face_steps if slow else 0):
             again = face_step(cache, rows, c, x, g, A, B)
             A, B = _slopes(c, x)
@@ -308,11 +322,18 @@ def _pass(
             stopped = bool(
                 callback(dict(zip(("n_iter", "violation", "n_active"), state, strict=True)))
             )
+        if took == 0:
+            break
     final[active] = x
     if active.size < n:
         add_rows(gram.cache, gram.rows, final - beta, F)
     F[active], beta[:] = g, final
     return n_iter, stopped
+
+
+def _rounding(diagonal, beta, F):
+    """What rounding leaves of F, and of a step in β: violations below it are none."""
+    return _ROUNDING * max(np.abs(F).max(), np.abs(beta).max() * float(diagonal.max()))
 
 
 def _slopes(c, beta):

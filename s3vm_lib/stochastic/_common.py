@@ -10,6 +10,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from s3vm_lib._base import BaseS3VM, BinaryFit
+from s3vm_lib._limits import COUNT, SHAPE, TOL_OR_ZERO, WEIGHT, ZERO
 from s3vm_lib._online import OnlineS3VM
 from s3vm_lib._progress import Bar
 from s3vm_lib.losses import labeled_loss, unlabeled_loss
@@ -27,6 +28,7 @@ from s3vm_lib.stochastic._full_batch import (
 from s3vm_lib.stochastic._steps import POLISH, RULES, Sampler, Schedule
 from s3vm_lib.stochastic._stored import Progress
 
+_MOST = 2**27  # numbers that random features are made of, 512 MB
 _FARTHEST = 2.0**20  # turns: single precision then resolves no more than an eighth of one
 
 
@@ -55,42 +57,41 @@ class RandomFeatureS3VM(OnlineS3VM):
 
     _parameter_constraints = {
         **BaseS3VM._kernel_constraints,
-        "C_star": [Interval(Real, 0, None, closed="left"), StrOptions({"paper"}), None],
+        "C_star": [WEIGHT, ZERO, StrOptions({"paper"}), None],
         "kernel": [StrOptions(set(FEATURE_KERNELS))],
-        "coef0": [Interval(Real, 0, None, closed="left")],
         "labeled_loss": [
             StrOptions({"hinge", "squared_hinge", "smooth_hinge", "logistic", "modified_logistic"})
         ],
-        "sharpness": [Interval(Real, 0, None, closed="neither")],
+        "sharpness": [SHAPE],
         "unlabeled_loss": [
             StrOptions({"symmetric_hinge", "squared_symmetric_hinge", "symmetric_ramp", "gaussian"})
         ],
-        "s": [Interval(Real, -1, None, closed="neither"), None],
+        "s": [Interval(Real, -1, 1e10, closed="right"), None],
         "balance": [StrOptions({"labels"}), Interval(Real, 0, 1, closed="neither"), None],
-        "balance_penalty": [Interval(Real, 0, None, closed="left"), None],
+        "balance_penalty": [WEIGHT, ZERO, None],
         "fit_intercept": ["boolean"],
-        "n_features": [Interval(Integral, 1, None, closed="left")],
+        "n_features": [COUNT],
         "paired": ["boolean"],
         "orthogonal": ["boolean"],
-        "n_steps": [Interval(Integral, 0, None, closed="left"), None],
-        "batch_size": [Interval(Integral, 1, None, closed="left")],
-        "labeled_batch": [Interval(Integral, 1, None, closed="left"), None],
+        "n_steps": [Interval(Integral, 0, 2**31 - 1, closed="both"), None],
+        "batch_size": [COUNT],
+        "labeled_batch": [COUNT, None],
         "learning_rate": [StrOptions(set(RULES))],
-        "eta0": [Interval(Real, 0, None, closed="neither"), None],
+        "eta0": [WEIGHT, None],
         "power": [Interval(Real, 0, 1, closed="both")],
         "max_step": [Interval(Real, 0, 1, closed="right")],
         "average": [Interval(Real, 0, 1, closed="both")],
         "ramp": [Interval(Real, 0, 1, closed="both")],
         "unlabeled_from": [StrOptions({"unlabeled", "all"})],
         "polish": ["boolean"],
-        "polish_rows": [Interval(Integral, 1, None, closed="left"), None],
+        "polish_rows": [COUNT, None],
         "annealing": [StrOptions(set(ANNEALING)), "array-like"],
-        "ftol": [Interval(Real, 0, None, closed="left")],
-        "memory": [Interval(Integral, 1, None, closed="left")],
-        "n_jobs": [Interval(Integral, 1, None, closed="left")],
+        "ftol": [TOL_OR_ZERO],
+        "memory": [COUNT],
+        "n_jobs": [Interval(Integral, 1, 1024, closed="both")],
         "client": [object],
-        "labeled_kept": [Interval(Integral, 2, None, closed="left")],
-        "unlabeled_kept": [Interval(Integral, 1, None, closed="left")],
+        "labeled_kept": [Interval(Integral, 2, 2**31 - 1, closed="both")],
+        "unlabeled_kept": [COUNT],
         "transduce": ["boolean"],
         "random_state": ["random_state"],
     }
@@ -175,6 +176,18 @@ class RandomFeatureS3VM(OnlineS3VM):
         stream = FeatureStream(
             kernel, X.shape[1], self._block_size(X.shape[0]), seed, self.paired, self.orthogonal
         )
+        factors = kernel.degree if kernel.name == "poly" else 1
+        # With update="block" features are redrawn, and never there all at once.
+        wanted = stream.block_size
+        if getattr(self, "update", "all") == "all":
+            wanted = max(wanted, self.n_features)
+        numbers = X.shape[1] * wanted * factors
+        if kernel.name != "linear" and numbers > _MOST:
+            raise ValueError(
+                f"{wanted} random features of the {X.shape[1]} columns of X with kernel="
+                f"{kernel.name!r} take {4e-9 * numbers:.3g} GB: lower n_features or block_size, "
+                "reduce the columns (sklearn.decomposition.TruncatedSVD), or use kernel='linear'"
+            )
         if stream.turns(X) > _FARTHEST:
             raise ValueError(
                 "X is too large for random features of this gamma in single precision; scale the "

@@ -1,10 +1,10 @@
 """The estimators `FRS3VM` and `TSGS3VM`."""
 
 import math
-from numbers import Integral
 
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import StrOptions
 
+from s3vm_lib._limits import COUNT
 from s3vm_lib.stochastic._common import RandomFeatureS3VM
 from s3vm_lib.stochastic._stored import solve_stored
 from s3vm_lib.stochastic._triply import solve_triply_stochastic
@@ -40,7 +40,7 @@ class FRS3VM(RandomFeatureS3VM):
     gamma : {"scale", "auto"} or float, default="scale"
         Kernel coefficient of rbf, laplacian and poly, see `resolve_gamma`.
     degree : int, default=3
-        Degree of the polynomial kernel.
+        Degree of the polynomial kernel, at most 30.
     coef0 : float, default=0.0
         Constant of the polynomial kernel, non-negative.
     sigma_f : float, default=1.0
@@ -354,7 +354,7 @@ class TSGS3VM(RandomFeatureS3VM):
     gamma : {"scale", "auto"} or float, default="scale"
         Kernel coefficient of rbf, laplacian and poly, see `resolve_gamma`.
     degree : int, default=3
-        Degree of the polynomial kernel.
+        Degree of the polynomial kernel, at most 30.
     coef0 : float, default=0.0
         Constant of the polynomial kernel, non-negative.
     sigma_f : float, default=1.0
@@ -525,8 +525,8 @@ default="modified_logistic"
     _parameter_constraints = {
         **RandomFeatureS3VM._parameter_constraints,
         "update": [StrOptions({"all", "block"})],
-        "block_size": [Interval(Integral, 1, None, closed="left"), None],
-        "window": [Interval(Integral, 1, None, closed="left")],
+        "block_size": [COUNT, None],
+        "window": [COUNT],
     }
     _largest_n = 1_000_000
     _memory = 'as FRS3VM; block_size × n_steps numbers with update="block"'
