@@ -163,7 +163,10 @@ def resolve_gamma(gamma, X, sample_weight=None):
     total = s.sum() * d
     if sp.issparse(X):
         mean = float(np.sum(s @ X)) / total
-        variance = float(np.sum(s @ X.multiply(X))) / total - mean**2
+        # In two passes: E x² − mean² would leave rounding of the size of mean².
+        stored = np.repeat(s, np.diff(X.indptr))
+        squares = float(stored @ (X.data - mean) ** 2) + (total - stored.sum()) * mean**2
+        variance = squares / total
     else:
         # Block by block, so that a memory map is read and not copied.
         blocks = [slice(k, k + _ROWS) for k in range(0, X.shape[0], _ROWS)]
@@ -172,7 +175,8 @@ def resolve_gamma(gamma, X, sample_weight=None):
             sum(float(np.sum(s[b] @ (np.asarray(X[b], dtype=float) - mean) ** 2)) for b in blocks)
             / total
         )
-    return 1.0 / (d * variance) if variance > 0 else 1.0
+    rounding = X.shape[0] * d * np.finfo(float).eps * abs(mean)  # of the mean, at most
+    return 1.0 / (d * variance) if variance > rounding**2 else 1.0
 
 
 # --- One row at a time, compiled ---------------------------------------------------------------

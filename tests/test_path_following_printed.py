@@ -360,6 +360,57 @@ def test_cholesky_with_a_ridge_in_the_kernel_follows_the_path_too(kind):
             assert_allclose(path.objective(), other.objective(), rtol=1e-6)
 
 
+# --- Rounding -------------------------------------------------------------------------------------
+
+
+def plane(seed, n=25):
+    """Rows and labels of ``instance(seed)``: any three rows of a plane span it, the rest depend."""
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, 2))
+    _, t = instance(seed, n=n)
+    return X, t
+
+
+@pytest.mark.parametrize("seed", [0, 1, 5])
+def test_the_end_depends_on_no_unit_and_on_no_last_bit(seed):
+    X, t = plane(seed)
+    rng = np.random.default_rng(seed)
+    rotation, _ = np.linalg.qr(rng.standard_normal((2, 2)))
+    signs = rng.choice([-1.0, 1.0], X.shape)
+    expected, _ = walk(X @ X.T, t)
+    cases = [(unit * X, unit) for unit in (1e-6, 1e-3, 1e3, 1e6, 2.0**-20, 2.0**20)]
+    cases += [(rows * (1 + size * signs), 1.0) for rows in (X, X @ rotation)
+              for size in (0.0, 1e-15, 1e-13, 1e-12)]  # fmt: skip
+    cases += [(X + move, 1.0) for move in (10.0, 100.0)]  # b makes up for it
+    for rows, unit in cases:
+        path = PrintedPath(rows @ rows.T, t, C / unit**2, C_STAR / unit**2)
+        for k in range(len(t)):
+            path.add(k)
+        assert_allclose(path.objective() * unit**2, expected.objective(), rtol=1e-8)
+        assert_allclose(path.outputs(), expected.outputs(), atol=1e-8)
+        assert_array_equal(path.mu * unit**2 > 1, expected.mu > 1)
+        assert path.residual() <= 1e-9 * max(1.0, path.C)
+
+
+@pytest.mark.parametrize("seed", [0, 4])
+def test_where_rounding_exceeds_an_absolute_cut_the_walk_has_no_end(seed):
+    # 100 from the origin the products are 10⁴ and rates are rounded to 1e-10 and worse, on every
+    # processor: rows that depend on those in M enter and leave it by turns, in steps of length 0.
+    X, t = plane(seed)
+    expected, _ = walk(X @ X.T, t)
+    K = (X + 100) @ (X + 100).T
+    for cut in (1e-11, 1e-13):
+        path = PrintedPath(K, t, C, C_STAR, cut=cut, max_steps=300)
+        with pytest.raises(Stalled, match="no end after 300 steps"):
+            for k in range(len(t)):
+                path.add(k)
+        last = path.steps[-100:]
+        assert max(step.eta for step in last) < 1e-9
+        assert {step.equation for step in last} <= {"(14)", "(15)", "(16)"}
+    path, _ = walk(K, t)
+    assert_allclose(path.objective(), expected.objective(), rtol=1e-9)
+
+
 def test_a_guard_reports_too_many_steps():
     with pytest.raises(Stalled, match="no end after 2 steps"):
         walk(*instance(0), max_steps=2)

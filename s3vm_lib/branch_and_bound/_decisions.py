@@ -46,7 +46,7 @@ class Decisions:
         self.flat, self.mass, self.low, self.high, self.twin = flat, mass, low, high, twin
         self.has_flat = bool(np.any(np.isfinite(flat)))
         self.bounded = low > 0 or high < mass.sum()
-        self.slack = 1e-9 * max(1.0, mass.sum())
+        self.slack = 1e-9 * mass.sum()
 
     def assign(self, negative, positive):
         """The cheapest decisions that keep the balance, and their cost (infinite if none do)."""

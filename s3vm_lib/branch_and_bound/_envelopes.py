@@ -28,6 +28,7 @@ from s3vm_lib.losses import (
 )
 
 _HALVINGS = 80  # of an interval, at most: far below the distance of two numbers
+_FLATTEST = 1e-14  # least H_ii of a step along one α, relative to the largest
 
 
 # --- One row --------------------------------------------------------------------------------------
@@ -274,12 +275,20 @@ def nearest(i, code, p, y, weight, s, q, low, high, bounded, lines, h, v):
 
 
 @njit
+def largest_diagonal(H):
+    """The largest H_ii, or 1 where all of H is 0."""
+    largest = 0.0
+    for i in range(H.shape[0]):
+        largest = max(largest, H[i, i])
+    return largest if largest > 0.0 else 1.0
+
+
+@njit
 def sweep(code, p, y, weight, s, q, low, high, bounded, lines, H, alpha, f):
     """One round of exact maximizations of D over each α_i in turn; f = f0 − Hα is kept."""
+    least_h = _FLATTEST * largest_diagonal(H)
     for i in range(alpha.size):
-        h = H[i, i]
-        if h <= 1e-14:
-            h = 1e-14
+        h = max(H[i, i], least_h)
         v = f[i] + h * alpha[i]
         target = nearest(i, code, p, y, weight, s, q, low, high, bounded, lines, h, v)
         new = (v - target) / h
@@ -299,8 +308,9 @@ def linearize(code, p, y, weight, s, q, low, high, bounded, lines, H, alpha, f, 
     Its rows are a point of the piece and the slope of ψ_i there, 1/ψ_i'' (0 at a kink or an end,
     infinite on a line), and the least and the largest slope of the piece.
     """
+    least_h = _FLATTEST * largest_diagonal(H)
     for i in range(alpha.size):
-        h = max(H[i, i], 1e-14)
+        h = max(H[i, i], least_h)
         v = f[i] + h * alpha[i]
         point = nearest(i, code, p, y, weight, s, q, low, high, bounded, lines, h, v)
         slope, flex, least, most = (v - point) / h, 0.0, -math.inf, math.inf

@@ -24,6 +24,7 @@ from s3vm_lib.path_following._state import (
     flip,
     goal,
     into_moving,
+    moves,
     out_of_margin,
     out_of_moving,
     unwatch,
@@ -135,20 +136,23 @@ def energy(p, n):
 
 @njit
 def residual(p, n):
-    """Largest violation of the KKT, box, sign and sum conditions, when all outputs are current."""
-    worst, total = 0.0, 0.0
+    """Largest violation of the KKT, box, sign and sum conditions, when all outputs are current.
+
+    What is wrong with an α counts as the outputs that it moves.
+    """
+    worst, total, unit = 0.0, 0.0, moves(p)
     for i in range(n):
         total += p.x[i].alpha
         if p.x[i].where < IDLE:
             a, z, c = p.x[i].s * p.x[i].alpha, p.x[i].s * p.x[i].f, p.x[i].c
-            worst = max(worst, -a, a - c)
+            worst = max(worst, -unit * a, unit * (a - c))
             if a < c * (1 - 1e-10):
                 worst = max(worst, 1 - z)
             if a > c * 1e-10:
                 worst = max(worst, z - 1)
             if p.x[i].free == 1:
                 worst = max(worst, -z)
-    return max(worst, abs(total))
+    return max(worst, unit * abs(total))
 
 
 @njit

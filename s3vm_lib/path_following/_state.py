@@ -206,20 +206,26 @@ def distance(p, i, f, hold):
 
 
 @njit
+def moves(p):
+    """The most that outputs move by per unit of an α: the largest k(x, x), or 1 if all are 0."""
+    return p.num[LARGEST] ** 2 if p.num[LARGEST] > 0 else 1.0
+
+
+@njit
 def polish(v, p):
     """Newton steps on M until its outputs are at ±1 and Σα = 0; returns what is left of both."""
-    m, worst = p.cnt[N_M], 0.0
+    m, worst, unit = p.cnt[N_M], 0.0, moves(p)
     for _ in range(5):
         total, size = 0.0, 0.0
         for k in range(p.x.size):
             total += p.x[k].alpha
             size += abs(p.x[k].alpha)
         if m == 0:
-            return abs(total)
+            return unit * abs(total)
         moved = changes(p, p.w[2]) or p.num[B] != p.num[B0]
         if moved:
             combine(v, p.T, p.w[2], p.cnt[N_T], p.M, m, p.w[0], True)
-        before, worst = worst, abs(total)
+        before, worst = worst, unit * abs(total)
         for j in range(m):
             i = p.M[j]
             if moved:
@@ -227,7 +233,8 @@ def polish(v, p):
                 p.x[i].f = p.x[i].f0 + p.w[0, j] + change
             p.w[0, j] = p.x[i].s - p.x[i].f
             worst = max(worst, abs(p.w[0, j]))
-        if worst < 1e-14 * (1 + size) or (before > 0 and worst > 0.1 * before and worst < 1e-11):
+        stuck = before > 0 and worst > 0.1 * before and worst < 1e-11
+        if worst < 1e-14 * (1 + unit * size) or stuck:
             return worst
         delta = solve_bordered(p.R, m, p.num[SIGMA], -total, p.w[0], p.w[1])
         for j in range(m):

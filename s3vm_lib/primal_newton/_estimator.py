@@ -13,7 +13,6 @@ from s3vm_lib.quasi_newton import (
     default_rank,
     eigen_coordinates,
     linear_coordinates,
-    mean_weight,
 )
 
 
@@ -263,11 +262,8 @@ default="squared_hinge"
         self.verbose = verbose
         self.callback = callback
 
-    def _prepare(self, data):
-        """The coordinates, which all two-class problems share."""
-        self._check_intercept()
+    def _coordinates(self, data, center):
         X, kernel = data.X, data.kernel
-        center = mean_weight(data.sample_weight, data.codes < 0) if self.fit_intercept else None
         if self.coordinates == "eigen":
             return eigen_coordinates(kernel.gram(X), mean_weight=center)
         if kernel.name == "linear":

@@ -17,13 +17,14 @@ def centered(K, unlabeled):
 def relax(K, y, weight, b, sweeps=200):
     """A lower bound, β and the outputs of the SVM on the rows with a label, y != 0."""
     beta, f = np.zeros(len(y)), np.full(len(y), b)
+    flattest = 1e-12 * (K.diagonal().max() or 1.0)
     for _ in range(sweeps):  # any number of them leaves a valid bound
         before = beta.copy()
         for i in np.flatnonzero(y):
-            step = (y[i] - f[i]) / max(K[i, i], 1e-12)
+            step = (y[i] - f[i]) / max(K[i, i], flattest)
             new = y[i] * np.clip(y[i] * (beta[i] + step), 0, weight[i])
             f, beta[i] = f + (new - beta[i]) * K[i], new
-        if np.max(np.abs(beta - before)) < 1e-9:
+        if np.max(np.abs(beta - before)) < 1e-9 * weight.max():
             break
     return (y - b) @ beta - 0.5 * beta @ K @ beta, beta, f
 

@@ -8,6 +8,8 @@ from types import SimpleNamespace
 
 import numpy as np
 
+TINY = 1e-12  # what counts as no movement: a share of the terms that add up to it
+
 
 def empty(n):
     """A solution for n samples none of which takes part yet: the set "-"."""
@@ -33,7 +35,7 @@ def direction(K, p, d):
     """Movement of all α and of b such that the outputs of M stay and Σα = 0."""
     M, v, one = p.sets == "M", d.copy(), np.ones((1, np.sum(p.sets == "M")))
     if not M.any():
-        return (0 * d, np.sign(d.sum())) if abs(d.sum()) > 1e-12 else (d, 0.0)
+        return (0 * d, np.sign(d.sum())) if abs(d.sum()) > TINY * abs(d).sum() else (d, 0.0)
     H = np.block([[np.zeros((1, 1)), one], [one.T, K[M][:, M]]])
     delta, *v[M] = np.linalg.solve(H, -np.append(d.sum(), K[M] @ d))
     return v, delta
@@ -45,12 +47,13 @@ def follow(K, p):
         O, M, E, A = (p.sets == name for name in "OMEA")
         d = np.where(A, p.s * p.c * p.up - p.alpha, 0.0)  # 2
         v, delta = direction(K, p, d)  # 3
-        g, tiny, here = K @ v + delta, 1e-11, A & (v.any() or not d.any())
+        g, here = K @ v + delta, A & (v.any() or not d.any())
         a, rate_a, z, rate_z = p.s * p.alpha, p.s * v, p.s * p.f, p.s * g
-        up, down, box = rate_z > tiny, rate_z < -tiny, A & (p.c > 0) & (a > -tiny)
+        still, flat = TINY * abs(v).max(), TINY * (max(abs(K) @ abs(v)) + abs(delta))
+        up, down, box = rate_z > flat, rate_z < -flat, A & (p.c > 0) & (a > -TINY * p.c)
         margin = (O | box & ~p.up) & down | (E | box & p.up) & up
-        enters, turns = A & (a < -tiny) & (rate_a > tiny), p.free & (E | A & p.up) & down
-        who = np.array([M & (rate_a < -tiny), M & (rate_a > tiny), margin, turns, enters, here])
+        enters, turns = A & (a < -TINY * p.c) & (rate_a > still), p.free & (E | A & p.up) & down
+        who = np.array([M & (rate_a < -still), M & (rate_a > still), margin, turns, enters, here])
         way, rate = [a, p.c - a, 1 - z, z, -a, A], [-rate_a, rate_a, rate_z, -rate_z, rate_a, A]
         times = np.where(who, np.maximum(way / np.where(who, rate, 1), 0), np.inf)  # 4
         event, i = np.unravel_index(np.argmin(times), times.shape)

@@ -21,7 +21,7 @@ ERRATA = {
     "target, from whichever side",
     "empty": "(12) has no solution when M is empty and the sum of d is not 0; then b moves alone",
 }
-TOL = 1e-9  # what counts as 0, relative to the size of the quantity
+TOL = 1e-9  # what counts as 0: in outputs, and in α as a share of the largest C
 
 
 class Stalled(Exception):
@@ -54,13 +54,18 @@ def bordered(H):
 
 
 def pivoted_qr(H, right, tol=1e-10):
-    """Basic solution of (12) by QR with column pivoting; dependent columns get β = 0."""
-    Q, R, order = qr(bordered(H), pivoting=True)
+    """Basic solution of (12) by QR with column pivoting; dependent columns get β = 0.
+
+    The border has the size of H instead of 1, so that the rank does not depend on the unit of k.
+    """
+    unit = np.ones(len(right))
+    unit[0] = np.abs(H).max(initial=0.0) or 1.0
+    Q, R, order = qr(bordered(H) * np.outer(unit, unit), pivoting=True)
     size = np.abs(np.diag(R))
-    rank = int(np.sum(size > tol * max(size[0], 1e-300)))
+    rank = int(np.sum(size > tol * size[0]))
     solution = np.zeros(len(right))
-    solution[order[:rank]] = solve_triangular(R[:rank, :rank], Q[:, :rank].T @ right)
-    return solution
+    solution[order[:rank]] = solve_triangular(R[:rank, :rank], Q[:, :rank].T @ (unit * right))
+    return unit * solution
 
 
 def cholesky(H, right):
@@ -128,6 +133,11 @@ class PrintedPath:
         Add the two copies of an unlabeled row at once; Algorithm 1 adds one after the other.
     max_steps : int, default=5000
         Guard for each addition.
+    cut : float, default=None
+        Rates γ of (13) up to it count as 0: a row that depends on rows in M has γ = 0, and must not
+        enter M on its rounding. None is n²ε times the largest Σ|k_ij β_j| + |β_b|: γ and β are
+        sums of up to n such terms, each rounded to ε. A number is taken as it is, as a share of
+        max(1, |γ|) and whatever the terms: where rounding exceeds it, the walk may have no end.
 
     Attributes
     ----------
@@ -139,15 +149,15 @@ class PrintedPath:
 
     def __init__(
         self, K, t, C, C_star, corrected=tuple(ERRATA), solve=pivoted_qr, together=False,
-        max_steps=5000,
+        max_steps=5000, cut=None,
     ):  # fmt: skip
         self.K, self.t, self.C, self.C_star = K, np.asarray(t, float), C, C_star
         self.corrected, self.solve = frozenset(corrected), solve
-        self.together, self.max_steps = together, max_steps
+        self.together, self.max_steps, self.cut = together, max_steps, cut
         self.row, self.place = np.empty(0, int), np.empty(0, "U1")
         self.y, self.alpha, self.mu = np.empty((3, 0))
         self.b, self.steps, self.added = 0.0, [], -1
-        self.tol = TOL * max(1.0, C, C_star)
+        self.tol_alpha = TOL * max(C, C_star)
 
     @property
     def free(self):
@@ -186,7 +196,7 @@ class PrintedPath:
     def residual(self):
         """Largest violation of (10), of the correct boxes, of (11) and of the signs of (5)."""
         lower, upper = self.bounds(ERRATA)
-        g, short = self.gradient(), self.tol
+        g, short = self.gradient(), self.tol_alpha
         below = np.where(self.alpha > lower + short, g, 0.0)  # g > 0 asks for the lower bound
         above = np.where(self.alpha < upper - short, -g, 0.0)
         box = np.maximum(lower - self.alpha, self.alpha - upper)
@@ -218,24 +228,24 @@ class PrintedPath:
     def _set_mu(self, k, f):
         """(5) for the copies of row k at the output f, or at the side of 0 that is ahead."""
         if "vertex" in self.corrected:
-            f = 1.0 if f >= 0 else -1.0
+            f = 1.0 if f >= -TOL else -1.0  # both copies alike, also where f is 0 but for rounding
         copies = self.row == k
-        self.mu[copies] = np.where(self.y[copies] * f < -self.tol, self.C_star, 0.0)
+        self.mu[copies] = np.where(self.y[copies] * f < -TOL, self.C_star, 0.0)
 
     def _classify(self, copies):
         """The sets of Section 2.3; A for what fits none."""
         g, (lower, upper) = self.gradient(), self.bounds()
-        near = self.tol if "closed" in self.corrected else -self.tol
+        near, short = TOL if "closed" in self.corrected else -TOL, self.tol_alpha
         for i in copies:
-            at_lower = abs(self.alpha[i] - lower[i]) <= self.tol
-            at_upper = abs(self.alpha[i] - upper[i]) <= self.tol
-            inside = lower[i] - self.tol <= self.alpha[i] <= upper[i] + self.tol
+            at_lower = abs(self.alpha[i] - lower[i]) <= short
+            at_upper = abs(self.alpha[i] - upper[i]) <= short
+            inside = lower[i] - short <= self.alpha[i] <= upper[i] + short
             if at_lower and g[i] > -near:
                 self.place[i] = "O"
             elif at_upper and g[i] < near:
                 self.place[i] = "E"
             else:
-                self.place[i] = "M" if inside and abs(g[i]) <= self.tol else "A"
+                self.place[i] = "M" if inside and abs(g[i]) <= TOL else "A"
 
     def _targets(self):
         lower, upper = self.bounds()
@@ -244,7 +254,8 @@ class PrintedPath:
     def _settle(self):
         """Copies that have reached their targets leave A: at η = 1 all of them do."""
         target = self._targets()
-        for i in np.flatnonzero((self.place == "A") & (np.abs(self.alpha - target) <= self.tol)):
+        near = np.abs(self.alpha - target) <= self.tol_alpha
+        for i in np.flatnonzero((self.place == "A") & near):
             self.alpha[i], self.place[i] = target[i], "E" if self.y[i] > 0 else "O"
 
     def direction(self):
@@ -252,7 +263,7 @@ class PrintedPath:
         A, M = np.flatnonzero(self.place == "A"), np.flatnonzero(self.place == "M")
         rate = np.zeros(len(self.row))
         d = (self._targets() - self.alpha)[A]
-        if M.size == 0 and "empty" in self.corrected and abs(d.sum()) > self.tol:
+        if M.size == 0 and "empty" in self.corrected and abs(d.sum()) > self.tol_alpha:
             return rate, np.sign(d.sum())
         H = self.K[np.ix_(self.row, self.row)]
         right = -np.append(d.sum(), H[np.ix_(M, A)] @ d)
@@ -261,31 +272,39 @@ class PrintedPath:
         return rate, solution[0]
 
     def inequalities(self, rate, rate_b):
-        """(14)-(22) as rows (equation, copy, value, slope, strict): value + η slope ≥ 0, or > 0."""
+        """(14)-(22) as rows (equation, copy, value, slope, least): value + η slope ≥ 0, or > 0.
+
+        ``least`` is the smallest value that counts as ≥ 0, or as > 0.
+        """
         y, mu, alpha, g = self.y, self.mu, self.alpha, self.gradient()
-        gamma = self.K[np.ix_(self.row, self.row)] @ rate + rate_b  # (13)
-        gamma[np.abs(gamma) <= 1e-11 * max(1.0, np.abs(gamma).max())] = 0.0
+        H = self.K[np.ix_(self.row, self.row)]
+        gamma = H @ rate + rate_b  # (13)
+        terms = np.max(np.abs(H) @ np.abs(rate)) + abs(rate_b)
+        cut = len(H) ** 2 * np.finfo(float).eps * terms
+        if self.cut is not None:
+            cut = self.cut * max(1.0, np.abs(gamma).max())
+        gamma[np.abs(gamma) <= cut] = 0.0
         lower, upper = self.bounds()
-        strict = "closed" not in self.corrected
+        short, strict = -self.tol_alpha, -TOL if "closed" in self.corrected else TOL
         system = []
 
-        def state(equation, where, value, slope, strict=False):
-            system.extend((equation, i, value[i], slope[i], strict) for i in np.flatnonzero(where))
+        def state(equation, where, value, slope, least=-TOL):
+            system.extend((equation, i, value[i], slope[i], least) for i in np.flatnonzero(where))
 
         M, E, O, A = (self.place == name for name in "MEOA")
-        state("(14) lower", M, alpha - lower, rate)
-        state("(14) upper", M, upper - alpha, -rate)
+        state("(14) lower", M, alpha - lower, rate, short)
+        state("(14) upper", M, upper - alpha, -rate, short)
         state("(15)", O, g, gamma, strict)
         state("(16)", E, -g, -gamma, strict)
         state("(17)", self.free & (mu == 0), y * g + 1, y * gamma)
         state("(18)", self.free & (mu > 0), -(y * g + 1), -y * gamma, strict)
         if "outside" in self.corrected:
             far = np.abs(self._targets() - alpha)
-            state("(19)", A & (y > 0), far, -np.abs(rate))
-            state("(20)", A & (y < 0), far, -np.abs(rate))
+            state("(19)", A & (y > 0), far, -np.abs(rate), short)
+            state("(20)", A & (y < 0), far, -np.abs(rate), short)
         else:
-            state("(19)", A & (y > 0), upper - alpha, -rate)
-            state("(20)", A & (y < 0), alpha - lower, rate)
+            state("(19)", A & (y > 0), upper - alpha, -rate, short)
+            state("(20)", A & (y < 0), alpha - lower, rate, short)
         side = 1 if "swapped" in self.corrected else -1
         state("(21)", A & (y > 0), -side * g, -side * gamma)
         state("(22)", A & (y < 0), side * g, side * gamma)
@@ -294,8 +313,8 @@ class PrintedPath:
     def _advance(self):
         rate, rate_b = self.direction()  # 7
         system = self.inequalities(rate, rate_b)
-        for equation, i, value, _, strict in system:
-            if value < (self.tol if strict else -self.tol):
+        for equation, i, value, _, least in system:
+            if value < least:
                 raise Stalled(
                     equation[:4],
                     f"row {self.row[i]} violates it at η = 0 already, by {max(0.0, -value):.3g}",
@@ -308,7 +327,7 @@ class PrintedPath:
         if not limits:
             raise Stalled("(14)-(22)", "no inequality bounds η")
         eta, equation, i = min(limits, key=lambda limit: limit[0])
-        ties = sum(limit[0] <= eta + self.tol for limit in limits)
+        ties = sum(limit[0] <= eta + TOL for limit in limits)
         in_A = self.row[self.place == "A"]
         self.alpha, self.b = self.alpha + eta * rate, self.b + eta * rate_b  # 9
         before = self.mu.copy(), self.place.copy()

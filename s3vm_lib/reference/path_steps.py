@@ -11,7 +11,7 @@ from types import SimpleNamespace
 
 import numpy as np
 
-NEAR = 1e-10  # what counts as 0
+NEAR = 1e-10  # what counts as 0: in outputs, in α as a share of C, in rates of their terms
 
 
 def empty(n):
@@ -24,26 +24,28 @@ def empty(n):
 
 def targets(p, margin, alpha):
     """Where the α of rows in A go: a row outside of its box first has to come in."""
-    return np.where(p.leaving | ((margin > 1 - NEAR) & (alpha > -NEAR)), 0.0, p.upper)  # 9
+    inside = alpha > -NEAR * p.upper
+    return np.where(p.leaving | ((margin > 1 - NEAR) & inside), 0.0, p.upper)  # 9
 
 
 def settle(p, margin, alpha):
     """Rows of A that have arrived join O, E or M, or leave."""
     for i in np.flatnonzero(p.where == "A"):
+        near = NEAR * p.upper[i]
         if p.leaving[i]:
-            p.where[i] = "-" if abs(alpha[i]) < NEAR else "A"
-        elif abs(alpha[i]) < NEAR and margin[i] > 1 - NEAR:
+            p.where[i] = "-" if abs(alpha[i]) < near else "A"
+        elif abs(alpha[i]) < near and margin[i] > 1 - NEAR:
             p.where[i] = "O"
-        elif abs(alpha[i] - p.upper[i]) < NEAR and margin[i] < 1 + NEAR:
+        elif abs(alpha[i] - p.upper[i]) < near and margin[i] < 1 + NEAR:
             p.where[i] = "E"
-        elif -NEAR < alpha[i] < p.upper[i] + NEAR and abs(margin[i] - 1) < NEAR:
+        elif -near < alpha[i] < p.upper[i] + near and abs(margin[i] - 1) < NEAR:
             p.where[i] = "M"
 
 
 def rates(K, M, d):
     """β and b per unit of η."""
     if M.size == 0:
-        return (d, 0.0) if abs(d.sum()) < NEAR else (0 * d, np.sign(d.sum()))
+        return (d, 0.0) if abs(d.sum()) <= NEAR * abs(d).sum() else (0 * d, np.sign(d.sum()))
     ones = np.ones((1, M.size))
     bordered = np.block([[np.zeros((1, 1)), ones], [ones.T, K[np.ix_(M, M)]]])
     rate_b, *rest = np.linalg.solve(bordered, -np.append(d.sum(), K[M] @ d))
@@ -52,18 +54,19 @@ def rates(K, M, d):
     return rate, rate_b
 
 
-def events(p, margin, alpha, rise, drift, hold):
-    """(η, row, what happens) of all events ahead."""
+def events(p, margin, alpha, rise, drift, hold, terms):
+    """(η, row, what happens) of all events ahead; ``terms``: the largest sum |k β| behind drift."""
     M, O, E, A = (p.where == name for name in "MOEA")
-    A, turns = A & ~p.leaving, p.free & (drift < -NEAR) & (not hold)
-    yield from ((alpha[i] / -rise[i], i, "O") for i in np.flatnonzero(M & (rise < -NEAR)))
-    ends = np.flatnonzero(M & (rise > NEAR))
+    still, flat, near = NEAR * np.abs(rise).max(), NEAR * terms, NEAR * p.upper
+    A, turns = A & ~p.leaving, p.free & (drift < -flat) & (not hold)
+    yield from ((alpha[i] / -rise[i], i, "O") for i in np.flatnonzero(M & (rise < -still)))
+    ends = np.flatnonzero(M & (rise > still))
     yield from (((p.upper[i] - alpha[i]) / rise[i], i, "E") for i in ends)
-    meets = (O & (drift < -NEAR)) | (E & (drift > NEAR))
-    inside = A & (alpha > -NEAR)
-    meets |= inside & np.where(margin < 1, drift > NEAR, drift < -NEAR)
+    meets = (O & (drift < -flat)) | (E & (drift > flat))
+    inside = A & (alpha > -near)
+    meets |= inside & np.where(margin < 1, drift > flat, drift < -flat)
     yield from (((1 - margin[i]) / drift[i], i, "M") for i in np.flatnonzero(meets))
-    enters = np.flatnonzero(A & (alpha < -NEAR) & (rise > NEAR))
+    enters = np.flatnonzero(A & (alpha < -near) & (rise > still))
     yield from ((-alpha[i] / rise[i], i, "A") for i in enters)
     yield from ((margin[i] / -drift[i], i, "turn") for i in np.flatnonzero(turns & (E | A)))
 
@@ -79,7 +82,8 @@ def follow(K, p, hold=False):
         d = np.where(A, p.label * (targets(p, margin, alpha) - alpha), 0.0)  # 2
         rate, rate_b = rates(K, np.flatnonzero(p.where == "M"), d)  # 4
         drift = p.label * (K @ rate + rate_b)
-        ahead = events(p, margin, alpha, p.label * rate, drift, hold)
+        terms = np.max(np.abs(K) @ np.abs(rate)) + abs(rate_b)
+        ahead = events(p, margin, alpha, p.label * rate, drift, hold, terms)
         end = (np.inf if np.any(d != rate) and not rate.any() else 1.0, -1, "arrive")
         eta, i, what = min(((max(e[0], 0.0), *e[1:]) for e in ahead), default=end)  # 5
         eta, i, what = min((eta, i, what), end)

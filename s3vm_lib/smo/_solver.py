@@ -397,7 +397,7 @@ def feasible(beta, costs, shift=True):
     """
     result = np.clip(beta, costs.lo, costs.hi)
     # A sum that is zero up to rounding must not lift every point off its bound.
-    if shift and abs(result.sum()) > 1e-12 * max(1.0, np.abs(result).sum()):
+    if shift and abs(result.sum()) > 1e-12 * np.abs(result).sum():
         low, high = float(np.min(costs.lo - beta)), float(np.max(costs.hi - beta))
         for _ in range(200):
             shift = 0.5 * (low + high)
