@@ -176,6 +176,17 @@ def test_stratified_labels_keep_the_shares():
     assert (rare == 1).sum() == 1 and (rare == 0).sum() == 4
 
 
+@pytest.mark.parametrize("counts", [(990, 5, 5), (1, 1, 998), (500, 499, 1)])
+@pytest.mark.parametrize("n_labeled", [3, 4, 10, 0.001, 0.02])
+def test_stratified_labels_leave_no_class_out(counts, n_labeled):
+    y = np.repeat(np.arange(3), counts)
+    hidden = datasets.hide_labels(y, n_labeled, random_state=0)
+    kept = np.flatnonzero(hidden != -1)
+    np.testing.assert_array_equal(hidden[kept], y[kept])
+    np.testing.assert_array_equal(np.unique(hidden[kept]), np.arange(3))
+    assert kept.size == (n_labeled if n_labeled >= 1 else max(3, round(1000 * n_labeled)))
+
+
 def test_random_labels_vary_in_their_share():
     y = np.repeat([0, 1], 50)
     shares = [

@@ -1,6 +1,7 @@
 """Newton in the primal: second derivatives, rays, indefinite steps, saddles, the estimator."""
 
 import itertools
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -276,6 +277,32 @@ def indefinite(d=8, seed=0, low=-2.0):
     rng = np.random.default_rng(seed)
     Q = np.linalg.qr(rng.standard_normal((d, d)))[0]
     return Q @ np.diag(np.linspace(low, 3.0, d)) @ Q.T, rng.standard_normal(d)
+
+
+@pytest.mark.parametrize("along", [-4e-4, -1e-6, 0.0, 1e-6, 4e-4])
+@pytest.mark.parametrize("radius", [0.5, 2.0])
+def test_the_step_of_the_hard_case_ends_on_the_sphere(along, radius):
+    """Little or nothing of the gradient along the most negative curvature."""
+    values, gradient = np.array([-2.0, -0.5, 1.0, 3.0]), np.array([along, 0.2, -0.1, 0.3])
+    p = model_step(values, gradient, "trust", radius, 1e-3)
+    assert_allclose(np.linalg.norm(p), radius, rtol=1e-12)
+    assert gradient @ p < 0
+
+
+def test_the_radius_is_twice_the_last_step_and_at_least_a_quarter_of_the_radius_before():
+    x = np.zeros(make_objective().dimension)
+    directions = NewtonDirections(make_objective(), x, "trust", True)
+    H, g = indefinite(d=x.size)
+    directions.objective = SimpleNamespace(
+        curvature=-np.ones(1), lam=0.1, hessian=lambda D: H, product=lambda D, v: H @ v
+    )
+    radius = 1.0
+    for length in (0.01, 0.01, 3.0, 0.9, 1e-9):
+        directions.moved(length)
+        radius = max(2 * length, radius / 4)
+        d, _, negative = directions(x, g)
+        assert negative
+        assert_allclose(np.linalg.norm(d), radius, rtol=1e-6)
 
 
 @pytest.mark.parametrize("seed", range(5))

@@ -23,6 +23,7 @@ from s3vm_lib.quasi_newton import (
     SharePenalty,
     bfgs_update,
     cholesky_coordinates,
+    default_rank,
     eigen_coordinates,
     kpca_coordinates,
     linear_coordinates,
@@ -462,6 +463,31 @@ def test_callback_stops_the_annealing():
     coordinates = make_coordinates("dense", X, mean_weight(t, weight))
     solution = solve(coordinates, t, weight, offset=0.0, callback=lambda stage, w, b: True)
     assert solution.status == "stopped" and len(solution.history) == 1
+
+
+def test_both_sides_of_the_tolerance_push_and_are_checked():
+    """½ρ dist(h + μ/ρ, [p − ε, p + ε])², whose multiplier is its own derivative, by hand."""
+    weight = np.array([0.4, 0.3, 0.2, 0.1])
+    for ratio, shift in itertools.product((0.3, 0.7), (-2.0, -0.1, 0.1, 2.0)):
+        term, f = SharePenalty(np.zeros(4), weight, ratio, 0.05), np.array([0.3, -0.2, 0.1, 0.0])
+        f, multiplier = f + shift, 0.0
+        share = weight @ (1 / (1 + np.exp(-term.sharpness * f)))
+        for _ in range(3):
+            moved = share + multiplier / term.rho
+            distance = moved - np.clip(moved, ratio - 0.05, ratio + 0.05)
+            slope = np.zeros(4)
+            assert_allclose(term.add(f, slope), 0.5 * term.rho * distance**2, atol=1e-15)
+            assert np.all(np.sign(slope) == np.sign(distance))
+            assert_allclose(term.update(f), max(0.0, abs(share - ratio) - 0.05), atol=1e-15)
+            multiplier = term.rho * distance
+
+
+@pytest.mark.parametrize(
+    ("n", "rank"),
+    [(30, 30), (500, 500), (2400, 500), (2600, 520), (4000, 800), (5000, 1000), (10**6, 1000)],
+)
+def test_the_default_rank_is_a_fifth_of_the_rows_within_limits(n, rank):
+    assert default_rank(n) == rank
 
 
 def test_offset_for_share_is_the_smallest_feasible_shift():

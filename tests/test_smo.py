@@ -11,7 +11,7 @@ from sklearn.svm import SVC
 from s3vm_lib import SVM
 from s3vm_lib.kernels import Kernel
 from s3vm_lib.objective import svm_dual, svm_duality_gap, svm_kkt_residual
-from s3vm_lib.smo import BIG, Costs, Gram, feasible, solve_smo, svc_costs
+from s3vm_lib.smo import BIG, Costs, Gram, feasible, line_minimum, solve_smo, svc_costs
 
 KERNELS = [
     Kernel("linear"),
@@ -224,6 +224,35 @@ def test_feasible_keeps_a_feasible_point():
     c = svc_costs(np.array([1.0, -1, 1, -1]), np.ones(4))
     beta = np.array([0.5, -0.25, 0.0, -0.25])
     assert_allclose(feasible(beta, c), beta, atol=1e-15)
+
+
+@pytest.mark.parametrize("curvature", [0.0, 0.3, 30.0])
+def test_the_minimum_on_a_line_is_the_best_of_its_candidates(curvature):
+    """Kinks, ends, and the vertex of every parabola between them: nothing else can be lowest."""
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        c = random_costs(40, seed, unbounded=0).take(np.arange(10, 22))
+        x, v = c.lo + rng.random(12) * (c.hi - c.lo), rng.standard_normal(12)
+        slope = rng.standard_normal()
+
+        def value(tau, c=c, x=x, v=v, slope=slope):
+            z = x + np.multiply.outer(tau, v) - c.mid
+            return np.maximum(c.s1 * z, c.s2 * z).sum(-1) + slope * tau + curvature * tau**2 / 2
+
+        ends = np.sort([(c.lo - x) / v, (c.hi - x) / v], axis=0)
+        shortest, longest = ends[0].max(), ends[1].min()
+        corners = np.r_[shortest, (c.mid - x) / v, longest]
+        corners = np.unique(np.clip(corners, shortest, longest))
+        candidates = corners
+        if curvature:  # a parabola between two corners, through its value and slope in the middle
+            middle = (corners[1:] + corners[:-1]) / 2
+            h = 1e-3 * np.diff(corners)
+            slopes = (value(middle + h) - value(middle - h)) / (2 * h)
+            vertex = np.clip(middle - slopes / curvature, corners[:-1], corners[1:])
+            candidates = np.r_[corners, vertex]
+        found = line_minimum(c, x, v, slope, curvature)
+        assert shortest - 1e-12 <= found <= longest + 1e-12
+        assert value(found) <= value(candidates).min() + 1e-9
 
 
 # --- Optimality -----------------------------------------------------------------------------------
