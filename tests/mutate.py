@@ -86,38 +86,44 @@ class Copy:
         process.start()
         process.join()
         lines = output.read_text(encoding="utf-8").splitlines() if output.exists() else []
-        failed = [line for line in lines if line.startswith(("FAILED", "ERROR"))]
+        failed = [line.split(" ", 1)[1] for line in lines if line.startswith(("FAILED", "ERROR"))]
+        failed = [line.split(" - ")[0] for line in failed]
         return process.exitcode, (failed or [line for line in lines if line] or [""])[-1]
 
-    def require_passing(self, files):
-        """The tests pass without any change, or nothing can be learned from them."""
-        todo = [name for name in files if name not in self.passed]
-        if todo:
-            code, line = self.test(todo)
-            if code:
-                sys.exit(f"Without any change the tests fail: {line}")
+    def passes(self, tests):
+        """Whether the tests pass without any change; nothing can be learned from others."""
+        todo = [name for name in tests if name not in self.passed]
+        if todo and self.test(todo)[0] == 0:
             self.passed.update(todo)
+        return self.passed.issuperset(tests)
 
-    def judge(self, mutation, files):
-        """Make one change, run the tests, undo it: "killed" or "survived", and by what."""
-        self.require_passing(files)
+    def judge(self, mutation, files, killer=None):
+        """Make one change, run the tests, undo it: the verdict, and the test that noticed.
+
+        The test that noticed it the last time goes first, and alone.
+        """
         path, text = mutated(self.root, mutation)
         before, stamp = path.read_bytes(), path.stat()
         caches = self.root / "numba_cache" / "s3vm_lib"
-        known = set(caches.iterdir())
-        try:
-            path.write_text(text, encoding="utf-8")
-            code, line = self.test(files, keep_bytecode=False)
-        finally:
-            path.write_bytes(before)
-            os.utime(path, ns=(stamp.st_atime_ns, stamp.st_mtime_ns))
-            for folder in set(caches.iterdir()) - known:
-                shutil.rmtree(folder)
-        if code in (3, 4, 5):
-            raise RuntimeError(f"pytest could not run {files}: {line}")
-        if code == 0:
-            return SURVIVED, ""
-        return KILLED, line if code > 0 else f"signal {-code}"
+        for tests in ([killer], files) if killer else (files,):
+            if not self.passes(tests):
+                if tests is files:
+                    sys.exit(f"Without any change the tests fail: {', '.join(tests)}")
+                continue  # that test has another name now
+            known = set(caches.iterdir())
+            try:
+                path.write_text(text, encoding="utf-8")
+                code, line = self.test(tests, keep_bytecode=False)
+            finally:
+                path.write_bytes(before)
+                os.utime(path, ns=(stamp.st_atime_ns, stamp.st_mtime_ns))
+                for folder in set(caches.iterdir()) - known:
+                    shutil.rmtree(folder)
+            if code in (3, 4, 5):
+                raise RuntimeError(f"pytest could not run {tests}: {line}")
+            if code:
+                return KILLED, line if code > 0 else f"signal {-code}"
+        return SURVIVED, ""
 
 
 def run_tests(root, files, output, keep_bytecode):
@@ -170,6 +176,7 @@ def main():
     ]
     for _, mutation in work:
         mutated(ROOT, mutation)
+    verdicts = read_verdicts()
     copies = queue.SimpleQueue()
     for number in range(args.jobs):
         copies.put(Copy(number))
@@ -178,34 +185,54 @@ def main():
         name, mutation = item
         if "equivalent" in mutation and not args.equivalent:
             return EQUIVALENT, mutation["equivalent"]
-        copy = copies.get()
+        copy, (_, last) = copies.get(), verdicts.get(key(*item), ("", ""))
         try:
-            return copy.judge(mutation, mutation.get("tests", modules[name]["tests"]))
+            return copy.judge(mutation, modules[name]["tests"], last if "::" in last else None)
         finally:
             copies.put(copy)
 
-    counts = {name: dict.fromkeys((KILLED, EQUIVALENT, SURVIVED), 0) for name in names}
+    survived = 0
     with ThreadPoolExecutor(args.jobs) as pool:
-        for (name, mutation), (verdict, why) in zip(work, pool.map(judge, work), strict=True):
-            counts[name][verdict] += 1
-            print(f"{verdict:10s} {name:20s} {mutation['what']} | {why}", flush=True)
-    survived = sum(count[SURVIVED] for count in counts.values())
+        for item, (verdict, why) in zip(work, pool.map(judge, work), strict=True):
+            survived += verdict == SURVIVED
+            print(f"{verdict:10s} {key(*item)} | {why}", flush=True)
+            if not args.equivalent:
+                verdicts[key(*item)] = verdict, why if verdict == KILLED else ""
+                store(verdicts, modules)
     print(f"{len(work)} changes, {survived} survived.")
-    if not args.match and not args.equivalent:
-        store(counts, list(modules))
     sys.exit(survived > 0)
 
 
-def store(counts, order):
-    """Put the counts of these modules into the stored score."""
-    old = json.loads(SCORE.read_text())["modules"] if SCORE.exists() else {}
-    known = {**old, **counts}
+def key(name, mutation):
+    """What a change is called in the stored score."""
+    return f"{name}: {mutation['what']}"
+
+
+def read_verdicts():
+    """The stored verdicts, {change: (verdict, test that noticed)}."""
+    if not SCORE.exists():
+        return {}
+    stored = json.loads(SCORE.read_text(encoding="utf-8"))["changes"]
+    return {name: tuple(verdict.partition(" by ")[::2]) for name, verdict in stored.items()}
+
+
+def store(verdicts, modules):
+    """Write the verdicts of all changes of the list, in its order, and their counts."""
+    known, counts = {}, {}
+    for name, module in modules.items():
+        counts[name] = dict.fromkeys((KILLED, EQUIVALENT, SURVIVED), 0)
+        for mutation in module["mutations"]:
+            if key(name, mutation) in verdicts:
+                verdict, by = verdicts[key(name, mutation)]
+                counts[name][verdict] += 1
+                known[key(name, mutation)] = f"{verdict} by {by}" if by else verdict
     score = {
         "python": platform.python_version(),
         **{name: importlib.metadata.version(name) for name in ("numpy", "numba", "pytest")},
-        "modules": {name: known[name] for name in order if name in known},
+        "modules": counts,
+        "changes": known,
     }
-    SCORE.write_text(json.dumps(score, indent=1) + "\n")
+    SCORE.write_text(json.dumps(score, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

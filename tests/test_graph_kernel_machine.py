@@ -463,6 +463,18 @@ def test_the_papers_number_of_steps():
     assert (model.n_iter_, model.termination_condition_) == (200, "completed")
 
 
+def test_what_was_computed_for_an_earlier_fit_is_not_served():
+    X, _, y = half_moons()
+    model = GKM(tol=10.0, random_state=0).fit(X, y)
+    first = model.transduction_, model.objective_
+    swapped = np.where(y < 0, -1, 1 - y)
+    model.fit(X, swapped, sample_weight=np.full(len(y), 2.0))
+    fresh = GKM(tol=10.0, random_state=0).fit(X, swapped, sample_weight=np.full(len(y), 2.0))
+    assert_array_equal(model.transduction_, fresh.transduction_)
+    assert model.objective_ == fresh.objective_ != first[1]
+    assert np.any(model.transduction_ != first[0])
+
+
 @pytest.mark.parametrize(
     ("n", "steps"), [(1, 1), (999, 999), (7999, 7999), (8000, 1600), (70_000, 14_000)]
 )
