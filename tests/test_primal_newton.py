@@ -550,6 +550,54 @@ def test_plain_twin_finds_the_same_solution(curvature):
     assert_allclose(solution.outputs, f, atol=1e-6)
 
 
+def test_a_descent_stops_with_the_first_iteration_that_meets_a_rule():
+    objective = make_objective()
+    start = np.full(objective.dimension, 0.5)
+
+    def descend(tol, ftol, max_iter=300):
+        return minimize(objective, start, GradientDirections(False), tol, ftol, max_iter)
+
+    for ftol in (1e-2, 1e-4):
+        found = descend(0.0, ftol)
+        values = [descend(0.0, 0.0, k).value for k in range(found.n_iter + 1)]
+        small = -np.diff(values) < ftol * np.maximum(1, np.abs(values[1:]))
+        assert small[-1] and not small[:-1].any()
+    for tol in (1e-2, 1e-3):
+        found = descend(tol, 0.0)
+        before = descend(0.0, 0.0, found.n_iter - 1)
+        assert np.abs(found.gradient).max() <= tol < np.abs(before.gradient).max()
+        assert found.status == "converged"
+
+
+def test_conjugate_directions_are_those_of_polak_and_ribiere():
+    rng = np.random.default_rng(0)
+    g0, g1 = rng.standard_normal((2, 6))
+    g1 += 0.5 * g0
+    directions = GradientDirections(True)
+    assert_allclose(directions(None, g0)[0], -g0)
+    beta = max(0.0, g1 @ (g1 - g0) / (g0 @ g0))
+    assert beta > 0 and g1 @ (-g1 - beta * g0) < 0
+    assert_allclose(directions(None, g1)[0], -g1 - beta * g0)
+    # A gradient that hardly turns starts over, and so does a direction that would go up.
+    assert_allclose(directions(None, 0.5 * g1)[0], -0.5 * g1)
+    directions = GradientDirections(True)
+    directions(None, g0)
+    assert_allclose(directions(None, -3 * g0)[0], 3 * g0)
+
+
+@pytest.mark.parametrize(("d", "forms"), [(99, True), (100, True), (101, False)])
+def test_the_hessian_of_more_than_a_hundred_variables_is_not_formed(monkeypatch, d, forms):
+    formed = []
+    hessian = CurvedObjective.hessian
+    monkeypatch.setattr(
+        CurvedObjective, "hessian", lambda self, D: formed.append(D) or hessian(self, D)
+    )
+    X, t, weight = cloud(d=d)
+    problem = make_problem(0.5, kernel=Kernel("linear"))
+    solve_newton(linear_coordinates(X, 1.0, mean_of(t, weight)), t, weight, problem, max_iter=2)
+    assert bool(formed) == forms
+
+
 def test_history_objective_and_callback():
     X, t, weight = cloud()
     coordinates = make_coordinates("eigen", X, mean_of(t, weight))
