@@ -531,6 +531,17 @@ def test_two_points_by_hand():
     assert_allclose(model.objective_, 0.02 + 0.1 * 1.6)
 
 
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+def test_one_label_alone_is_the_constant_that_costs_nothing(sign):
+    """Σβ = 0 leaves β = 0, and b is free beyond ±1: the value nearest to 0 is taken."""
+    X = np.arange(6.0).reshape(3, 2)
+    gram = Gram(X, Kernel("rbf", 0.5), dtype=np.float64)
+    found = solve_smo(gram, svc_costs(np.full(3, sign), np.ones(3)))
+    assert found.status == "converged"
+    assert_array_equal(found.beta, 0)
+    assert found.b == sign
+
+
 def test_three_points_by_hand():
     """Points −1, 0 and 3 labeled −, −, +: the margin spans 0 to 3, the first carries nothing."""
     X, y = np.array([[-1.0], [0.0], [3.0]]), [0, 0, 1]
