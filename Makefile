@@ -3,7 +3,7 @@
 PYTHON ?= python3
 ARGS ?=
 
-TASKS = book test serve notebooks edit sync bench clean
+TASKS = book test serve notebooks edit sync bench mutate clean
 
 .PHONY: help $(TASKS)
 

@@ -212,6 +212,11 @@ def bench(args):
     run(PYTHON, "-m", "benchmarks.run", *([args.name] if args.name else ["--list"]), *args.options)
 
 
+def mutate(args):
+    install("test")
+    run(PYTHON, "tests/mutate.py", *args.options)
+
+
 def clean(args):
     doomed = [ROOT / "_build", ROOT / ".pytest_cache", ROOT / ".ruff_cache"]
     for folder in ("s3vm_lib", "tests", "book", "benchmarks"):
@@ -260,6 +265,9 @@ def parse_arguments(argv):
     command = add(bench, "run one benchmark, or list them")
     command.add_argument("name", nargs="?")
     command.add_argument("options", nargs=argparse.REMAINDER)
+    add(mutate, "try the changes of the library that the tests must notice").add_argument(
+        "options", nargs=argparse.REMAINDER, help="modules; --help lists the options"
+    )
     add(clean, "remove what was built").add_argument(
         "--all", action="store_true", help="also the virtual environment"
     )

@@ -252,6 +252,56 @@ def test_attributes_of_an_earlier_fit_with_another_kernel_are_gone():
     assert not hasattr(model, "support_vectors_")
 
 
+def test_attributes_of_the_classes_are_those_of_their_problems():
+    y = np.array([4, 7, -1, 9, -1, 7])
+    model = Recorder(balance=None).fit(X6, y)
+    assert model.n_iter_ == 5
+    assert_array_equal(model.objective_, [1.0, 2.0, 3.0])
+    assert model.history_ == [[0], [1], [2]]
+    assert model.termination_condition_ == ["converged"] * 3
+
+
+def test_an_output_of_zero_is_the_first_class():
+    assert BaseS3VM._decide(np.array([[-1.0], [0.0], [1e-300]])).tolist() == [0, 0, 1]
+
+
+@pytest.mark.parametrize("changes", [dict(gamma=9.0), dict(kernel="linear")])
+def test_prediction_is_that_of_the_fit_whatever_is_set_since(changes):
+    model = Recorder().fit(X6, Y6)
+    before = model.decision_function(X6)
+    model.set_params(**changes)
+    assert_array_equal(model.decision_function(X6), before)
+
+
+@pytest.mark.parametrize("value", [1e151, -1e151])
+def test_entries_whose_squares_overflow_are_refused(value):
+    X = X6.copy()
+    X[2, 1] = value
+    with pytest.raises(ValueError, match=r"X must not exceed 1e\+150"):
+        Recorder().fit(X, Y6)
+
+
+@pytest.mark.parametrize(
+    ("class_weight", "message"),
+    [
+        ({4: 0.0}, "class_weight must be positive"),
+        ({4: np.inf}, "class_weight must be positive"),
+        ({5: 2.0}, r"class_weight names \[5\], which are not among the classes \[4, 7\]"),
+    ],
+)
+def test_class_weights_that_make_no_sense_are_named(class_weight, message):
+    with pytest.raises(ValueError, match=message):
+        Recorder(class_weight=class_weight).fit(X6, Y6)
+
+
+def test_balanced_class_weights_count_weights():
+    weight = np.array([3.0, 1, 1, 1, 1, 2])
+    data = Recorder(class_weight="balanced").fit(X6, Y6, sample_weight=weight).data_
+    factor = data.loss_weight / data.sample_weight
+    # Seven units of weight, two classes: 3 of the first and 4 of the second.
+    assert_allclose(factor, np.array([7 / 6, 7 / 8, 1, 7 / 8, 1, 7 / 8]))
+
+
 def test_prediction_in_chunks_equals_prediction_at_once(monkeypatch):
     model = Recorder().fit(X6, Y6)
     new = np.random.default_rng(0).standard_normal((37, 2))

@@ -6,6 +6,7 @@ import itertools
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from scipy.optimize import minimize
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.svm import SVC
 
@@ -354,6 +355,36 @@ def test_the_bound_of_an_unfinished_node_is_valid(name, balance):
     for cutoff in (0.2 * exact.value, 0.9 * exact.value):
         r = relaxation_of(problem, K, t, tol=1e-9)
         assert cutoff <= r.solve(y, r.start(), cutoff).value <= exact.value * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("loss", [LabeledLoss("logistic"), LabeledLoss("modified_logistic", 5.0)])
+@pytest.mark.parametrize(
+    ("balance", "bias"), [("mean", "free"), ("none", "free"), ("none", "none")]
+)
+def test_bounds_of_the_logistic_losses_are_below_the_minimum_of_scipy(loss, balance, bias):
+    K, t, _ = instance(6, 8)
+    problem = problem_of(balance, 0.4, loss, bias=bias)
+    y = t.copy()
+    y[np.flatnonzero(t == 0)[:3]] = [1, -1, 1]
+    r = relaxation_of(problem, K, t, tol=1e-12)
+    G, fixed, constant, free = r.folded
+    root = np.linalg.cholesky(G + 1e-10 * np.eye(len(t)))
+
+    def function(x):
+        f = root @ x[:-1] + fixed + free * x[-1]
+        a = np.where(y == 0, 0.0, r.weight * loss.derivative(np.where(y == 0, 1.0, y), f))
+        losses = r.weight @ np.where(y == 0, 0.0, loss.value(np.where(y == 0, 1.0, y), f))
+        value = constant + 0.5 * x[:-1] @ x[:-1] + losses
+        return value, np.append(x[:-1] + root.T @ a, free * a.sum())
+
+    best = minimize(function, np.zeros(len(t) + 1), jac=True, options=dict(gtol=1e-9)).fun
+    for most in (0, 1, 2, 3, 100):
+        found = relaxation_of(problem, K, t, tol=1e-12, max_iter=most).solve(
+            y, r.start(), last=True
+        )
+        assert found.value <= best + 1e-8
+        assert np.isfinite(found.value)
+    assert_allclose(found.value, best, rtol=1e-7)
 
 
 @pytest.mark.parametrize("name", LABELED_LOSSES)

@@ -69,11 +69,11 @@ def test_budgets_are_kept(maintenance):
     assert_allclose(model.objective_, found, rtol=1e-9)
 
 
-def one_too_many(maintenance, kernel="rbf"):
+def one_too_many(maintenance, kernel="rbf", sigma_f=1.0):
     """Accumulators of three steps, of which the last needs a slot that is not there."""
     X = np.array([[0.0], [0.1], [1.0], [1.5], [2.0]])
     t, labeled = np.array([1.0, -1.0, 1.0, 0, 0]), np.array([True, True, True, False, False])
-    kernel = Kernel(kernel, 1.0)
+    kernel = Kernel(kernel, 1.0, sigma_f=sigma_f)
     problem = Problem(LabeledLoss("hinge"), C=1.0, kernel=kernel, bias="none")
 
     def run(budget, steps):
@@ -116,6 +116,19 @@ def test_what_becomes_of_the_row_that_goes(maintenance):
         assert_allclose(limited.ab[slot], expected[limited.listed[slot]], rtol=1e-12)
 
 
+def test_a_projection_is_the_nearest_function_whatever_the_length_of_the_rows():
+    """a_r k(x_r, ·) is replaced by the multiple of k(x_s, ·) that leaves nothing along it."""
+    free, limited, kernel, X = one_too_many("projection", sigma_f=1.5)
+    dual = np.zeros((2, len(X)))
+    dual[0, free.listed], dual[1, limited.listed] = free.ab[:, 0], limited.ab[:, 0]
+    rest = kernel.gram(X) @ (dual[0] - dual[1])
+    gone = set(free.listed) - set(limited.listed)
+    row = gone.pop()
+    near = max(limited.listed, key=lambda j: kernel.gram(X)[row, j])
+    assert abs(rest[near]) < 1e-12
+    assert abs(rest[row]) > 1e-3
+
+
 @pytest.mark.parametrize("name", ["linear", "poly", "rbf", "laplacian"])
 def test_kernel_values(name):
     rng = np.random.default_rng(0)
@@ -139,8 +152,9 @@ def test_the_papers_budget_and_bad_parameters():
     X, _, y = data()
     model = BGS3VM(budget_unlabeled="paper", random_state=0, C=10.0).fit(X, y)
     assert model._machines[0].accumulators.budgets[1] == 54
-    with pytest.raises(ValueError, match="needs kernel='rbf'"):
-        BGS3VM(maintenance="merging", kernel="linear").fit(X, y)
+    for kernel in ("linear", "poly", "laplacian"):
+        with pytest.raises(ValueError, match=f"needs kernel='rbf', got '{kernel}'"):
+            BGS3VM(maintenance="merging", kernel=kernel).fit(X, y)
     with pytest.raises(ValueError, match="'maintenance' parameter"):
         BGS3VM(maintenance="forgetting").fit(X, y)
     with pytest.raises(ValueError, match="'budget_labeled' parameter"):

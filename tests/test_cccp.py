@@ -211,6 +211,21 @@ def test_the_objective_never_rises_and_the_balance_is_kept(loss, ratio, tol):
     assert loops >= 40
 
 
+def test_of_inexact_solutions_the_best_is_returned_and_the_first_that_does_not_fall_is_the_last():
+    problem, K, rises = make_problem(C_star=5.0), None, 0
+    for seed, most in itertools.product(range(6), (2, 5, 15)):
+        X, t = clouds(n=60, seed=seed)
+        K = RBF.gram(X)
+        found = solve(X, t, problem, max_inner_iter=most, max_iter=40)
+        values = [loop.objective for loop in found.history]
+        assert found.objective == min(values)
+        assert np.all(np.diff(values[:-1]) < 0)
+        norm2 = found.dual @ K @ found.dual
+        assert_allclose(problem.value(found.outputs, t, norm2), found.objective, rtol=1e-9)
+        rises += values[-1] > found.objective
+    assert rises > 0
+
+
 def test_the_history_holds_the_objective_of_the_problem():
     X, t = clouds(n=60)
     problem = make_problem()

@@ -114,6 +114,21 @@ def test_moons_alternate_and_lie_on_the_circles():
     assert (X[y == 1, 1] >= 0).all() and (X[y == 0, 1] <= 0.5).all()
 
 
+@pytest.mark.parametrize("noise", [0.1, 0.4])
+def test_the_noise_of_the_moons_has_the_stated_deviation(noise):
+    still, _ = datasets.make_moons(5000, noise=0.0, random_state=3)
+    noisy, _ = datasets.make_moons(5000, noise=noise, random_state=3)
+    # Four standard errors of a deviation from 10000 numbers.
+    assert (noisy - still).std() == pytest.approx(noise, rel=4 / np.sqrt(20_000))
+
+
+def test_even_components_of_the_mixture_are_class_one():
+    X, y = datasets.make_mixture(4000, 3, n_centers=2, random_state=0)
+    centers = np.random.default_rng(7).standard_normal((2, 3)) * 1.5 * np.sqrt(5 / 3)
+    for label, center in ((1, centers[0]), (0, centers[1])):
+        np.testing.assert_allclose(X[y == label].mean(axis=0), center, atol=4 / np.sqrt(1900))
+
+
 def test_mixture_draws_share_their_centers():
     a, ya = datasets.make_mixture(20_000, 4, n_centers=2, random_state=0)
     b, yb = datasets.make_mixture(20_000, 4, n_centers=2, random_state=1)
@@ -133,6 +148,26 @@ def test_bag_of_words_has_unit_rows_and_few_terms():
     direction = np.asarray(X[y == 1].mean(axis=0) - X[y == 0].mean(axis=0)).ravel()
     scores = X @ direction
     assert ((scores > np.median(scores)) == (y == 1)).mean() > 0.9
+
+
+def test_words_weigh_one_plus_log_tf_times_idf():
+    """Ratios within a row survive its normalization: those of counts 1, 2, … of one word."""
+    X, _ = datasets.make_bag_of_words(300, 12, n_terms=8, random_state=0)
+    frequency = np.bincount(X.indices, minlength=12)
+    idf = np.log(300 / frequency)
+    multiples = set()
+    for i in range(300):
+        row = X[i]
+        used = idf[row.indices] > 0
+        raw = row.data[used] / idf[row.indices][used]
+        if raw.size < 2:
+            continue
+        # Eight words in all: counts of one word more than once, and of another once, in most rows.
+        multiples.update(np.round(raw / raw.min(), 6))
+    assert round(1 + np.log(2), 6) in multiples
+    ones = [k for k in multiples if k != 1]
+    allowed = [(1 + np.log(a)) / (1 + np.log(b)) for a in range(1, 9) for b in range(1, a)]
+    assert all(np.min(np.abs(np.array(allowed) - k)) < 1e-5 for k in ones)
 
 
 @pytest.mark.parametrize(
@@ -174,6 +209,17 @@ def test_stratified_labels_keep_the_shares():
     assert np.bincount(hidden[kept])[5:].tolist() == [10, 6, 4]
     rare = datasets.hide_labels(np.repeat([0, 1], [99, 1]), 5, random_state=0)
     assert (rare == 1).sum() == 1 and (rare == 0).sum() == 4
+
+
+@pytest.mark.parametrize("counts", [(990, 5, 5), (1, 1, 998), (500, 499, 1)])
+@pytest.mark.parametrize("n_labeled", [3, 4, 10, 0.001, 0.02])
+def test_stratified_labels_leave_no_class_out(counts, n_labeled):
+    y = np.repeat(np.arange(3), counts)
+    hidden = datasets.hide_labels(y, n_labeled, random_state=0)
+    kept = np.flatnonzero(hidden != -1)
+    np.testing.assert_array_equal(hidden[kept], y[kept])
+    np.testing.assert_array_equal(np.unique(hidden[kept]), np.arange(3))
+    assert kept.size == (n_labeled if n_labeled >= 1 else max(3, round(1000 * n_labeled)))
 
 
 def test_random_labels_vary_in_their_share():
@@ -443,3 +489,15 @@ def test_real_pairs(name, shape, files):
         first, second = (int(v) for v in name.split("_")[1:])
         assert set(bunch.target_multi[bunch.target == 0]) == {first}
         assert set(bunch.target_multi[bunch.target == 1]) == {second}
+
+
+def test_the_second_number_of_a_pair_is_the_positive_class(monkeypatch):
+    multi = np.array([3, 5, 8, 3, 8])
+    stored = Bunch(data=np.eye(5), target_multi=multi, DESCR="five digits")
+    monkeypatch.setattr(_load, "load", lambda part, **options: stored)
+    for a, b in ((3, 8), (8, 3)):
+        bunch = _load._load_pair("mnist", str(a), str(b))
+        np.testing.assert_array_equal(bunch.target_multi, [3, 8, 3, 8])
+        np.testing.assert_array_equal(bunch.target, bunch.target_multi == b)
+        assert bunch.data.dtype == np.float32
+        assert bunch.data.max() == np.float32(1 / 255)

@@ -203,6 +203,33 @@ def test_every_step_lowers_the_objective_and_the_gradient_bounds_the_error(spars
         assert rough.objective <= best.objective * (1 + tol**2)
 
 
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_matrix])
+def test_the_tolerance_is_met_and_the_gradient_norm_is_the_one_reported(form):
+    for seed in range(4):
+        X, plus, minus = instance(seed)
+        A = with_ones(X)
+        for tol in (1e-1, 1e-2, 1e-4, 1e-6):
+            found = solve_finite_newton(linear_rows(form(X)), plus, minus, tol=tol)
+            o = A @ found.v
+            slopes = minus * np.maximum(0, 1 + o) - plus * np.maximum(0, 1 - o)
+            norm = np.linalg.norm(found.v + A.T @ slopes)
+            assert found.status == "converged"
+            assert norm <= tol * np.linalg.norm(found.v) * (1 + 1e-6)
+            assert_allclose(found.gradient_norm, norm, rtol=1e-6, atol=1e-10)
+
+
+@pytest.mark.parametrize("max_iter", [1, 2])
+def test_limits_are_kept_and_the_start_is_left_alone(max_iter):
+    X, plus, minus = instance(1)
+    start = np.ones(X.shape[1] + 1)
+    found = solve_finite_newton(
+        linear_rows(X), plus, minus, start, tol=1e-12, max_iter=max_iter, max_cg=2
+    )
+    assert (found.n_iter, found.status) == (max_iter, "max_iter")
+    assert found.n_cg <= 2 * max_iter
+    assert np.all(start == 1)
+
+
 def test_a_start_at_the_minimum_takes_no_step():
     X, plus, minus = instance()
     rows = linear_rows(X)

@@ -22,6 +22,7 @@ from s3vm_lib.graph_kernel_machine import (
     solve_gkm,
     theorem_bounds,
 )
+from s3vm_lib.graph_kernel_machine._rules import paper_steps
 from s3vm_lib.graphs import CompleteGraph, edge_sampler, knn_graph
 from s3vm_lib.kernels import Kernel
 from s3vm_lib.losses import LabeledLoss
@@ -287,6 +288,19 @@ def test_without_a_graph_it_is_the_svm_with_a_regularized_offset(instance):
 # --- Theory ---------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("p", [1.0, 1.5, 2.0, 3.0])
+def test_the_constants_of_theorem_1(p):
+    C, R, A = 3.0, 0.7, 1.3
+    C_graph = min(0.4, largest_C_graph(C, p, R, A, share=0.8))
+    found = theorem_bounds(C, C_graph, p, R, A)
+    a, b = p * C_graph * (2 * R) ** p, C * A
+    assert found.holds
+    assert_allclose([found.a, found.b, found.R, found.A], [a, b, R, A])
+    assert a * found.M ** (p - 1) + b <= found.M * (1 + 1e-9)  # what Lemma 3 needs
+    # The largest norms of the three parts of a stochastic gradient.
+    assert_allclose(found.G, found.M + C * A + p * C_graph * (2 * R) ** p * found.M ** (p - 1))
+
+
 def test_conditions_of_theorem_1():
     assert theorem_bounds(5.0, 100.0, 1.9, 1.0, 1.0).holds
     assert theorem_bounds(1.0, 0.1249, 2, 1.0, 1.0).holds
@@ -447,6 +461,25 @@ def test_the_papers_number_of_steps():
         warnings.simplefilter("error")
         model = GKM(max_iter="paper", random_state=0).fit(X, y)
     assert (model.n_iter_, model.termination_condition_) == (200, "completed")
+
+
+def test_what_was_computed_for_an_earlier_fit_is_not_served():
+    X, _, y = half_moons()
+    model = GKM(tol=10.0, random_state=0).fit(X, y)
+    first = model.transduction_, model.objective_
+    swapped = np.where(y < 0, -1, 1 - y)
+    model.fit(X, swapped, sample_weight=np.full(len(y), 2.0))
+    fresh = GKM(tol=10.0, random_state=0).fit(X, swapped, sample_weight=np.full(len(y), 2.0))
+    assert_array_equal(model.transduction_, fresh.transduction_)
+    assert model.objective_ == fresh.objective_ != first[1]
+    assert np.any(model.transduction_ != first[0])
+
+
+@pytest.mark.parametrize(
+    ("n", "steps"), [(1, 1), (999, 999), (7999, 7999), (8000, 1600), (70_000, 14_000)]
+)
+def test_the_papers_number_of_steps_is_n_or_a_fifth_of_it(n, steps):
+    assert paper_steps(n) == steps
 
 
 def test_objective_and_transduction_are_computed_when_asked_for():

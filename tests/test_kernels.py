@@ -292,3 +292,30 @@ def test_dense_sparse_and_precomputed_give_one_factor(rows, kernel):
         assert_allclose(other.factor @ other.factor.T, dense.factor @ dense.factor.T, atol=1e-10)
         # Rows at equal distances may be taken in another order.
         assert_array_equal(np.sort(other.pivots), np.sort(dense.pivots))
+
+
+@pytest.mark.parametrize("block", [1, 32])
+def test_rounding_noise_is_no_rank(two_gaussians, block):
+    X, _ = two_gaussians(n=80, d=4)
+    low = pivoted_cholesky(X, Kernel("linear"), tol=0.0, block=block)
+    assert low.pivots.size == 4
+    assert_allclose(low.factor @ low.factor.T, X @ X.T, atol=1e-12)
+
+
+def test_pivots_by_residual_are_in_proportion_to_it_and_hold_the_largest():
+    """With a diagonal matrix nothing but its entries decides."""
+    options = dict(pivoting="residual", tol=1e-9)
+    diagonal = np.ones(60)
+    diagonal[17] = 1.5
+    low = pivoted_cholesky(np.diag(diagonal), Kernel("precomputed"), 4, block=4, **options)
+    assert 17 in low.pivots
+    diagonal = np.repeat([1.0, 3.0], 100)
+    low = pivoted_cholesky(np.diag(diagonal), Kernel("precomputed"), 20, block=20, **options)
+    assert low.pivots.size == 20
+    assert abs(np.sum(low.pivots >= 100) - 15) <= 1
+
+
+def test_rows_that_come_first_are_all_pivots(rows):
+    first = np.arange(7, 87, 2)
+    low = pivoted_cholesky(rows[:150], Kernel("laplacian", 0.8), 60, first=first, block=8)
+    assert_array_equal(np.sort(low.pivots[: first.size]), first)

@@ -43,6 +43,17 @@ def test_folds_partition_the_labeled_rows(moons, shuffle):
     np.testing.assert_array_equal(np.sort(np.concatenate(tests)), np.flatnonzero(y != -1))
 
 
+def test_shuffled_folds_follow_the_random_state(moons):
+    X, y = moons
+
+    def tests(**options):
+        return [part.tolist() for _, part in SemiSupervisedKFold(5, **options).split(X, y)]
+
+    assert tests(shuffle=True, random_state=0) == tests(shuffle=True, random_state=0)
+    assert tests(shuffle=True, random_state=0) != tests(shuffle=True, random_state=1)
+    assert tests(shuffle=True, random_state=0) != tests()
+
+
 def test_shuffle_splits_leave_out_what_is_in_neither_part(moons):
     X, y = moons
     splits = SemiSupervisedShuffleSplit(3, test_size=6, train_size=10, random_state=0)

@@ -260,6 +260,19 @@ def test_evaluate_agrees_with_the_objective_of_the_estimator(semi_supervised, ke
     assert_allclose(more.balance_residual, abs(weight[U] @ f[U] / weight[U].sum()))
 
 
+def test_evaluate_counts_the_offset_where_the_problem_does(semi_supervised):
+    X, y = semi_supervised(n=60, n_labeled=25)
+    model = SVM(gamma=0.3).fit(X + [0.5, 0.0], y)
+    b = model.intercept_[0]
+    assert abs(b) > 1e-3
+    free, regularized = (
+        evaluate(model, X, y, Problem(kernel=Kernel("rbf", 0.3), bias=bias))
+        for bias in ("free", "regularized")
+    )
+    assert_allclose(regularized.penalty - free.penalty, 0.5 * b**2, rtol=1e-9)
+    assert_allclose(regularized.objective - free.objective, 0.5 * b**2, rtol=1e-9)
+
+
 def test_evaluate_a_precomputed_kernel_and_string_labels(semi_supervised):
     X, y = semi_supervised(n=60, n_labeled=25)
     names = np.array(["no", "yes", -1], dtype=object)[y]

@@ -1005,3 +1005,38 @@ def test_forget_before_fit_and_balanced_weights():
         model.partial_fit(X[40:], labels(t)[40:])
     model.forget([3])
     assert model.transduction_.shape == (39,)
+
+
+@pytest.mark.parametrize("scale", [1e-3, 1.0, 1e3])
+def test_the_ridge_is_relative_to_the_kernel(scale):
+    """The path of k and C is that of s k and C/s, ridge and all."""
+    X, t = clouds(30)
+    kernel = Kernel("rbf", 0.5, sigma_f=np.sqrt(scale))
+    store = KernelStore(kernel, "full")
+    ids = store.append(X)
+    machine = Follower(store, ridge=1e-4)
+    machine.take(ids, t, weights(t) / scale)
+    machine.add(ids)
+    machine.finish()
+    alpha, f, b, rho = machine.read(ids)
+    assert_allclose(rho, 1e-4 * scale, rtol=1e-12)
+    plain, _ = follower(X, t, ridge=1e-4)
+    plain.add(ids)
+    plain.finish()
+    expected = plain.read(ids)
+    assert_allclose(scale * alpha, expected[0], atol=1e-7)
+    assert_allclose(f, expected[1], atol=1e-7)
+    assert_allclose(b, expected[2], atol=1e-7)
+
+
+def test_outputs_are_shown_without_the_ridge():
+    X, t = clouds(30)
+    y = np.where(t == 0, -1, (t > 0).astype(int))
+    model = ILS3VM(gamma=0.5, ridge=1e-3, C_star=C_STAR).fit(X, y)
+    outputs = model.decision_function(X)
+    labels = np.where(y >= 0, y, outputs > 0)
+    assert_array_equal(model.transduction_, labels)
+    dual = np.zeros(30)
+    dual[model.support_] = model.dual_coef_[0]
+    norm2 = dual @ Kernel("rbf", 0.5).gram(X) @ dual
+    assert_allclose(model.objective_, model.problem_.value(outputs, t, norm2), rtol=1e-9)

@@ -1,6 +1,7 @@
 """Newton in the primal: second derivatives, rays, indefinite steps, saddles, the estimator."""
 
 import itertools
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -278,6 +279,32 @@ def indefinite(d=8, seed=0, low=-2.0):
     return Q @ np.diag(np.linspace(low, 3.0, d)) @ Q.T, rng.standard_normal(d)
 
 
+@pytest.mark.parametrize("along", [-4e-4, -1e-6, 0.0, 1e-6, 4e-4])
+@pytest.mark.parametrize("radius", [0.5, 2.0])
+def test_the_step_of_the_hard_case_ends_on_the_sphere(along, radius):
+    """Little or nothing of the gradient along the most negative curvature."""
+    values, gradient = np.array([-2.0, -0.5, 1.0, 3.0]), np.array([along, 0.2, -0.1, 0.3])
+    p = model_step(values, gradient, "trust", radius, 1e-3)
+    assert_allclose(np.linalg.norm(p), radius, rtol=1e-12)
+    assert gradient @ p < 0
+
+
+def test_the_radius_is_twice_the_last_step_and_at_least_a_quarter_of_the_radius_before():
+    x = np.zeros(make_objective().dimension)
+    directions = NewtonDirections(make_objective(), x, "trust", True)
+    H, g = indefinite(d=x.size)
+    directions.objective = SimpleNamespace(
+        curvature=-np.ones(1), lam=0.1, hessian=lambda D: H, product=lambda D, v: H @ v
+    )
+    radius = 1.0
+    for length in (0.01, 0.01, 3.0, 0.9, 1e-9):
+        directions.moved(length)
+        radius = max(2 * length, radius / 4)
+        d, _, negative = directions(x, g)
+        assert negative
+        assert_allclose(np.linalg.norm(d), radius, rtol=1e-6)
+
+
 @pytest.mark.parametrize("seed", range(5))
 @pytest.mark.parametrize("radius", [0.1, 1.0, 10.0])
 def test_the_trust_region_step_minimizes_the_model(seed, radius):
@@ -521,6 +548,54 @@ def test_plain_twin_finds_the_same_solution(curvature):
     assert twin.DOUBLING == ANNEALING["doubling"]
     assert_allclose(solution.objective, J, rtol=1e-9)
     assert_allclose(solution.outputs, f, atol=1e-6)
+
+
+def test_a_descent_stops_with_the_first_iteration_that_meets_a_rule():
+    objective = make_objective()
+    start = np.full(objective.dimension, 0.5)
+
+    def descend(tol, ftol, max_iter=300):
+        return minimize(objective, start, GradientDirections(False), tol, ftol, max_iter)
+
+    for ftol in (1e-2, 1e-4):
+        found = descend(0.0, ftol)
+        values = [descend(0.0, 0.0, k).value for k in range(found.n_iter + 1)]
+        small = -np.diff(values) < ftol * np.maximum(1, np.abs(values[1:]))
+        assert small[-1] and not small[:-1].any()
+    for tol in (1e-2, 1e-3):
+        found = descend(tol, 0.0)
+        before = descend(0.0, 0.0, found.n_iter - 1)
+        assert np.abs(found.gradient).max() <= tol < np.abs(before.gradient).max()
+        assert found.status == "converged"
+
+
+def test_conjugate_directions_are_those_of_polak_and_ribiere():
+    rng = np.random.default_rng(0)
+    g0, g1 = rng.standard_normal((2, 6))
+    g1 += 0.5 * g0
+    directions = GradientDirections(True)
+    assert_allclose(directions(None, g0)[0], -g0)
+    beta = max(0.0, g1 @ (g1 - g0) / (g0 @ g0))
+    assert beta > 0 and g1 @ (-g1 - beta * g0) < 0
+    assert_allclose(directions(None, g1)[0], -g1 - beta * g0)
+    # A gradient that hardly turns starts over, and so does a direction that would go up.
+    assert_allclose(directions(None, 0.5 * g1)[0], -0.5 * g1)
+    directions = GradientDirections(True)
+    directions(None, g0)
+    assert_allclose(directions(None, -3 * g0)[0], 3 * g0)
+
+
+@pytest.mark.parametrize(("d", "forms"), [(99, True), (100, True), (101, False)])
+def test_the_hessian_of_more_than_a_hundred_variables_is_not_formed(monkeypatch, d, forms):
+    formed = []
+    hessian = CurvedObjective.hessian
+    monkeypatch.setattr(
+        CurvedObjective, "hessian", lambda self, D: formed.append(D) or hessian(self, D)
+    )
+    X, t, weight = cloud(d=d)
+    problem = make_problem(0.5, kernel=Kernel("linear"))
+    solve_newton(linear_coordinates(X, 1.0, mean_of(t, weight)), t, weight, problem, max_iter=2)
+    assert bool(formed) == forms
 
 
 def test_history_objective_and_callback():

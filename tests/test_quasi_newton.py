@@ -23,6 +23,7 @@ from s3vm_lib.quasi_newton import (
     SharePenalty,
     bfgs_update,
     cholesky_coordinates,
+    default_rank,
     eigen_coordinates,
     kpca_coordinates,
     linear_coordinates,
@@ -394,6 +395,67 @@ def test_engines_solve_a_quadratic_and_rosenbrock(minimize):
     assert minimize(rosenbrock, np.array([-1.2, 1.0]), 1e-8, 0.0, 3).status == "max_iter"
 
 
+def valley(x):
+    """Rosenbrock's function in ten dimensions."""
+    p, q = x[1:] - x[:-1] ** 2, 1 - x[:-1]
+    gradient = np.zeros(x.size)
+    gradient[:-1] = -400 * x[:-1] * p - 2 * q
+    gradient[1:] += 200 * p
+    return float(100 * p @ p + q @ q), gradient
+
+
+@pytest.mark.parametrize("minimize", [minimize_bfgs, minimize_lbfgs])
+def test_engines_stop_with_the_first_iteration_that_meets_a_rule(minimize):
+    start = np.full(10, -1.0)
+
+    def cut(k):
+        return minimize(valley, start, tol=0.0, ftol=0.0, max_iter=k)
+
+    for ftol in (1e-1, 1e-3, 1e-6):
+        found = minimize(valley, start, tol=0.0, ftol=ftol)
+        values = [cut(k).value for k in range(found.n_iter + 1)]
+        small = -np.diff(values) <= ftol * np.maximum(1, np.abs(values[1:]))
+        assert small[-1] and not small[:-1].any()
+        assert found.status == "converged"
+    for tol in (10.0, 1.0, 1e-4):
+        found = minimize(valley, start, tol=tol, ftol=0.0)
+        assert np.abs(found.gradient).max() <= tol < np.abs(cut(found.n_iter - 1).gradient).max()
+    assert (cut(3).n_iter, cut(3).status) == (3, "max_iter")
+
+
+def test_the_memory_is_full_for_as_many_iterations_as_it_has_pairs():
+    start = np.full(10, -1.0)
+    few, many = (
+        [minimize_lbfgs(valley, start, 0.0, 0.0, k, memory).x for k in (4, 9)] for memory in (4, 50)
+    )
+    assert_allclose(few[0], many[0], rtol=1e-12)
+    assert np.abs(few[1] - many[1]).max() > 1e-6
+
+
+def test_after_one_step_both_engines_know_the_same_curvature():
+    """H₀ = (sᵀz/zᵀz) I of the first pair: they part with the third iteration."""
+    start = np.full(10, -1.0)
+    for k, same in ((1, True), (2, True), (3, False)):
+        dense, pairs = (f(valley, start, 0.0, 0.0, k).x for f in (minimize_bfgs, minimize_lbfgs))
+        assert np.allclose(dense, pairs, rtol=1e-9) == same
+
+
+def test_the_schedules_are_those_of_their_names():
+    assert_allclose(ANNEALING["geometric"], np.geomspace(1e-3, 1, 8))
+    assert ANNEALING["paper"] == (1e-6, 1e-4, 1e-2, 0.1, 0.5, 1.0)
+
+
+@pytest.mark.parametrize(("rank", "labeled"), [(12, 6), (13, 7), (40, 20)])
+def test_labeled_rows_take_half_of_the_pivots_at_most(rank, labeled):
+    X = np.random.default_rng(0).standard_normal((80, 4))
+    first = np.arange(30)
+    pivots = cholesky_coordinates(X, RBF, rank, 1e-9, None, first).model(np.ones(rank))[0]
+    assert len(pivots) == rank
+    assert set(pivots[:labeled]) <= set(first)
+    # What comes after them is spread over all rows.
+    assert len(set(pivots) - set(first)) > 0.4 * (rank - labeled)
+
+
 @pytest.mark.parametrize("engine", ["bfgs", "lbfgs"])
 @pytest.mark.parametrize("offset", [None, 0.2])
 def test_own_engines_equal_scipy_on_the_convex_problem(engine, offset):
@@ -462,6 +524,31 @@ def test_callback_stops_the_annealing():
     coordinates = make_coordinates("dense", X, mean_weight(t, weight))
     solution = solve(coordinates, t, weight, offset=0.0, callback=lambda stage, w, b: True)
     assert solution.status == "stopped" and len(solution.history) == 1
+
+
+def test_both_sides_of_the_tolerance_push_and_are_checked():
+    """½ρ dist(h + μ/ρ, [p − ε, p + ε])², whose multiplier is its own derivative, by hand."""
+    weight = np.array([0.4, 0.3, 0.2, 0.1])
+    for ratio, shift in itertools.product((0.3, 0.7), (-2.0, -0.1, 0.1, 2.0)):
+        term, f = SharePenalty(np.zeros(4), weight, ratio, 0.05), np.array([0.3, -0.2, 0.1, 0.0])
+        f, multiplier = f + shift, 0.0
+        share = weight @ (1 / (1 + np.exp(-term.sharpness * f)))
+        for _ in range(3):
+            moved = share + multiplier / term.rho
+            distance = moved - np.clip(moved, ratio - 0.05, ratio + 0.05)
+            slope = np.zeros(4)
+            assert_allclose(term.add(f, slope), 0.5 * term.rho * distance**2, atol=1e-15)
+            assert np.all(np.sign(slope) == np.sign(distance))
+            assert_allclose(term.update(f), max(0.0, abs(share - ratio) - 0.05), atol=1e-15)
+            multiplier = term.rho * distance
+
+
+@pytest.mark.parametrize(
+    ("n", "rank"),
+    [(30, 30), (500, 500), (2400, 500), (2600, 520), (4000, 800), (5000, 1000), (10**6, 1000)],
+)
+def test_the_default_rank_is_a_fifth_of_the_rows_within_limits(n, rank):
+    assert default_rank(n) == rank
 
 
 def test_offset_for_share_is_the_smallest_feasible_shift():

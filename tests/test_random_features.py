@@ -119,6 +119,33 @@ def test_orthogonal_frequencies_keep_their_lengths():
     assert_allclose(np.linalg.norm(stream.block(2).W, axis=0), lengths, rtol=1e-5)
 
 
+def test_orthogonal_frequencies_are_uniform_over_the_rotations():
+    """One entry of a frequency is normal; the signs that a QR decomposition prefers are not."""
+    stream = FeatureStream(Kernel("rbf", 0.5), 5, 10, 3, orthogonal=True)
+    omega = 2 * np.pi * np.array([stream.block(t).W for t in range(400)], dtype=float)
+    for j in range(5):
+        assert stats.kstest(omega[:, j, j], "norm").pvalue > 1e-3
+
+
+@pytest.mark.parametrize("coef0", [0.0, 0.3, 4.0])
+def test_polynomial_features_of_any_constant(coef0):
+    kernel, m = Kernel("poly", 0.3, 2, coef0, sigma_f=1.3), 100_000
+    X = 0.7 * np.random.default_rng(1).standard_normal((4, 3))
+    stream = FeatureStream(kernel, 3, m, 2)
+    Z = stream.features(X, stream.block(0))
+    products = Z[:, None, :] * Z[None]
+    error = products.std(axis=2) / math.sqrt(m)
+    assert np.all(np.abs(products.mean(axis=2) - kernel.gram(X)) <= 4.5 * error + 1e-6)
+
+
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+def test_turns_are_four_deviations(sign):
+    X = sign * np.array([[0.1] * 6, [3.0] * 6])
+    stream = FeatureStream(Kernel("rbf", 0.4), 6, 40_000, 1)
+    deviation = np.std(X[1] @ stream.block(0).W)
+    assert_allclose(stream.turns(X), 4 * deviation, rtol=0.03)
+
+
 def test_the_reference_estimates_the_same_kernels():
     rng = np.random.default_rng(0)
     X = 0.7 * rng.standard_normal((5, 3))

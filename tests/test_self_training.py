@@ -48,6 +48,23 @@ def test_the_nearest_row_is_labeled_first():
     assert solution.status == "converged"
 
 
+def test_a_share_of_just_the_threshold_is_enough():
+    X = np.array([[-1.0], [1.0], [-2.0], [2.0], [0.0]])
+    codes = np.array([0, 0, 0, 1, -1])
+    for threshold, expected in ((0.75, 0), (0.75 + 1e-9, -1)):
+        found = solve_self_training(X, codes, 2, n_neighbors=4, threshold=threshold)
+        assert found.codes[-1] == expected
+
+
+def test_a_round_prefers_large_shares_to_near_rows_and_reports_the_lowest():
+    X = np.array([[0.0], [1.0], [9.0], [10.0], [11.0], [4.9], [30.0]])  # the last is far, and sure
+    codes = np.array([0, 0, 1, 1, 1, -1, -1])
+    found = solve_self_training(X, codes, 2, n_neighbors=3, k_best=1)
+    assert found.rounds.tolist() == [0, 0, 0, 0, 0, 2, 1]
+    assert found.codes.tolist() == [0, 0, 1, 1, 1, 0, 1]
+    assert_allclose([r.lowest for r in found.history], [1.0, 2 / 3])
+
+
 def test_labels_spread_along_a_chain():
     """Where the nearest labeled row alone would say otherwise."""
     X = np.r_[np.linspace(0, 6, 25), 7.5][:, None]

@@ -11,7 +11,7 @@ from sklearn.svm import SVC
 from s3vm_lib import SVM
 from s3vm_lib.kernels import Kernel
 from s3vm_lib.objective import svm_dual, svm_duality_gap, svm_kkt_residual
-from s3vm_lib.smo import BIG, Costs, Gram, feasible, solve_smo, svc_costs
+from s3vm_lib.smo import BIG, Costs, Gram, feasible, line_minimum, solve_smo, svc_costs
 
 KERNELS = [
     Kernel("linear"),
@@ -224,6 +224,35 @@ def test_feasible_keeps_a_feasible_point():
     c = svc_costs(np.array([1.0, -1, 1, -1]), np.ones(4))
     beta = np.array([0.5, -0.25, 0.0, -0.25])
     assert_allclose(feasible(beta, c), beta, atol=1e-15)
+
+
+@pytest.mark.parametrize("curvature", [0.0, 0.3, 30.0])
+def test_the_minimum_on_a_line_is_the_best_of_its_candidates(curvature):
+    """Kinks, ends, and the vertex of every parabola between them: nothing else can be lowest."""
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        c = random_costs(40, seed, unbounded=0).take(np.arange(10, 22))
+        x, v = c.lo + rng.random(12) * (c.hi - c.lo), rng.standard_normal(12)
+        slope = rng.standard_normal()
+
+        def value(tau, c=c, x=x, v=v, slope=slope):
+            z = x + np.multiply.outer(tau, v) - c.mid
+            return np.maximum(c.s1 * z, c.s2 * z).sum(-1) + slope * tau + curvature * tau**2 / 2
+
+        ends = np.sort([(c.lo - x) / v, (c.hi - x) / v], axis=0)
+        shortest, longest = ends[0].max(), ends[1].min()
+        corners = np.r_[shortest, (c.mid - x) / v, longest]
+        corners = np.unique(np.clip(corners, shortest, longest))
+        candidates = corners
+        if curvature:  # a parabola between two corners, through its value and slope in the middle
+            middle = (corners[1:] + corners[:-1]) / 2
+            h = 1e-3 * np.diff(corners)
+            slopes = (value(middle + h) - value(middle - h)) / (2 * h)
+            vertex = np.clip(middle - slopes / curvature, corners[:-1], corners[1:])
+            candidates = np.r_[corners, vertex]
+        found = line_minimum(c, x, v, slope, curvature)
+        assert shortest - 1e-12 <= found <= longest + 1e-12
+        assert value(found) <= value(candidates).min() + 1e-9
 
 
 # --- Optimality -----------------------------------------------------------------------------------
@@ -500,6 +529,17 @@ def test_two_points_by_hand():
     # Any b between −1 and 0.6 costs the same; the middle is taken.
     assert_allclose(model.intercept_, [-0.2])
     assert_allclose(model.objective_, 0.02 + 0.1 * 1.6)
+
+
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+def test_one_label_alone_is_the_constant_that_costs_nothing(sign):
+    """Σβ = 0 leaves β = 0, and b is free beyond ±1: the value nearest to 0 is taken."""
+    X = np.arange(6.0).reshape(3, 2)
+    gram = Gram(X, Kernel("rbf", 0.5), dtype=np.float64)
+    found = solve_smo(gram, svc_costs(np.full(3, sign), np.ones(3)))
+    assert found.status == "converged"
+    assert_array_equal(found.beta, 0)
+    assert found.b == sign
 
 
 def test_three_points_by_hand():

@@ -1,6 +1,7 @@
 import os
 import pickle
 import signal
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -27,6 +28,7 @@ from s3vm_lib.stochastic import (
     step_sizes,
 )
 from s3vm_lib.stochastic._full_batch import loss_codes
+from s3vm_lib.stochastic._steps import Slopes
 
 RBF = Kernel("rbf", 0.5)
 BOTH = pytest.mark.parametrize("Estimator", [FRS3VM, TSGS3VM])
@@ -156,19 +158,49 @@ def test_a_step_of_size_one_forgets_what_was_before(blobs):
     assert np.abs(run.alpha[-1]).max() > 0
 
 
-def test_the_mean_of_the_iterates(blobs):
+def run_of(solver, blobs, problem, schedule, start=None):
+    """A run of either solver on the blobs, on the same eight features a block."""
     X, t, _ = blobs
-    stream, problem = FeatureStream(RBF, 3, 8, 1), literal(5.0, 5.0, t)
-    last = [
-        solve_triply_stochastic(
-            X, t, np.ones(t.size), problem, stream, plain(k, batch=4, labeled=None, window=3)
-        ).last[0]
-        for k in range(6, 11)
-    ]
-    mean = sum(np.vstack([a, np.zeros((10 - len(a), 8))]) for a in last) / 5
-    schedule = plain(10, batch=4, labeled=None, window=3, average=0.5)
-    run = solve_triply_stochastic(X, t, np.ones(t.size), problem, stream, schedule)
+    stream, extra = FeatureStream(RBF, 3, 8, 1), (3,) if solver is solve_stored else ()
+    return solver(X, t, np.ones(t.size), problem, stream, *extra, schedule, start=start)
+
+
+SOLVERS = pytest.mark.parametrize("solver", [solve_stored, solve_triply_stochastic])
+
+
+@SOLVERS
+@pytest.mark.parametrize("share", [0.0, 0.2, 0.5, 1.0])
+def test_the_mean_of_the_iterates(blobs, solver, share):
+    _, t, _ = blobs
+    problem = replace(literal(5.0, 5.0, t), bias="regularized")
+    schedule = plain(10, batch=4, labeled=None, window=3)
+    last = [run_of(solver, blobs, problem, schedule._replace(n_steps=k)).last for k in range(1, 11)]
+    run = run_of(solver, blobs, problem, schedule._replace(average=share))
+    tail = last[-max(1, round(10 * share)) :]
+    mean = sum(np.vstack([a, np.zeros((len(run.alpha) - len(a), 8))]) for a, _ in tail) / len(tail)
     assert_allclose(run.alpha, mean, atol=1e-12)
+    assert_allclose(run.offset, np.mean([b for _, b in tail]), atol=1e-12)
+    assert_allclose(run.last[0], last[-1][0], atol=1e-12)
+
+
+@SOLVERS
+def test_without_losses_everything_shrinks_the_offset_included(blobs, solver):
+    """No row is short of its margin at b = 5 if all labels are +1: w and b lose γ of themselves."""
+    X, t, truth = blobs
+    problem = replace(literal(5.0, 0.0, t), bias="regularized")
+    start = np.full((3, 8), 1e-3), 5.0
+    run = run_of(solver, (X, np.abs(t), truth), problem, plain(10, 0.05, labeled=None), start)
+    assert_allclose(run.last[0][:3], start[0] * 0.95**10, rtol=1e-6)
+    assert_allclose(run.last[1], 5.0 * 0.95**10, rtol=1e-12)
+
+
+@pytest.mark.parametrize(("ramp", "rising"), [(0.0, 0), (0.1, 1), (0.5, 5), (1.0, 10)])
+def test_the_ramp_reaches_C_star_with_its_last_step(blobs, ramp, rising):
+    _, t, _ = blobs
+    slopes = Slopes(literal(5.0, 5.0, t), t, np.ones(t.size), plain(10, ramp=ramp))
+    shares = [slopes.share(k) for k in range(10)]
+    expected = np.append(np.arange(1, rising + 1) / max(rising, 1), np.ones(10 - rising))
+    assert_allclose(shares, expected)
 
 
 def test_a_run_in_two_parts_is_the_run(blobs):
@@ -334,6 +366,19 @@ def test_the_gradient_of_the_sum_over_blocks(blobs):
     f = outputs(stream, X, w.reshape(2, 8) / stream.block(0).scale, double=True) + 0.3
     total = problem.value(f, t, 0.0) / (problem.C * 30)
     assert_allclose(value(w), total, rtol=1e-6)
+
+
+@pytest.mark.parametrize("fit_intercept", [True, False])
+def test_the_value_of_a_stage_is_the_objective_offset_included(blobs, fit_intercept):
+    """F = J/(C Σ s) at the end, with ½b² where the offset is regularized."""
+    X, t, _ = blobs
+    y = np.where(t == 0, -1, (t > 0).astype(int))
+    model = FRS3VM(
+        C=0.05, balance=None, fit_intercept=fit_intercept, n_steps=0, n_features=64, random_state=0
+    ).fit(X[:300], y[:300])
+    mass = 0.05 * np.sum(y[:300] >= 0)
+    assert_allclose(model.history_[-1].value * mass, model.objective_, rtol=1e-6)
+    assert (abs(model.intercept_[0]) > 0.05) == fit_intercept
 
 
 def test_kept_features_and_features_computed_again_agree(blobs, monkeypatch):

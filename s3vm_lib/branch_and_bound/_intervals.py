@@ -191,7 +191,7 @@ def solve_box(bracket, costs, alpha, cutoff=np.inf, max_iter=_MOST_STEPS, patien
         Start, in the domain of D.
     cutoff : float, default=inf
         Stop as soon as D reaches it.
-    max_iter : int, default=60
+    max_iter : int, default=100
         Largest number of rounds.
     patient : bool, default=True
         Go on when D is unlikely to reach the cutoff.

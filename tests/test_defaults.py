@@ -1,0 +1,54 @@
+"""Documented defaults are the defaults: of every class and function of the library."""
+
+import importlib
+import inspect
+import math
+import pkgutil
+import re
+
+import s3vm_lib
+
+# "name : type, default=value", perhaps with several names, and one value for each or for all.
+DOCUMENTED = re.compile(r"^(\w+(?:, \w+)*) : .*?\bdefault=(.*)$", re.MULTILINE)
+
+
+def documented():
+    """(name, object, module) of all classes, methods and functions with a docstring."""
+    for info in pkgutil.walk_packages(s3vm_lib.__path__, "s3vm_lib."):
+        module = importlib.import_module(info.name)
+        for name, thing in vars(module).items():
+            if getattr(thing, "__module__", None) != info.name or not callable(thing):
+                continue
+            yield f"{info.name}.{name}", thing, module
+            for key, method in vars(thing).items() if inspect.isclass(thing) else ():
+                if inspect.isfunction(method) and method.__module__ == info.name:
+                    yield f"{info.name}.{name}.{key}", method, module
+
+
+def stated_defaults(thing, module):
+    """{parameter: default} of the docstring, for the defaults that are Python expressions."""
+    found = {}
+    for names, text in DOCUMENTED.findall(inspect.getdoc(thing) or ""):
+        names = names.split(", ")
+        parts = re.split(r" and |, ", text) if len(names) > 1 else [text]
+        for name, part in zip(names, parts * len(names) if len(parts) == 1 else parts, strict=True):
+            try:
+                found[name] = eval(part, {**vars(module), "inf": math.inf})
+            except (SyntaxError, NameError):
+                continue  # words
+    return found
+
+
+def test_documented_defaults_are_those_of_the_signatures():
+    compared, wrong = 0, []
+    for name, thing, module in documented():
+        stated = stated_defaults(thing, module)
+        parameters = (
+            inspect.signature(getattr(thing, "py_func", thing)).parameters if stated else {}
+        )
+        for parameter in stated.keys() & parameters.keys():
+            compared += 1
+            if parameters[parameter].default != stated[parameter]:
+                wrong.append((name, parameter, stated[parameter], parameters[parameter].default))
+    assert wrong == []
+    assert compared > 600
