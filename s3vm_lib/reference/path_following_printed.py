@@ -317,7 +317,8 @@ class PrintedPath:
             if value < least:
                 raise Stalled(
                     equation[:4],
-                    f"row {self.row[i]} violates it at η = 0 already, by {max(0.0, -value):.3g}",
+                    f"row {self.row[i]} violates it at η = 0 already, "
+                    f"by {round(max(0.0, -value), 9):.3g}",
                 )
         limits = [  # 8
             (max(0.0, value) / -slope, equation, i)

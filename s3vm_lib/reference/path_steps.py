@@ -82,7 +82,8 @@ def follow(K, p, hold=False):
         d = np.where(A, p.label * (targets(p, margin, alpha) - alpha), 0.0)  # 2
         rate, rate_b = rates(K, np.flatnonzero(p.where == "M"), d)  # 4
         drift = p.label * (K @ rate + rate_b)
-        terms = np.max(np.abs(K) @ np.abs(rate)) + abs(rate_b)
+        moving = rate != 0
+        terms = abs(rate_b) + np.max(np.abs(K[:, moving]) @ np.abs(rate[moving]), initial=0.0)
         ahead = events(p, margin, alpha, p.label * rate, drift, hold, terms)
         end = (np.inf if np.any(d != rate) and not rate.any() else 1.0, -1, "arrive")
         eta, i, what = min(((max(e[0], 0.0), *e[1:]) for e in ahead), default=end)  # 5
