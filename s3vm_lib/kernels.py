@@ -477,8 +477,8 @@ def pivoted_cholesky(
             candidates = _systematic_sample(residual, min(block, max_rank - r))
         else:
             count = min(block, max_rank - r)
-            candidates = np.argpartition(-residual, count - 1)[:count]
-            candidates = candidates[np.argsort(-residual[candidates], kind="stable")]
+            # Stable: all residuals of an RBF kernel are equal at first, on every processor.
+            candidates = np.argsort(-residual, kind="stable")[:count]
             threshold = max(0.5 * residual[candidates[0]], floor)
         S = _square(X, kernel, candidates) - G[candidates, :r] @ G[candidates, :r].T
         chosen = _select(S, threshold)

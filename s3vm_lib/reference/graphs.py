@@ -13,7 +13,7 @@ def knn_weights(X, k, gamma=None):
     D = square_distances(X)
     np.fill_diagonal(D, np.inf)
     joined = np.zeros(D.shape, dtype=bool)
-    np.put_along_axis(joined, np.argsort(D, axis=1)[:, :k], True, axis=1)
+    np.put_along_axis(joined, np.argsort(D, axis=1, kind="stable")[:, :k], True, axis=1)
     joined |= joined.T
     return np.where(joined, 1.0 if gamma is None else np.exp(-gamma * D), 0.0)
 

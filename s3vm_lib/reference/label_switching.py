@@ -54,7 +54,7 @@ def light_steps(K, t, n_plus, C, C_star, start=1e-5, factor=2.0, plus=None, pair
     step = Step(0.0, 0.0, *train(K, labels, upper, tol))  # 1
     yield step
     labels[U] = -1  # 2
-    labels[U[np.argsort(-step.outputs[U])[:n_plus]]] = 1
+    labels[U[np.argsort(-step.outputs[U], kind="stable")[:n_plus]]] = 1
     plus = 1 - n_plus / U.size if plus is None else plus
     scale, costs = start, (0.0, 0.0)
     while costs != (C_star, C_star):  # 3
@@ -66,7 +66,8 @@ def light_steps(K, t, n_plus, C, C_star, start=1e-5, factor=2.0, plus=None, pair
             yield step
             f = step.outputs
             i, j = U[labels[U] > 0], U[labels[U] < 0]
-            i, j = i[np.argsort(f[i])], j[np.argsort(-f[j])]  # 6: the worst of both kinds meet
+            i = i[np.argsort(f[i], kind="stable")]  # 6: the worst of both kinds meet
+            j = j[np.argsort(-f[j], kind="stable")]
             m = min(i.size, j.size, U.size if pairs is None else pairs)
             wrong = f[j[:m]] - f[i[:m]] > 2 * tol  # the outputs are known up to tol
             if not wrong.any():  # 7

@@ -42,7 +42,7 @@ def line_minimum(costs, x, v, slope, curvature):
     if not shortest < longest:
         return 0.0
     kinks = (mid - x) / v
-    order = np.argsort(kinks)
+    order = np.argsort(kinks, kind="stable")
     kinks = kinks[order]
     steep = np.sum(np.abs(v) * np.maximum(np.abs(s1), np.abs(s2))) + abs(slope)
     rounding = 1e-14 * steep  # derivatives that rounding alone keeps from 0 are flat

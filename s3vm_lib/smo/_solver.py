@@ -405,7 +405,7 @@ def feasible(beta, costs, shift=True):
             low, high = (shift, high) if total < 0 else (low, shift)
         result = np.clip(beta + 0.5 * (low + high), costs.lo, costs.hi)
     # What rounding leaves over goes to points with room for it.
-    for i in np.argsort(-np.minimum(result - costs.lo, costs.hi - result)):
+    for i in np.argsort(-np.minimum(result - costs.lo, costs.hi - result), kind="stable"):
         rest = result.sum()
         if rest == 0:
             break
