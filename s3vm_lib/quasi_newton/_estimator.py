@@ -1,6 +1,6 @@
 """The estimator `QNS3VM`."""
 
-from numbers import Real
+from numbers import Integral, Real
 
 import numpy as np
 from sklearn.utils import check_random_state
@@ -191,7 +191,7 @@ default="modified_logistic"
         "labeled_pivots": ["boolean"],
         "annealing": [StrOptions(set(ANNEALING)), "array-like"],
         "engine": [StrOptions(set(ENGINES))],
-        "memory": [COUNT],
+        "memory": [Interval(Integral, 1, 10_000, closed="both")],
         "ftol": [TOL_OR_ZERO],
         "random_state": ["random_state"],
     }

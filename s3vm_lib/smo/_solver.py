@@ -250,14 +250,14 @@ def solve_smo(
         )  # fmt: skip
         total += n_iter
         violation = _violation(costs, beta, F)
-        target = tol
         goal = max(tol, _rounding(gram.diagonal, beta, F))
         if stopped or violation < goal:
             status = "stopped" if violation >= goal else "converged"
             break
-        if n_iter == 0:
+        if n_iter == 0 and target == tol:
             status = "stalled"
             break
+        target = tol
     A, B = _slopes(costs, beta)
     top, bottom = np.max(A - F), np.min(B - F)
     if top <= -BIG / 2 or bottom >= BIG / 2:

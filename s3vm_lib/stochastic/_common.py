@@ -87,7 +87,7 @@ class RandomFeatureS3VM(OnlineS3VM):
         "polish_rows": [COUNT, None],
         "annealing": [StrOptions(set(ANNEALING)), "array-like"],
         "ftol": [TOL_OR_ZERO],
-        "memory": [COUNT],
+        "memory": [Interval(Integral, 1, 10_000, closed="both")],
         "n_jobs": [Interval(Integral, 1, 1024, closed="both")],
         "client": [object],
         "labeled_kept": [Interval(Integral, 2, 2**31 - 1, closed="both")],
