@@ -368,6 +368,18 @@ def test_wolfe_step_meets_both_conditions(first):
         assert count <= 30
 
 
+def test_a_decrease_that_is_too_small_for_its_step_is_refused():
+    """A cubic with slope −1 at 0 and a stationary point at 1, where it has fallen by 5e-5."""
+
+    def function(x):
+        s = float(x[0])
+        return -s + 1.99985 * s**2 - 0.9999 * s**3, np.array([-1 + 3.9997 * s - 2.9997 * s**2])
+
+    x, value, *_ = wolfe_step(function, np.zeros(1), 0.0, -np.ones(1), np.ones(1), 1.0)
+    assert value <= -1e-4 * x[0]
+    assert value < -0.1
+
+
 def test_wolfe_step_gives_up_where_the_function_has_no_minimum_along_the_direction():
     x, *_ = wolfe_step(
         lambda x: (-float(x[0]), np.array([-1.0])), np.zeros(1), 0.0, -np.ones(1), np.ones(1), 1.0
