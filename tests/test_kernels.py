@@ -305,8 +305,8 @@ def test_rounding_noise_is_no_rank(two_gaussians, block):
 def test_equal_residuals_are_taken_in_the_order_of_the_rows():
     """On every processor: a partial sort leaves the choice among equals to the vector length."""
     X = np.random.default_rng(0).standard_normal((3000, 5))
-    low = pivoted_cholesky(X, Kernel("rbf", 0.01), max_rank=64, tol=0.0, block=64)
-    assert set(low.pivots[:20]) <= set(range(64))
+    low = pivoted_cholesky(X, Kernel("rbf", 50.0), max_rank=64, tol=0.0, block=64)
+    assert set(low.pivots) == set(range(64))
 
 
 def test_pivots_by_residual_are_in_proportion_to_it_and_hold_the_largest():
