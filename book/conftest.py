@@ -4,6 +4,7 @@ nbval's own comparison knows no numbers and no pictures; here a number may move 
 declares, pictures are compared pixel by pixel, and a difference is reported in one line.
 """
 
+import os
 import sys
 from pathlib import Path
 
@@ -11,6 +12,10 @@ sys.path.insert(0, str(Path(__file__).parent / "_tools"))
 
 import compare
 import nbval.plugin
+
+# The outputs are those of one thread, in the kernels too.
+for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+    os.environ.setdefault(name, "1")
 
 SLOW_MACHINE = 120  # seconds to wait for the output of a cell that has ended
 
