@@ -229,8 +229,6 @@ class RandomFeatureS3VM(OnlineS3VM):
         """L-BFGS on the features of ``start``, or on n_features new ones."""
         rows = None
         labeled = t != 0
-        diagonal = problem.kernel.diagonal(X[np.flatnonzero(labeled)])
-        unit = float(np.sqrt(np.average(diagonal, weights=weight[labeled]))) or 1.0
         limit = None if self.client is not None else self.polish_rows
         if limit is not None and np.sum(~labeled) > limit:
             unlabeled = np.flatnonzero(~labeled)
@@ -253,7 +251,6 @@ class RandomFeatureS3VM(OnlineS3VM):
             lam,
             strength,
             stream.block(0).scale,
-            unit=unit,
             start=start,
             annealing=self._stages(),
             tol=self.tol,

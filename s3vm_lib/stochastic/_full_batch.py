@@ -218,7 +218,6 @@ def solve_full_batch(
     strength,
     scale,
     *,
-    unit=1.0,
     start=None,
     annealing=ANNEALING["geometric"],
     tol=1e-5,
@@ -242,9 +241,6 @@ def solve_full_batch(
         See `scaled_weights`.
     scale : float
         Factor of the features: φ = scale · c.
-    unit : float, default=1.0
-        √k(x, x) on average. L-BFGS works in features that are divided by it: its tolerances then
-        mean the same for k and for a multiple of k.
     start : tuple (alpha, offset), default=None
         Begin here, with the whole unlabeled term. None anneals it in.
     annealing : sequence of float
@@ -259,8 +255,7 @@ def solve_full_batch(
     Polished
     """
     D = sums.dimension
-    norm = scale / (unit * np.sqrt(D))  # z = norm · c are features with k ≈ unit² z·z'
-    ridge = lam / unit**2
+    norm = scale / np.sqrt(D)  # z = norm · c are features with k ≈ z·z'
     fixed = problem.balance == "mean"
     mean = norm * sums.mean() if fixed else None
     target = 2.0 * problem.ratio - 1.0 if fixed else 0.0
@@ -275,8 +270,8 @@ def solve_full_batch(
         def evaluate(x):
             w = x[:D]
             value, gradient, slopes = total(factor, norm * w, offset(x))
-            gradient = norm * gradient + 2.0 * ridge * w
-            value += ridge * float(w @ w)
+            gradient = norm * gradient + 2.0 * lam * w
+            value += lam * float(w @ w)
             if fixed:
                 gradient -= slopes * mean
             elif with_bias:
@@ -289,7 +284,7 @@ def solve_full_batch(
     x = np.zeros(D + (with_bias and not fixed))
     plan = [1.0]
     if start is not None:
-        x[:D] = start[0].ravel() * (unit * np.sqrt(D))
+        x[:D] = start[0].ravel() * np.sqrt(D)
         if x.size > D:
             x[-1] = start[1]
     else:
@@ -306,6 +301,6 @@ def solve_full_batch(
             break
     else:
         status = history[-1].status
-    alpha = (x[:D] / (unit * np.sqrt(D))).reshape(-1, sums.stream.block_size)
+    alpha = (x[:D] / np.sqrt(D)).reshape(-1, sums.stream.block_size)
     n_iter = sum(stage.n_iter for stage in history)
     return Polished(alpha, offset(x), n_iter, status, tuple(history), mean)
