@@ -269,7 +269,6 @@ class CurvedObjective:
 
     def __init__(self, coordinates, t, weight, labeled_loss, unlabeled_loss, strength, lam, offset):
         self.coordinates, self.lam, self.offset = coordinates, lam, offset
-        self.ridge = lam / coordinates.unit**2  # λ in the unit of the coordinates
         codes = (labeled_loss.code, labeled_loss.p, unlabeled_loss.code, unlabeled_loss.p)
         self.losses = (*codes, t, weight, float(strength))
         self.dimension = coordinates.dimension + (offset is None)
@@ -293,12 +292,12 @@ class CurvedObjective:
         gradient = self.coordinates.gradient(self.slope, w, self.lam)
         if self.offset is None:
             gradient = np.append(gradient, self.slope.sum())
-        return value + self.ridge * (w @ w), gradient
+        return value + self.lam * (w @ w), gradient
 
     def hessian(self, D):
         """Z̃ᵀDZ̃ + 2λI, dense, with the row and the column of a free offset."""
         gram, column = self.coordinates.weighted_gram(D)
-        gram[np.diag_indices_from(gram)] += 2.0 * self.ridge
+        gram[np.diag_indices_from(gram)] += 2.0 * self.lam
         if self.offset is None:
             gram = np.block([[gram, column[:, None]], [column[None, :], np.array([[D.sum()]])]])
         return gram
@@ -313,6 +312,6 @@ class CurvedObjective:
     def search(self, x, f, d, change, step, accuracy, max_evaluations=40):
         """Step along d by `search_ray`: (step, evaluations, curvature of the ray at 0)."""
         w, v = (x, d) if self.offset is not None else (x[:-1], d[:-1])
-        lam = self.ridge
+        lam = self.lam
         terms = (lam * (w @ w), 2.0 * lam * (w @ v), lam * (v @ v))
         return search_ray(*self.losses, f, change, *terms, step, accuracy, max_evaluations)

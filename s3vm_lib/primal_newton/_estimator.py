@@ -13,6 +13,7 @@ from s3vm_lib.quasi_newton import (
     default_rank,
     eigen_coordinates,
     linear_coordinates,
+    mean_weight,
 )
 
 
@@ -262,8 +263,11 @@ default="squared_hinge"
         self.verbose = verbose
         self.callback = callback
 
-    def _coordinates(self, data, center):
+    def _prepare(self, data):
+        """The coordinates, which all two-class problems share."""
+        self._check_intercept()
         X, kernel = data.X, data.kernel
+        center = mean_weight(data.sample_weight, data.codes < 0) if self.fit_intercept else None
         if self.coordinates == "eigen":
             return eigen_coordinates(kernel.gram(X), mean_weight=center)
         if kernel.name == "linear":

@@ -79,7 +79,7 @@ class NewtonDirections:
 
     def __init__(self, objective, x, curvature, dense):
         self.objective, self.curvature, self.dense = objective, curvature, dense
-        self.floor = FLOOR * 2.0 * objective.ridge
+        self.floor = FLOOR * 2.0 * objective.lam
         self.radius = max(1.0, float(np.linalg.norm(x)))
 
     def __call__(self, x, gradient):
@@ -300,7 +300,6 @@ def solve_newton(
         status = minimum.status
     w, b = split(x)
     f = coordinates.outputs(w) + b
-    value = sum(problem.data_terms(f, t, sample_weight))
-    value += 0.5 * coordinates.squared_norm(w, f - b)
+    value = sum(problem.data_terms(f, t, sample_weight)) + 0.5 * (w @ w)
     n_iter = sum(stage.n_iter for stage in history)
     return Solution(w, b, f, float(value), n_iter, status, tuple(history))

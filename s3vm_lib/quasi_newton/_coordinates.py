@@ -4,10 +4,6 @@ Every choice offers the same three operations on a coefficient vector w: the out
 training rows (offset apart), the squared norm of f in the RKHS, and the gradient of the whole
 objective from the derivatives of the losses. Outputs have weighted mean zero over the unlabeled
 rows where a ``mean`` is given: that is the centering of the balance constraint (13).
-
-The coordinates count in a ``unit`` of the kernel, √k(x, x) on average, set by estimators: features
-are divided by it and coefficients multiplied. Tolerances, first steps and the weight of a free
-offset beside the coefficients are then the same for k and for ck.
 """
 
 import numpy as np
@@ -35,14 +31,7 @@ class Features:
         where w itself is the model (linear kernel).
     shift : callable, default=None
         Maps w to a constant of the model that is not in μ; None means 0.
-
-    Attributes
-    ----------
-    unit : float, default=1.0
-        Features are Z/unit; see the module.
     """
-
-    unit = 1.0
 
     def __init__(self, Z, mean_weight=None, expand=None, shift=None):
         self.Z = Z
@@ -53,7 +42,6 @@ class Features:
 
     def outputs(self, w):
         """Outputs f, shape (n,), without the offset."""
-        w = w / self.unit
         f = self.Z @ w
         if self.mean is not None:
             f -= self.mean @ w
@@ -61,15 +49,14 @@ class Features:
 
     def squared_norm(self, w, f):
         """‖f‖² in the RKHS."""
-        return w @ w / self.unit**2
+        return w @ w
 
     def gradient(self, a, w, lam):
         """Gradient Zᵀa − μ·Σa + 2λw, with the derivatives ``a`` of the losses, shape (n,)."""
         g = self.Z.T @ a
         if self.mean is not None:
             g -= a.sum() * self.mean
-        g /= self.unit
-        g += 2.0 * lam / self.unit**2 * w
+        g += 2.0 * lam * w
         return g
 
     def weighted_gram(self, D):
@@ -94,7 +81,7 @@ class Features:
             crossed = np.outer(self.mean, column - 0.5 * D.sum() * self.mean)
             gram -= crossed + crossed.T
             column -= D.sum() * self.mean
-        return gram / self.unit**2, column / self.unit
+        return gram, column
 
     def _gram_of(self, D):
         """ZᵀDZ as a difference of two products of the form AᵀA, which BLAS does at half cost."""
@@ -115,7 +102,7 @@ class Features:
     def rows(self, index):
         """The same features on some rows only, with the same μ."""
         part = Features(self.Z[index])
-        part.mean, part.unit = self.mean, self.unit
+        part.mean = self.mean
         return part
 
     def model(self, w):
@@ -129,7 +116,6 @@ class Features:
             α of f(x) = Σ α_i k(x_i, x) + constant, or the weight vector.
         constant : float
         """
-        w = w / self.unit
         constant = 0.0 if self.mean is None else -float(self.mean @ w)
         if self.shift is not None:
             constant += self.shift(w)
@@ -150,14 +136,7 @@ class RawCoefficients:
         Gram matrix.
     mean_weight : ndarray of shape (n,) or None
         Weights m that sum to one.
-
-    Attributes
-    ----------
-    unit : float, default=1.0
-        K̃ is divided by its square; see the module.
     """
-
-    unit = 1.0
 
     def __init__(self, K, mean_weight=None):
         self.column_mean = None if mean_weight is None else K @ mean_weight
@@ -167,19 +146,19 @@ class RawCoefficients:
 
     def outputs(self, c):
         """Outputs f = K̃c, shape (n,), without the offset."""
-        return self.K @ (c / self.unit**2)
+        return self.K @ c
 
     def squared_norm(self, c, f):
         """‖f‖² = cᵀf in the RKHS."""
-        return c @ f / self.unit**2
+        return c @ f
 
     def gradient(self, a, c, lam):
         """Gradient K̃a + 2λK̃c of equation (5), by one product with K̃."""
-        return self.K @ (a + 2.0 * lam / self.unit**2 * c) / self.unit**2
+        return self.K @ (a + 2.0 * lam * c)
 
     def model(self, c):
         """Coefficients and constant of f on new points (see `Features.model`)."""
-        support, c = np.arange(self.dimension), c / self.unit**2
+        support = np.arange(self.dimension)
         if self.mean_weight is None:
             return support, c, 0.0
         alpha = c - c.sum() * self.mean_weight
@@ -198,14 +177,7 @@ class RawLinearCoefficients:
         Data, times the output standard deviation of the kernel.
     mean_weight : ndarray of shape (n,) or None
         Weights that sum to one and define μ = Zᵀ·mean_weight; None means μ = 0.
-
-    Attributes
-    ----------
-    unit : float, default=1.0
-        See `RawCoefficients`.
     """
-
-    unit = 1.0
 
     def __init__(self, Z, mean_weight=None):
         self.features = Features(Z, mean_weight)
@@ -217,19 +189,19 @@ class RawLinearCoefficients:
 
     def outputs(self, c):
         """Outputs f = K̃c, shape (n,), without the offset."""
-        return self.features.outputs(self._weights(c / self.unit**2))
+        return self.features.outputs(self._weights(c))
 
     def squared_norm(self, c, f):
         """‖f‖² = cᵀf in the RKHS."""
-        return c @ f / self.unit**2
+        return c @ f
 
     def gradient(self, a, c, lam):
         """Gradient K̃a + 2λK̃c of equation (5)."""
-        return self.outputs(a + 2.0 * lam / self.unit**2 * c)
+        return self.outputs(a + 2.0 * lam * c)
 
     def model(self, c):
         """Weight vector and constant of f on new points (see `Features.model`)."""
-        return self.features.model(self._weights(c / self.unit**2))
+        return self.features.model(self._weights(c))
 
 
 def centered(K, mean_weight):

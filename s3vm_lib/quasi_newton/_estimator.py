@@ -14,6 +14,7 @@ from s3vm_lib.quasi_newton._coordinates import (
     eigen_coordinates,
     kpca_coordinates,
     linear_coordinates,
+    mean_weight,
     regressor_coordinates,
 )
 from s3vm_lib.quasi_newton._engines import ENGINES
@@ -260,7 +261,12 @@ default="modified_logistic"
         self.verbose = verbose
         self.callback = callback
 
-    def _coordinates(self, data, center):
+    def _prepare(self, data):
+        """The coordinates, which all two-class problems share."""
+        self._check_intercept()
+        center = None
+        if self.fit_intercept:
+            center = mean_weight(data.sample_weight, data.codes < 0)
         X, kernel = data.X, data.kernel
         if kernel.name == "linear" and self.coordinates in ("cholesky", "raw"):
             raw = self.coordinates == "raw"

@@ -5,15 +5,13 @@ import numpy as np
 from s3vm_lib._base import BaseS3VM, BinaryFit
 from s3vm_lib.losses import labeled_loss, unlabeled_loss
 from s3vm_lib.objective import Problem
-from s3vm_lib.quasi_newton._coordinates import mean_weight
 
 
 class SmoothS3VM(BaseS3VM):
     """Losses by name, stages of annealing, and the model that coordinates stand for.
 
     Subclasses have the parameters ``labeled_loss``, ``sharpness``, ``unlabeled_loss``, ``s``,
-    ``fit_intercept`` and ``annealing``, name their schedules in ``_schedules``, and build their
-    coordinates, centered on the rows of a mean, in ``_coordinates``.
+    ``fit_intercept`` and ``annealing``, and name their schedules in ``_schedules``.
     """
 
     _schedules = {}
@@ -37,15 +35,6 @@ class SmoothS3VM(BaseS3VM):
                 f"positive numbers that ends with 1, got {self.annealing!r}"
             )
         return tuple(stages.tolist())
-
-    def _prepare(self, data):
-        """The coordinates, which all two-class problems share, in the unit of the kernel."""
-        self._check_intercept()
-        center = mean_weight(data.sample_weight, data.codes < 0) if self.fit_intercept else None
-        coordinates = self._coordinates(data, center)
-        diagonal = np.abs(data.kernel.diagonal(data.X))  # Gram matrices may be indefinite
-        coordinates.unit = float(np.sqrt(np.average(diagonal, weights=data.sample_weight))) or 1.0
-        return coordinates
 
     def _problem(self, data, ratio):
         """What is minimized; ``ratio`` None leaves the balance constraint out."""
