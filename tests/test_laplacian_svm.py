@@ -367,7 +367,7 @@ def test_the_coarse_space_saves_iterations():
     )
     assert plain.status == "max_iter"
     assert found.status == "converged"
-    assert found.n_iter <= 200
+    assert found.n_iter <= 0.7 * plain.n_iter
     assert everything.n_iter <= 8  # Newton's method
     for solution in (found, everything):
         value = objective(*data, solution.c, solution.b)

@@ -399,7 +399,7 @@ def test_every_iteration_lowers_the_objective(rule, system, losses):
         objective = make_objective(losses=losses, offset=offset)
         x = np.random.default_rng(0).standard_normal(objective.dimension)
         values = [objective.at(x, objective.outputs(x))[0]]
-        for limit in range(1, 41):
+        for limit in range(1, 101):
             directions = make_directions(objective, x, rule, system == "dense")
             found = minimize(objective, x, directions, 1e-6, 0.0, limit)
             values.append(found.value)
