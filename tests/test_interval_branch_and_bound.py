@@ -333,6 +333,15 @@ def test_the_trace_is_a_tree_of_boxes(balance):
             assert visit.bound <= found.objective * (1 + 1e-9)
 
 
+def test_the_lower_bound_is_no_higher_than_that_of_any_closed_box():
+    K, t, _ = instance(6, 5)
+    found = solve_branch_and_bound(problem_of(balance=MEAN), K, t, tol=0.1, trace=True)
+    closed = [visit.bound for visit in found.trace if visit.outcome != "branched"]
+    assert found.status == "converged"
+    assert 0.9 * found.objective <= found.lower_bound <= min(closed) * (1 + 1e-12)
+    assert min(closed) < found.objective
+
+
 @pytest.mark.parametrize("balance", [MEAN, NONE])
 def test_an_early_stop_leaves_an_interval_around_the_optimum(balance):
     K, t, _ = instance(10, 6)
