@@ -460,7 +460,7 @@ def pivoted_cholesky(
     if pivoting not in ("greedy", "residual"):
         raise ValueError(f"pivoting must be 'greedy' or 'residual', got {pivoting!r}")
     n = X.shape[0]
-    max_rank = n if max_rank is None else min(max_rank, n)
+    max_rank = n if max_rank is None else min(int(max_rank), n)
     residual = np.asarray(kernel.diagonal(X), dtype=float)
     largest = max(residual.max(), np.finfo(float).tiny)
     # Below the floor a pivot is rounding noise of the columns before it.

@@ -46,7 +46,7 @@ QUICK = {
     "TSGS3VM": dict(n_features=32, block_size=16, n_steps=10, max_iter=20),
 }
 # The amount of work is the caller's choice: these are not drawn large.
-WORK = {"max_iter", "max_inner_iter", "max_rounds", "n_steps", "n_temperatures"}
+WORK = {"max_iter", "max_inner_iter", "max_rounds", "n_steps", "n_temperatures", "online_steps"}
 
 NUMBERS = [
     0, -1, 1, 2, 3, 50, 400, 10**6, 10**9, 2**70, -1.0, 0.0, 5e-324, 1e-300, 1e-160, 1e-100, 1e-30,
@@ -90,7 +90,7 @@ def trial(seed, number):
     parameters = _parameters(rng, name)
     X, new = _rows(rng, words)
     y = _targets(rng, X, words) if name == "GKMRegressor" else _labels(rng, X, words)
-    if parameters.get("kernel") == "precomputed":
+    if isinstance(parameters.get("kernel"), str) and parameters["kernel"] == "precomputed":
         X, new = _gram(rng, X, new, words)
     weight = _weights(rng, len(y), words) if rng.random() < 0.25 else None
     mask = None
@@ -229,7 +229,7 @@ def _value(rng, name, constraints):
     pools = [NUMBERS] * 4 + [OTHERS] + [choices or NUMBERS] * 2
     pool = pools[rng.integers(len(pools))]
     value = pool[rng.integers(len(pool))]
-    if name in WORK and isinstance(value, int) and value > 50:
+    if name in WORK and isinstance(value, int | float) and 50 < value < np.inf:
         value = 50
     if name == "callback" and value is object:
         return None  # it can be called, and fails as any callback may

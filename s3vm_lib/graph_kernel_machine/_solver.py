@@ -7,7 +7,13 @@ import numpy as np
 import scipy.sparse as sp
 
 from s3vm_lib._rng import hash_key
-from s3vm_lib.graph_kernel_machine._steps import draw_edges, draw_labeled, rbf_sums, window
+from s3vm_lib.graph_kernel_machine._steps import (
+    SMALLEST_SCALE,
+    draw_edges,
+    draw_labeled,
+    rbf_sums,
+    window,
+)
 
 _CHUNK = 2**21  # kernel values computed at once in double precision
 _DENSE = 4096  # features up to which sparse rows are made dense
@@ -290,10 +296,10 @@ class Accumulators:
             loss.code, loss.p, mean_C, float(problem.C_graph), float(problem.power),
             self.offset, float(radius),
         )  # fmt: skip
-        end = self.n_iter + n_steps
+        end, ahead = self.n_iter + n_steps, width
         while self.n_iter < end:
             first = self.n_iter
-            m = min(width, end - first)
+            m = min(ahead, end - first)
             drawn = np.empty(m, np.int64)
             draw_labeled(cumulative, keys[0], first, drawn)
             i, j, factor = np.zeros(m, np.int64), np.zeros(m, np.int64), np.zeros(m)
@@ -322,6 +328,8 @@ class Accumulators:
             )
             self.total_b += float(counts @ slopes[:, 0])
             self.n_iter += done
+            # What is computed for steps after a scale that is too small is lost.
+            ahead = done if self.state[3] < SMALLEST_SCALE else min(width, 2 * ahead)
             if self.state[3] < 1.0:
                 self.rescale()
 
