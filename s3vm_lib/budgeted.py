@@ -38,9 +38,9 @@ __all__ = ["BGS3VM", "BudgetedAccumulators", "budgeted_steps", "kernel_value", "
 
 MAINTENANCE = ("projection", "removal", "merging")
 PROJECTION, REMOVAL, MERGING = range(3)
-# Parameters of `GKM` that the method fixes.
 _LARGEST = 2**25  # values that are kept dense, 256 MB
 _WORK = 2**27  # multiplications in one compiled call
+# Parameters of `GKM` that the method fixes.
 _FIXED = ("tau", "epsilon", "power", "sigma_f", "projection", "precision")
 
 

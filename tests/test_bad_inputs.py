@@ -232,7 +232,7 @@ def test_a_solver_that_cannot_move_warns():
 
 # --- Ctrl-C ---------------------------------------------------------------------------------------
 
-# Fits of hours: schedules of very many steps, or tolerances that are met late if at all. What
+# Long fits: schedules of very many steps, or tolerances that are met late if at all. What
 # cannot be long (SelfTrainingKNN, a fit by NNBBS3VM) is left out.
 LONG = {
     "BGS3VM": "X, y = data(3000, 200); model = lib.BGS3VM(max_iter=10**8, tol=1e-16)",

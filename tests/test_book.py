@@ -18,7 +18,7 @@ ROOT = Path(__file__).resolve().parents[1]
 NOTEBOOKS = sorted((ROOT / "book").glob("*.ipynb"))
 
 
-sys.path.insert(0, str(ROOT / "book" / "_tools"))
+sys.path.insert(0, str(ROOT / "book" / "_tools"))  # scripts, not a package: found from here on
 
 import compare  # noqa: E402
 import notebooks as tool  # noqa: E402

@@ -18,7 +18,7 @@ from sphinx.util.inspect import unwrap_all
 from s3vm_lib.datasets._sources import SOURCES
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "book" / "_tools"))
+sys.path.insert(0, str(ROOT / "book" / "_tools"))  # scripts, not a package: found from here on
 
 import compare  # noqa: E402
 
