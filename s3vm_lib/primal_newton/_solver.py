@@ -237,7 +237,8 @@ def solve_newton(
     annealing : sequence of float
         Factors α of the unlabeled term, one stage each; the stage α = 0 comes before them.
     tol : float, default=1e-5
-        Largest gradient entry of F at the end of a stage.
+        Largest gradient entry of F at the end of a stage, in the `unit` of the coordinates where
+        that is below one.
     ftol : float, default=1e-9
         Decrease of F by one iteration, relative to max(1, F), below which a stage ends.
     max_iter : int, default=500
@@ -275,6 +276,8 @@ def solve_newton(
         return (x[:-1], float(x[-1])) if offset is None else (x, offset)
 
     history = []
+    # Short features have small gradients: at the same tolerance they would stop too early.
+    tol *= min(1.0, coordinates.unit)
     x = np.zeros(coordinates.dimension + (offset is None))
     status = "stopped"
     stages = (0.0, *(annealing if strength > 0 else ()))

@@ -2,8 +2,9 @@
 
 Every choice offers the same three operations on a coefficient vector w: the outputs f on the
 training rows (offset apart), the squared norm of f in the RKHS, and the gradient of the whole
-objective from the derivatives of the losses. Outputs have weighted mean zero over the unlabeled
-rows where a ``mean`` is given: that is the centering of the balance constraint (13).
+objective from the derivatives of the losses, whose size is that of the ``unit``. Outputs have
+weighted mean zero over the unlabeled rows where a ``mean`` is given: that is the centering of the
+balance constraint (13).
 """
 
 import numpy as np
@@ -11,7 +12,7 @@ import scipy.sparse as sp
 from scipy.linalg import eigh, solve_triangular
 from scipy.sparse.linalg import eigsh
 
-from s3vm_lib.kernels import pivoted_cholesky
+from s3vm_lib.kernels import pivoted_cholesky, squared_norms
 
 
 class Features:
@@ -39,6 +40,11 @@ class Features:
         self.mean = None if mean_weight is None else np.asarray(Z.T @ mean_weight)
         self.expand = expand
         self.shift = shift
+
+    @property
+    def unit(self):
+        """Root mean square of √k(x, x) over the rows."""
+        return float(np.sqrt(squared_norms(self.Z).mean()))
 
     def outputs(self, w):
         """Outputs f, shape (n,), without the offset."""
@@ -144,6 +150,11 @@ class RawCoefficients:
         self.mean_weight = mean_weight
         self.dimension = K.shape[0]
 
+    @property
+    def unit(self):
+        """Mean of k(x, x) over the rows."""
+        return float(np.diagonal(self.K).mean())
+
     def outputs(self, c):
         """Outputs f = K̃c, shape (n,), without the offset."""
         return self.K @ c
@@ -182,6 +193,11 @@ class RawLinearCoefficients:
     def __init__(self, Z, mean_weight=None):
         self.features = Features(Z, mean_weight)
         self.dimension = Z.shape[0]
+
+    @property
+    def unit(self):
+        """Mean of k(x, x) over the rows."""
+        return self.features.unit**2
 
     def _weights(self, c):
         """w = (Z − 1μᵀ)ᵀc."""

@@ -94,7 +94,8 @@ default="modified_logistic"
     memory : int, default=50
         Number of steps that L-BFGS remembers.
     tol : float, default=1e-5
-        A stage ends when no entry of the gradient of J/(C Σ_L s) exceeds this.
+        A stage ends when no entry of the gradient of J/(C Σ_L s) with respect to the coordinates
+        exceeds this, or this times the mean √k(x, x) where that is below one.
     ftol : float, default=1e-9
         A stage also ends when an iteration lowers J/(C Σ_L s) by less than this, relative to the
         larger of its value and 1.

@@ -261,7 +261,8 @@ def solve_quasi_newton(
     memory : int, default=50
         Number of pairs of L-BFGS.
     tol : float, default=1e-5
-        Largest gradient entry of F at the end of a stage.
+        Largest gradient entry of F at the end of a stage, in the `unit` of the coordinates where
+        that is below one.
     ftol : float, default=1e-9
         Relative decrease of F below which a stage ends.
     max_iter : int, default=500
@@ -301,6 +302,8 @@ def solve_quasi_newton(
         return (x[:-1], float(x[-1])) if offset is None else (x, offset)
 
     history = []
+    # Short features have small gradients: at the same tolerance they would stop too early.
+    tol *= min(1.0, coordinates.unit)
     x = np.zeros(coordinates.dimension + (offset is None))
     plan = [(0.0, None)] + [(alpha, penalty) for alpha in stages]
     if penalty is not None:

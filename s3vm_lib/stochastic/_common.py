@@ -240,6 +240,8 @@ class RandomFeatureS3VM(OnlineS3VM):
         scaled, lam, strength = scaled_weights(problem, t, weight)
         codes = loss_codes(problem)
         arguments = (stream, n_blocks, X)
+        # Short features have small gradients: at the same tolerance they would stop too early.
+        unit = float(np.sqrt(problem.kernel.diagonal(X[np.flatnonzero(labeled)]).mean()))
         sums = self._sums(*arguments, rows, t, scaled, codes)
         at = np.flatnonzero(t != 0)
         labeled_rows = at if rows is None else rows[at]
@@ -253,7 +255,7 @@ class RandomFeatureS3VM(OnlineS3VM):
             stream.block(0).scale,
             start=start,
             annealing=self._stages(),
-            tol=self.tol,
+            tol=self.tol * min(1.0, unit),
             ftol=self.ftol,
             max_iter=self.max_iter,
             memory=self.memory,

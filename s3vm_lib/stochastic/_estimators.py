@@ -104,7 +104,8 @@ default="modified_logistic"
     annealing : {"geometric", "paper"} or sequence of float, default="geometric"
         Factors of C* with ``n_steps=0``, see `QNS3VM`. After stochastic steps there is no need.
     tol : float, default=1e-5
-        L-BFGS ends when no entry of the gradient of J/(C Σ_L s) exceeds this.
+        L-BFGS ends when no entry of the gradient of J/(C Σ_L s) with respect to the coefficients
+        of the features exceeds this, or this times the mean √k(x, x) where that is below one.
     ftol : float, default=1e-9
         It also ends when an iteration lowers J/(C Σ_L s) by less than this, relative to the larger
         of its value and 1.
@@ -428,7 +429,8 @@ default="modified_logistic"
     annealing : {"geometric", "paper"} or sequence of float, default="geometric"
         Factors of C* with ``n_steps=0``, see `QNS3VM`. After stochastic steps there is no need.
     tol : float, default=1e-5
-        L-BFGS ends when no entry of the gradient of J/(C Σ_L s) exceeds this.
+        L-BFGS ends when no entry of the gradient of J/(C Σ_L s) with respect to the coefficients
+        of the features exceeds this, or this times the mean √k(x, x) where that is below one.
     ftol : float, default=1e-9
         It also ends when an iteration lowers J/(C Σ_L s) by less than this, relative to the larger
         of its value and 1.
