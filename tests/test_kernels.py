@@ -309,6 +309,16 @@ def test_equal_residuals_are_taken_in_the_order_of_the_rows():
     assert set(low.pivots) == set(range(64))
 
 
+def test_greedy_pivots_have_at_least_half_of_the_largest_residual(rows):
+    """However many rows are proposed at once."""
+    kernel = Kernel("rbf", 0.3)
+    low = pivoted_cholesky(rows[:200], kernel, max_rank=60, tol=0.0, block=32)
+    residual = kernel.diagonal(rows[:200])
+    for column, pivot in zip(low.factor.T, low.pivots, strict=True):
+        assert residual[pivot] >= 0.5 * residual.max() - 1e-12
+        residual = residual - column**2
+
+
 def test_pivots_by_residual_are_in_proportion_to_it_and_hold_the_largest():
     """With a diagonal matrix nothing but its entries decides."""
     options = dict(pivoting="residual", tol=1e-9)

@@ -104,6 +104,7 @@ def test_weights():
     weight = np.random.default_rng(0).integers(0, 3, 20)
     found = Sums().partial_fit(X, y, sample_weight=weight)
     copies = Sums().partial_fit(np.repeat(X, weight, 0), np.repeat(y, weight))
+    assert found._machines[0].n == np.count_nonzero(weight)  # rows of weight zero are not learned
     np.testing.assert_allclose(found.coef_, copies.coef_)
     before = found.coef_
     found.partial_fit(X[:2], [1 - y[0], 1], sample_weight=[0, 1])
