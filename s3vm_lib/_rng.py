@@ -121,14 +121,15 @@ def integer(key, i, n):
     i : int
         Counter, i ≥ 0.
     n : int
-        Number of values, 1 ≤ n. The probabilities differ by less than n·2⁻⁵³ relative to 1/n.
+        Number of values, 1 ≤ n ≤ 2⁵³. The probabilities differ by less than n·2⁻⁵³ relative to 1/n.
 
     Returns
     -------
     int
     """
-    # The product can round up to n itself when n is slightly above a power of two.
-    return min(int(uniform(key, i) * n), n - 1)
+    # Never n itself: the largest product, n − n·2⁻⁵³, is half a unit in the last place below n or
+    # more, and half only for powers of two, where it is exact.
+    return int(uniform(key, i) * n)
 
 
 @njit

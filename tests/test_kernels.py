@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
+from scipy.spatial.distance import cdist
 from sklearn.metrics.pairwise import laplacian_kernel, polynomial_kernel, rbf_kernel
 
 from s3vm_lib.kernels import (
@@ -281,6 +282,13 @@ def test_blocks_lose_little_against_the_classical_algorithm(mixture):
     assert error[1] <= 1.5 * error[0]
 
 
+def test_rbf_values_keep_their_digits_far_from_the_origin(rows):
+    X = rows[:50] + 1e6
+    exact = np.exp(-0.3 * cdist(X, X, "sqeuclidean"))
+    assert_allclose(Kernel("rbf", 0.3).gram(X), exact, atol=1e-12)
+    assert_allclose(Kernel("rbf", 0.3).gram(X, X[7:9]), exact[:, 7:9], atol=1e-12)
+
+
 @pytest.mark.parametrize("kernel", SEMI_DEFINITE, ids=name_of)
 def test_dense_sparse_and_precomputed_give_one_factor(rows, kernel):
     X = rows[:120]
@@ -317,6 +325,18 @@ def test_greedy_pivots_have_at_least_half_of_the_largest_residual(rows):
     for column, pivot in zip(low.factor.T, low.pivots, strict=True):
         assert residual[pivot] >= 0.5 * residual.max() - 1e-12
         residual = residual - column**2
+
+
+def test_within_a_block_the_largest_residual_comes_first(rows):
+    """As in the classical algorithm, as long as half of what was largest at first is left."""
+    X, kernel = rows[:60], Kernel("poly", 0.5, 2, 1.0)
+    one = pivoted_cholesky(X, kernel, tol=0.0, block=1)
+    many = pivoted_cholesky(X, kernel, tol=0.0, block=60)
+    diagonal = kernel.diagonal(X)
+    taken = np.array([one.factor[p, k] ** 2 for k, p in enumerate(one.pivots)])
+    shared = int(np.argmax(taken < 0.6 * diagonal.max()))
+    assert shared >= 2
+    assert_array_equal(many.pivots[:shared], one.pivots[:shared])
 
 
 def test_pivots_by_residual_are_in_proportion_to_it_and_hold_the_largest():

@@ -86,8 +86,25 @@ def test_integer_is_uniform_and_in_range():
     k = _draw(2)[2]
     assert stats.chisquare(np.bincount(k, minlength=7)).pvalue > 1e-3
     assert {int(integer(5, i, 1)) for i in range(100)} == {0}
-    # 1 - 2**-53 times a number just above a power of two rounds to that number
-    assert max(int(integer(5, i, 2**52 + 1)) for i in range(1000)) <= 2**52
+
+
+def key_of(word, i):
+    """The key whose i-th word this is: the steps of the generator undone."""
+    z, mask = word, 2**64 - 1
+    for shift, factor in ((31, _rng._MIX_2), (27, _rng._MIX_1), (30, 1)):
+        z ^= z >> shift ^ z >> 2 * shift
+        z = z * pow(factor, -1, 2**64) & mask
+    return z - (i + 1) * _rng._GOLDEN & mask
+
+
+@pytest.mark.parametrize("word", [2**64 - 1, 0])
+def test_the_largest_and_the_smallest_word_stay_in_range(word):
+    i = next(i for i in range(100) if key_of(word, i) < 2**63)
+    key = key_of(word, i)
+    assert int(bits(key, i)) == word
+    assert uniform(key, i) == (1 - 2.0**-53 if word else 0.0)
+    for n in (1, 2, 3, 7, 2**31 - 1, 2**31, 2**31 + 1, 2**52 - 1, 2**52 + 1, 2**53 - 1, 2**53):
+        assert int(integer(key, i, n)) == (n - 1 if word else 0)
 
 
 def test_streams_and_seeds_are_independent():
@@ -98,12 +115,19 @@ def test_streams_and_seeds_are_independent():
     off_diagonal = np.corrcoef(draws) - np.eye(len(draws))
     assert np.abs(off_diagonal).max() < 4.5 / np.sqrt(2000)
     assert len({int(hash_key(s, t)) for s in range(40) for t in range(40)}) == 1600
+    # Nor do they meet where seeds differ by the generator's own increment.
+    late = 2**63 - 1
+    early = late + _rng._GOLDEN & 2**64 - 1
+    assert hash_key(late, 1) != hash_key(early, 0)
 
 
 def test_normal_and_uniform_of_one_key_are_independent():
     u, z, _ = _draw(4)
     assert abs(np.corrcoef(u, z)[0, 1]) < 4 / np.sqrt(N)
     assert abs(np.corrcoef(u, z**2)[0, 1]) < 4 / np.sqrt(N)
+    half = N // 2  # two words make one normal number
+    for words in (u[::2], u[1::2]):
+        assert abs(np.corrcoef(words, z[:half] ** 2)[0, 1]) < 4 / np.sqrt(half)
 
 
 def test_whole_arrays_hold_the_numbers_of_the_scalar_functions():
