@@ -116,7 +116,8 @@ def enumerate_with_cvxpy(problem, K, t, s):
 
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize(
-    ("balance", "ratio"), [("none", None), ("mean", 0.4), ("mean", 0.8), ("counts", 0.6)]
+    ("balance", "ratio"),
+    [("none", None), ("mean", 0.4), ("mean", 0.8), ("counts", 0.6), ("counts", 0.55)],
 )
 def test_brute_force_equals_another_enumeration(two_gaussians, balance, ratio, weighted):
     X, t = two_gaussians(n=9, d=2, seed=3)
@@ -218,16 +219,17 @@ def test_brute_force_of_the_ramp_is_no_worse_than_any_function(two_gaussians, s)
     K = Kernel("rbf", 0.5).gram(X)
     ramp = UnlabeledLoss("symmetric_ramp", s)
     problem = Problem(LabeledLoss("hinge"), ramp, 2.0, 0.7)
-    found = brute_force(problem, K, t)
+    weight = np.random.default_rng(1).uniform(0.5, 2, 9)
+    found = brute_force(problem, K, t, weight)
     assert found.n_solved == 3**5
     f = K @ found.beta + found.b
     norm2 = found.beta @ K @ found.beta
-    assert_allclose(problem.value(f, t, norm2, found.b), found.objective, rtol=1e-7)
+    assert_allclose(problem.value(f, t, norm2, found.b, weight), found.objective, rtol=1e-7)
     rng = np.random.default_rng(0)
     for _ in range(300):
         c = found.beta + 10.0 ** rng.uniform(-3, 0) * rng.standard_normal(9)
         b = found.b + 0.1 * rng.standard_normal()
-        assert problem.value(K @ c + b, t, c @ K @ c, b) >= found.objective - 1e-9
+        assert problem.value(K @ c + b, t, c @ K @ c, b, weight) >= found.objective - 1e-9
     # With s = 0 it is the symmetric hinge plus 1.
     flat = Problem(LabeledLoss("hinge"), UnlabeledLoss("symmetric_ramp", 0.0), 2.0, 0.7)
     hinge = Problem(LabeledLoss("hinge"), UnlabeledLoss("symmetric_hinge"), 2.0, 0.7)

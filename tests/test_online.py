@@ -13,8 +13,9 @@ from sklearn.utils._param_validation import Interval
 
 from s3vm_lib._base import BinaryFit
 from s3vm_lib._online import OnlineS3VM
-from s3vm_lib.kernels import Kernel
+from s3vm_lib.kernels import Kernel, resolve_gamma
 from s3vm_lib.objective import Problem
+from s3vm_lib.path_following import ILS3VM
 
 
 class Machine:
@@ -79,6 +80,21 @@ def test_batches_add_up_to_the_fit_of_all():
     # Afterwards `fit` starts over.
     np.testing.assert_allclose(parts.fit(X, y).coef_, whole.coef_)
     np.testing.assert_allclose(parts.partial_fit(X, y).coef_, 2 * whole.coef_)
+
+
+def test_the_kernel_is_that_of_the_first_batch():
+    kernels = []
+
+    class Recorded(ILS3VM):
+        def _update(self, machine, data, t, problem, index):
+            kernels.append(data.kernel)
+            return super()._update(machine, data, t, problem, index)
+
+    X, y = rows()
+    model = Recorded(kernel="rbf").partial_fit(X, y)
+    model.partial_fit(10 * X, y).partial_fit(X[:1], y[:1])
+    assert kernels == kernels[:1] * 3
+    assert model.gamma_ == kernels[0].gamma == resolve_gamma("scale", X)
 
 
 def test_classes_come_first_or_with_two_labels():
