@@ -357,6 +357,21 @@ def test_the_bound_of_an_unfinished_node_is_valid(name, balance):
         assert cutoff <= r.solve(y, r.start(), cutoff).value <= exact.value * (1 + 1e-9)
 
 
+@pytest.mark.parametrize("y", [[-1.0, 1.0], [1.0, -1.0]])
+def test_of_offsets_that_cost_the_same_the_middle_is_taken(y):
+    """Points 0 and 2 with weights 0.1: f(0) = 0, f(2) = ±0.4, and any b with |b ± 0.2| ≤ 0.8.
+
+    Both outputs are then within the margins, and the hinges sum up to 2 − 0.4.
+    """
+    y = np.array(y)
+    n, weight = np.zeros(2), np.full(2, 0.1)
+    r = Relaxation(fold(np.diag([0.0, 4.0])), n + HINGE.code, n, weight)
+    found = r.solve(y, r.start(), last=True)
+    assert_allclose(found.value, 0.02 + 0.1 * 1.6)
+    assert_allclose(found.f, 0.2 * y)
+    assert_allclose(found.b, -0.2 * y[1])
+
+
 @pytest.mark.parametrize("loss", [LabeledLoss("logistic"), LabeledLoss("modified_logistic", 5.0)])
 @pytest.mark.parametrize(
     ("balance", "bias"), [("mean", "free"), ("none", "free"), ("none", "none")]

@@ -178,11 +178,12 @@ def test_the_convex_problem_equals_the_doubled_one(kernel, weighted, ratio):
 @pytest.mark.parametrize("loss", [HINGE, RAMP], ids=["hinge", "ramp"])
 def test_the_solution_solves_its_own_convex_problem(loss, seed):
     X, t = clouds(seed=seed)
+    weight = np.random.default_rng(seed).uniform(0.3, 3, t.size) if seed % 2 else np.ones(t.size)
     problem = make_problem(loss)
-    found = solve(X, t, problem)
-    delta = concave_slopes(loss, found.outputs[t == 0], np.full(32, 0.7))
+    found = solve(X, t, problem, weight)
+    delta = concave_slopes(loss, found.outputs[t == 0], 0.7 * weight[t == 0])
     K = RBF.gram(X)
-    combined, *_ = doubled_by_cvxpy(K, t, np.ones(t.size), problem, delta)
+    combined, *_ = doubled_by_cvxpy(K, t, weight, problem, delta)
     assert_allclose(K @ combined, found.outputs - found.b, atol=1e-6)
     assert_allclose(K @ found.dual, found.outputs - found.b, atol=1e-10)
     assert found.status == "converged"
@@ -239,6 +240,20 @@ def test_the_history_holds_the_objective_of_the_problem():
     assert start.history == found.history[:1]
     assert start.status == "max_iter"
     assert start.n_iter == 1
+
+
+def test_the_history_counts_the_rows_that_change_their_slope():
+    """The ramp of s = −0.3 has a slope on both sides of ±0.3; the supervised start has none."""
+    X, t = clouds(n=60)
+    counts, before = [], np.zeros(52)
+    for loops in (1, 2, 3):
+        found = solve(X, t, make_problem(), max_iter=loops)
+        f = found.outputs[t == 0]
+        slopes = np.sign(f) * (np.abs(f) > 0.3)
+        counts.append(np.sum(slopes != before))
+        before = slopes
+    assert [loop.n_changed for loop in found.history] == counts
+    assert counts[0] > counts[1] > 1
 
 
 def test_limits_inside_and_outside_are_kept():

@@ -71,6 +71,27 @@ def test_stationarity_vanishes_at_the_minimum_and_does_not_depend_on_the_coeffic
     )
 
 
+def test_stationarity_is_the_gradient_in_the_weights_plus_the_derivative_in_the_offset(
+    two_gaussians,
+):
+    X, t = two_gaussians(n=12)
+    t[6:] = 0
+    problem = Problem(LabeledLoss("logistic"), UnlabeledLoss("gaussian"), C=2.0, C_star=0.5)
+    rng = np.random.default_rng(0)
+    c, b, s = 0.3 * rng.standard_normal(12), 0.4, rng.uniform(0.5, 2, 12)
+
+    def value(z):
+        """J of f = Xw + b, written out."""
+        f = X @ z[:-1] + z[-1]
+        losses = np.where(t != 0, 2.0 * np.log(1 + np.exp(-t * f)), 0.5 * np.exp(-3 * f**2))
+        return 0.5 * z[:-1] @ z[:-1] + s @ losses
+
+    gradient = numerical_gradient(value, np.append(X.T @ c, b))
+    expected = np.linalg.norm(gradient[:-1]) + abs(gradient[-1])
+    assert abs(gradient[-1]) > 0.1 * expected
+    assert_allclose(stationarity(problem, X @ X.T, c, b, t, s), expected, rtol=1e-6)
+
+
 # --- Brute force ----------------------------------------------------------------------------------
 
 

@@ -203,6 +203,22 @@ def test_every_step_lowers_the_objective_and_the_gradient_bounds_the_error(spars
         assert rough.objective <= best.objective * (1 + tol**2)
 
 
+@pytest.mark.parametrize("length", [1.0, 10.0])
+def test_a_step_ends_at_the_minimum_on_its_line(length):
+    for seed in range(4):
+        X, plus, minus = instance(seed)
+        A = with_ones(X)
+        start = length * np.random.default_rng(seed).standard_normal(7)
+
+        def gradient(v, A=A, plus=plus, minus=minus):
+            o = A @ v
+            return v + A.T @ (minus * np.maximum(0, 1 + o) - plus * np.maximum(0, 1 - o))
+
+        found = solve_finite_newton(linear_rows(X), plus, minus, start, tol=1e-9, max_iter=1)
+        step = found.v - start
+        assert abs(gradient(found.v) @ step) < 1e-10 * abs(gradient(start) @ step)
+
+
 @pytest.mark.parametrize("form", [np.asarray, sp.csr_matrix])
 def test_the_tolerance_is_met_and_the_gradient_norm_is_the_one_reported(form):
     for seed in range(4):

@@ -325,12 +325,25 @@ def test_the_trace_is_a_tree_of_boxes(balance):
         assert np.all((low >= parent.low) & (high <= parent.high))
         changed = np.flatnonzero((low != parent.low) | (high != parent.high))
         assert changed.tolist() == ([visit.row] if visit.row >= 0 else [])
+        kept = (high - low)[changed] / (parent.high - parent.low)[changed]
+        assert np.all((kept > 0.05) & (kept < 0.95))  # no cut close to an end
         assert_array_equal(visit.labels[~U], t[~U])
         assert np.all(visit.labels * low >= 0) or np.all(visit.labels[low > 0] == 1)
         if visit.outcome in ("bound", "unsolved"):
             assert visit.bound >= visit.incumbent * (1 - 1e-6)
         if balance == MEAN and inside:
             assert visit.bound <= found.objective * (1 + 1e-9)
+
+
+def test_the_first_box_holds_the_minimum_where_the_penalty_is_all_it_costs():
+    """Outputs reach x √(2J), no less: f = wx with ½w² + C(1 − w)² at x = ±1, C = 50."""
+    x = np.array([-1.0, 1.0, 3.0, -3.0, 2.5])
+    t = np.array([-1.0, 1.0, 0.0, 0.0, 0.0])
+    problem = Problem(LabeledLoss("squared_hinge"), GAUSSIAN, 50.0, 0.7, bias="none")
+    found = solve_branch_and_bound(problem, np.outer(x, x), t, trace=True)
+    f = 100 / 101 * x
+    assert_allclose(found.outputs, f, atol=1e-6)
+    assert np.all((found.trace[0].low <= f) & (f <= found.trace[0].high))
 
 
 def test_the_lower_bound_is_no_higher_than_that_of_any_closed_box():

@@ -555,6 +555,26 @@ def test_both_sides_of_the_tolerance_push_and_are_checked():
             multiplier = term.rho * distance
 
 
+def test_the_smooth_share_ends_within_its_tolerance():
+    """Up to 1e-4; the first rounds after the last stage leave more."""
+    X, t, weight = problem(unlabeled=60)
+    U = t == 0
+    coordinates = make_coordinates("dense", X, mean_weight(t, weight))
+    losses = LabeledLoss("modified_logistic"), UnlabeledLoss("gaussian")
+    declared = Problem(*losses, 2.0, 0.7, balance="share", ratio=0.4, balance_tol=0.02)
+    excess = []
+
+    def note(stage, w, b):
+        share = weight[U] @ (1 / (1 + np.exp(-5 * (coordinates.outputs(w)[U] + b))))
+        excess.append(abs(share / weight[U].sum() - 0.4) - 0.02)
+
+    found = solve_quasi_newton(coordinates, t, weight, declared, callback=note)
+    rounds = excess[1 + len(ANNEALING["geometric"]) :]
+    assert found.status == "converged" and len(rounds) < 20
+    assert rounds[0] > 1e-3
+    assert rounds[-1] < 2e-4
+
+
 @pytest.mark.parametrize(
     ("n", "rank"),
     [(30, 30), (500, 500), (2400, 500), (2600, 520), (4000, 800), (5000, 1000), (10**6, 1000)],

@@ -220,6 +220,20 @@ def test_feasible_is_the_projection(seed):
     assert_allclose(found, z.value, atol=1e-5)
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_without_the_shift_those_farthest_from_their_bounds_pay_for_the_balance(seed):
+    c = random_costs(40, seed, unbounded=0)
+    point = np.random.default_rng(seed).standard_normal(40)
+    clipped = np.clip(point, c.lo, c.hi)
+    assert abs(clipped.sum()) > 1
+    found = feasible(point, c, shift=False)
+    assert abs(found.sum()) < 1e-13
+    assert np.all((found >= c.lo) & (found <= c.hi))
+    room, pays = np.minimum(clipped - c.lo, c.hi - clipped), found != clipped
+    assert pays.sum() < 10
+    assert room[pays].min() >= room[~pays].max()
+
+
 def test_feasible_keeps_a_feasible_point():
     c = svc_costs(np.array([1.0, -1, 1, -1]), np.ones(4))
     beta = np.array([0.5, -0.25, 0.0, -0.25])
@@ -255,6 +269,14 @@ def test_the_minimum_on_a_line_is_the_best_of_its_candidates(curvature):
         assert value(found) <= value(candidates).min() + 1e-9
 
 
+def test_a_line_leaves_no_bound_to_bring_back_what_rounding_put_outside():
+    """The first variable is above its bound by its last bit, the second at its lower bound."""
+    one = np.ones(2)
+    c = Costs(-one, one, one, -one, -one)
+    x = np.array([np.nextafter(1.0, 2.0), -1.0])
+    assert line_minimum(c, x, np.array([1e-9, 1.0]), 0.0, 0.0) == 0
+
+
 # --- Optimality -----------------------------------------------------------------------------------
 
 
@@ -283,6 +305,19 @@ def test_the_dual_value_never_falls(two_gaussians):
         solve_smo(gram, costs, max_iter=k, shrinking=False).objective for k in range(1, 120, 3)
     ]
     assert np.all(np.diff(values) <= 1e-12)
+    assert values[-1] < values[0]
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_no_iteration_passes_a_kink_and_goes_up(two_gaussians, seed):
+    X, _ = two_gaussians(n=48, seed=seed)
+    c = random_costs(48, seed, unbounded=0)
+    gram, start = Gram(X, Kernel("rbf", 0.5), dtype=np.float64), feasible(np.zeros(48), c)
+    values = [
+        solve_smo(gram, c, start, tol=1e-9, max_iter=k, shrinking=False).objective
+        for k in range(1, 80)
+    ]
+    assert np.all(np.diff(values) <= 1e-11)
     assert values[-1] < values[0]
 
 

@@ -186,7 +186,10 @@ def primal_value(code, p, weight, y, norm2, f):
 
 @njit
 def offset(A, B, F, n):
-    """b between the largest A − F and the least B − F: their mean over the rows with A = B."""
+    """b between the largest A − F and the least B − F: their mean over the rows with A = B.
+
+    Without such a row the middle is taken, so that swapped labels change the sign.
+    """
     top, bottom, total, count = -BIG, BIG, 0.0, 0
     for i in range(n):
         top, bottom = max(top, A[i] - F[i]), min(bottom, B[i] - F[i])

@@ -26,14 +26,14 @@ def line_minimum(costs, x, v, slope, curvature):
     costs : Costs
         Of the variables that move.
     x, v : ndarrays of shape (m,)
-        Feasible point and direction, v without zeros.
+        Feasible point, up to rounding, and direction, v without zeros.
     slope, curvature : float
         Derivatives of the quadratic part at τ = 0; curvature ≥ 0.
 
     Returns
     -------
     float
-        The minimizer nearest to 0 that keeps x + τv between its bounds.
+        The minimizer nearest to 0 that keeps x + τv between its bounds, 0 where no other step does.
     """
     lo, mid, hi, s1, s2 = costs
     up = v > 0

@@ -380,8 +380,8 @@ def feasible(beta, costs, shift=True):
     """A feasible point near beta.
 
     By default the projection onto the box, cut by Σβ = 0: a common shift, then clipping. Without
-    the shift as few variables as possible pay for what clipping adds to Σβ, so that Kβ can be
-    updated with few rows.
+    the shift the variables farthest from their bounds pay for what clipping adds to Σβ, one after
+    the other, so that Kβ can be updated with few rows.
 
     Parameters
     ----------
