@@ -664,6 +664,11 @@ def test_regression_with_weights_and_gram_matrices():
     options = dict(random_state=0, precision="double", gamma=1.0, edge_weights="binary", tol=10.0)
     weighted = GKMRegressor(**options).fit(X, y, sample_weight=weight)
     kept = weight > 0
+    uneven, known = np.where(y > 5, 4.0, 1.0), ~np.isnan(y)
+    mean = uneven[known] @ y[known] / uneven[known].sum()
+    assert mean > y[known].mean() + 0.1
+    model = GKMRegressor(**options).fit(X, y, sample_weight=uneven)
+    assert_allclose(model.target_mean_, mean, rtol=1e-12)
     dropped = GKMRegressor(**options).fit(X[kept], y[kept], sample_weight=weight[kept])
     assert_allclose(weighted.predict(X), dropped.predict(X), atol=1e-12)
     assert set(weighted.support_) <= set(np.flatnonzero(kept))

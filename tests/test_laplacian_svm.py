@@ -297,6 +297,39 @@ def test_the_objective_falls_and_every_gap_is_a_bound(C, coarse, normalized, deg
     assert_allclose(newton[-1], best, rtol=1e-10)
 
 
+def newton_instance():
+    """(K̃ on the labeled rows, their labels, weights): Newton's method takes six steps."""
+    *graph, t, upper = instance(C=30, C_graph=20, n=200, labeled=100, distance=3)
+    return DeformedKernel(*graph).block, t, upper
+
+
+@pytest.mark.parametrize("offset", [True, False])
+def test_the_gap_of_a_newton_step_is_primal_minus_dual(offset):
+    K, t, upper = newton_instance()
+    for n_iter in (1, 2, 3, 4):
+        found = solve_deformed(K, t, upper, offset=offset, tol=0.0, max_iter=n_iter)
+        assert found.status == "max_iter"
+        f = K @ found.beta
+        alpha = upper * t * np.maximum(0, 1 - t * (f + found.b))  # feasible in the dual
+        assert abs(alpha.sum()) < 1e-9 * np.abs(alpha).sum() or not offset
+        primal = 0.5 * found.beta @ f + 0.5 * alpha @ (alpha / upper)
+        dual = t @ alpha - 0.5 * alpha @ K @ alpha - 0.5 * alpha @ (alpha / upper)
+        assert_allclose(found.gap, primal - dual, rtol=1e-6)
+        assert_allclose(found.history[-1]["gap"], found.gap)
+
+
+def test_newtons_method_ends_at_the_first_gap_within_the_tolerance():
+    K, t, upper = newton_instance()
+    history = solve_deformed(K, t, upper, tol=1e-12).history
+    ratios = np.array([state["gap"] / state["objective"] for state in history])
+    known = ratios[ratios > 1e-10]
+    assert known.size > 3
+    for tol in np.r_[known / 2, known * 2]:
+        found = solve_deformed(K, t, upper, tol=tol)
+        assert found.status == "converged"
+        assert found.n_iter == history[np.flatnonzero(ratios <= tol)[0]]["n_iter"]
+
+
 def test_the_better_gap_is_a_bound_and_far_smaller():
     data = instance(n=300, C=1e5, C_graph=1e6)
     K, lap, kappa, labeled, t, upper = data

@@ -855,6 +855,49 @@ def test_stopped_and_limited_calls_are_taken_up_again():
     assert_allclose(model.decision_function(X), full.decision_function(X), atol=1e-6)
 
 
+@pytest.mark.parametrize("kernel", ["linear", "rbf"])
+def test_a_limit_in_forget_leaves_a_model_without_the_rows_that_are_leaving(kernel):
+    X, t = clouds(60, seed=2)
+    model = ILS3VM(kernel=kernel, gamma=0.5, C=C, C_star=C_STAR).fit(X, labels(t))
+    gone = model.support_[[1, 5, 9, 12, 20]]
+    X, t = np.delete(X, gone, 0), np.delete(t, gone)
+    with pytest.warns(ConvergenceWarning, match="max_iter=3"):
+        model.set_params(max_iter=3).forget(gone)
+    f = model.decision_function(X)
+    assert_array_equal(model.transduction_, np.where(t == 0, f > 0, t > 0))
+    dual = model.dual_coef_[0]
+    norm2 = dual @ RBF.gram(X[model.support_]) @ dual
+    if kernel == "linear":
+        norm2 = model.coef_[0] @ model.coef_[0]
+    assert_allclose(model.objective_, model.problem_.value(f, t, norm2), rtol=1e-6)
+    model.set_params(max_iter=10**6).forget([])
+    agrees_with_scratch(model, X, labels(t))
+
+
+@pytest.mark.parametrize("gram", ["full", "rows"])
+def test_memory_is_given_back_when_the_last_row_has_left(gram):
+    X, t = clouds(300, seed=2)
+    model = ILS3VM(gamma=0.5, C=C, C_star=C_STAR, gram=gram).fit(X, labels(t))
+    gone = np.arange(5, 250)
+    X, t = np.delete(X, gone, 0), np.delete(t, gone)
+    with pytest.warns(ConvergenceWarning, match="max_iter=3"):
+        model.set_params(max_iter=3).forget(gone)
+    assert model._kernel_store.n == 300
+    model.set_params(max_iter=10**6).forget([])
+    assert model._kernel_store.n == 55
+    agrees_with_scratch(model, X, labels(t))
+
+
+@pytest.mark.parametrize(("update", "count"), [("path", 45), ("together", 3), ("block", 1)])
+def test_new_rows_come_one_by_one_by_twenties_or_all_at_once(update, count):
+    """There is one entry of the history for each of these operations."""
+    X, t = clouds(65, seed=2)
+    model = ILS3VM(gamma=0.5, C_star=0.5, update=update).fit(X[:20], labels(t)[:20])
+    model.partial_fit(X[20:], labels(t)[20:])
+    assert len(model.history_) == count
+    assert sum(operation.n_iter for operation in model.history_) == model.n_iter_
+
+
 BAD_INDICES = {
     "too large": ([3, 60], "lie in"),
     "too small": ([-61], "lie in"),

@@ -13,6 +13,7 @@ from s3vm_lib import FRS3VM, QNS3VM, TSGS3VM
 from s3vm_lib.kernels import Kernel
 from s3vm_lib.losses import LabeledLoss, UnlabeledLoss
 from s3vm_lib.objective import Problem, evaluate
+from s3vm_lib.quasi_newton import Stage
 from s3vm_lib.random_features import FeatureStream, outputs
 from s3vm_lib.reference import stochastic as reference
 from s3vm_lib.stochastic import (
@@ -23,6 +24,7 @@ from s3vm_lib.stochastic import (
     ThreadSum,
     on_disk,
     scaled_weights,
+    solve_full_batch,
     solve_stored,
     solve_triply_stochastic,
     step_sizes,
@@ -194,6 +196,21 @@ def test_without_losses_everything_shrinks_the_offset_included(blobs, solver):
     assert_allclose(run.last[1], 5.0 * 0.95**10, rtol=1e-12)
 
 
+@SOLVERS
+def test_unlabeled_rows_of_weight_three_are_three_times_C_star(blobs, solver):
+    X, t, _ = blobs
+    problem, schedule = literal(5.0, 2.0, t), plain(20, batch=16, labeled=None)
+    heavy = literal(5.0, 6.0, t)
+    weight = np.where(t == 0, 3.0, 1.0)
+    stream, extra = FeatureStream(RBF, 3, 8, 1), (3,) if solver is solve_stored else ()
+    found = solver(X, t, weight, problem, stream, *extra, schedule)
+    expected = run_of(solver, blobs, heavy, schedule)
+    plain_run = run_of(solver, blobs, problem, schedule)
+    assert_allclose(found.alpha, expected.alpha, atol=1e-7)
+    assert_allclose(found.history[-1].unlabeled, expected.history[-1].unlabeled)
+    assert np.abs(plain_run.alpha - expected.alpha).max() > 0.1 * np.abs(expected.alpha).max()
+
+
 @pytest.mark.parametrize(("ramp", "rising"), [(0.0, 0), (0.1, 1), (0.5, 5), (1.0, 10)])
 def test_the_ramp_reaches_C_star_with_its_last_step(blobs, ramp, rising):
     _, t, _ = blobs
@@ -237,6 +254,27 @@ def test_step_sizes():
     assert_allclose(step_sizes("inverse", 1.0, 10, max_step=1.0), 1 / t)
     assert_allclose(step_sizes("inverse", 1.0, 10), np.minimum(0.5, 1 / t))
     assert_allclose(step_sizes("inverse", 1.0, 4, first=6), 1 / t[6:])
+
+
+def test_a_schedule_by_default_is_that_of_the_estimators(blobs):
+    X, t, _ = blobs
+    y = np.where(t != 0, t + 1, -1).astype(int)
+    model = FRS3VM(n_features=64, polish=False, random_state=0).fit(X, y)
+    stream, weight = model.stream_, np.ones(t.size)
+    run = solve_stored(X, t, weight, model.problem_, stream, 1, Schedule(), seed=stream.seed)
+    assert_allclose(run.alpha, model.feature_coef_[0], atol=1e-6)
+
+
+@BOTH
+def test_the_number_of_steps_is_one_pass_within_limits(Estimator):
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((2404, 2)), np.where(np.arange(2404) < 4, np.arange(2404) % 2, -1)
+    most = 2000 if Estimator is FRS3VM else 2400
+    for batch, steps in ((100, 400), (4, 600), (1, most)):
+        model = Estimator(
+            batch_size=batch, n_features=4, polish=False, transduce=False, random_state=0
+        )
+        assert model.fit(X, y).n_iter_ == steps
 
 
 def test_draws_are_in_proportion_to_the_weights():
@@ -416,6 +454,23 @@ def test_polishing_lowers_the_objective(blobs, Estimator):
     assert fine.objective_ < rough.objective_
     assert fine.termination_condition_ == "converged"
     assert fine.feature_coef_.shape == rough.feature_coef_.shape
+    # With the whole unlabeled term from the start: what the steps have found is not annealed away.
+    assert [state.alpha for state in fine.history_ if isinstance(state, Stage)] == [1.0]
+
+
+def test_a_solution_as_the_start_is_kept(blobs):
+    X, t, _ = blobs
+    stream, problem = FeatureStream(RBF, 3, 32, 0), literal(30.0, 30.0, t, ("logistic", "gaussian"))
+    scaled, lam, strength = scaled_weights(problem, t, np.ones(t.size))
+    codes, labeled = loss_codes(problem), t != 0
+    sums = ThreadSum(stream, 1, X, None, t, scaled, codes)
+    part = ThreadSum(stream, 1, X[labeled], None, t[labeled], scaled[labeled], codes)
+    arguments = (sums, part, problem, lam, strength, stream.block(0).scale)
+    found = solve_full_batch(*arguments, tol=1e-6, ftol=0.0)
+    again = solve_full_batch(*arguments, start=(found.alpha, found.offset), tol=2e-6, ftol=0.0)
+    assert found.n_iter > 10
+    assert again.n_iter == 0
+    assert_allclose(again.alpha, found.alpha, rtol=1e-12)
 
 
 # --- Threads, memory maps, batches ----------------------------------------------------------------
@@ -559,16 +614,20 @@ def test_a_cluster_that_loses_a_worker(tmp_path):
     assert killed
 
 
-def test_stored_features_against_plain_numpy(blobs):
+@pytest.mark.parametrize("labeled", [None, 4])
+def test_stored_features_against_plain_numpy(blobs, labeled):
     X, t, _ = blobs
     stream, problem = FeatureStream(RBF, 3, 32, 4), literal(5.0, 3.0, t)
-    schedule = plain(25, batch=16, labeled=None)
+    schedule = plain(25, batch=16, labeled=labeled)
     run = solve_stored(X, t, np.ones(t.size), problem, stream, 2, schedule, seed=6)
     Z = np.hstack([stream.features(X, stream.block(k)) for k in range(2)])
     L, U = np.flatnonzero(t), np.flatnonzero(t == 0)
     pool, c = Sampler(U, np.ones(U.size), 6, UNLABELED), np.zeros(64)
+    among = Sampler(L, np.ones(L.size), 6, LABELED)
     for k in range(25):
         rows = pool.draw(16 * k, 16)
+        if labeled is not None:  # fresh ones in each step
+            L = among.draw(labeled * k, labeled)
         slope = np.where(t[L] * (Z[L] @ c) < 1, -t[L], 0) * 5.0 / L.size
         f = Z[rows] @ c
         star = np.where(np.abs(f) < 1, -np.sign(f), 0) * 3.0 / 16

@@ -156,12 +156,15 @@ def residual(p, n):
 
 
 @njit
-def value(p, n):
-    """J without the ridge, of the rows that are known and not on their way out."""
+def value(p, n, gone):
+    """J without the ridge, of the rows that are known and not on their way out.
+
+    What the others still contribute to the outputs, ``gone`` of shape (n,), is left out.
+    """
     J = 0.0
     for i in range(n):
         if p.x[i].where != GONE and p.x[i].leaving == 0:
-            f = p.x[i].f - p.num[RHO] * p.x[i].alpha
+            f = p.x[i].f - p.num[RHO] * p.x[i].alpha - gone[i]
             z = abs(f) if p.x[i].free == 1 else p.x[i].s * f
             J += 0.5 * p.x[i].alpha * (f - p.num[B]) + p.x[i].c * max(0.0, 1 - z)
     return J

@@ -107,9 +107,9 @@ class ILS3VM(OnlineS3VM):
         its output crosses 0. ``"finite"``: only when all that the new row set going has come to
         rest. The latter provably ends, and takes over where the former does not.
     update : {"auto", "path", "together", "block"}, default="auto"
-        How several new rows come in. ``"path"``: one after the other. ``"together"``: all on one
-        path. ``"block"``: Newton steps over the sets, and a path for what they leave undone, which
-        is fast where the margin set is large. ``"auto"`` chooses between ``"together"`` and
+        How several new rows come in. ``"path"``: one after the other. ``"together"``: up to 20 on
+        one path. ``"block"``: Newton steps over the sets, and a path for what they leave undone,
+        which is fast where the margin set is large. ``"auto"`` chooses between ``"together"`` and
         ``"block"`` by the size of the margin set, and, with kernel values stored, gives a path up
         for CCCP on all rows once it has cost as much as that is expected to. All end at an exact
         solution, if not always at the same one.
@@ -534,7 +534,9 @@ class ILS3VM(OnlineS3VM):
         self._warn_of_limits(fits)
 
     def _compact(self):
-        """Give the memory of forgotten rows back once they are the majority."""
+        """Give the memory of forgotten rows back once they are the majority, and have left."""
+        if any(machine.n_moving for machine in self._machines):
+            return
         kept = self._ids[self._ids >= 0]
         if self._kernel_store.n > 2 * kept.size + 64:
             ids = np.sort(kept)
@@ -551,7 +553,9 @@ class ILS3VM(OnlineS3VM):
         known = np.flatnonzero(self._ids >= 0)
         alpha, f, b, rho = machine.read(self._ids[known])
         dual, outputs = np.zeros(self._ids.size), np.full(self._ids.size, np.nan)
-        dual[known], outputs[known] = alpha, f - rho * alpha
+        # Rows that a limit kept from leaving are no part of the model that is shown.
+        leaving = machine.of_leaving()[self._ids[known]]
+        dual[known], outputs[known] = alpha, f - rho * alpha - leaving
         coef, store = None, self._kernel_store
         if problem.kernel.name == "linear":
             coef = store.feature_weights(self._ids[known], alpha)

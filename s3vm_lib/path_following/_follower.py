@@ -280,7 +280,7 @@ class Follower:
         return self.run(max_steps)
 
     def compact(self, keep):
-        """Follow `KernelStore.compact`; call `finish` first."""
+        """Follow `KernelStore.compact`; call `finish` first, and have nobody in A."""
         p, k = self.state, keep.size
         place = np.full(p.x.size, -1)
         place[keep] = np.arange(k)
@@ -452,6 +452,11 @@ class Follower:
         return 0 if self.state is None else int(self.state.cnt[N_M])
 
     @property
+    def n_moving(self):
+        """Size of A."""
+        return 0 if self.state is None else int(self.state.cnt[N_A])
+
+    @property
     def objective(self):
         """−W, which is J, ridge included, where A is empty."""
         return float(-self.state.num[ENERGY])
@@ -467,7 +472,16 @@ class Follower:
 
     def value(self):
         """J of the rows that take part or wait to, without the ridge; all outputs current."""
-        return value(self.state, self.store.n)
+        return value(self.state, self.store.n, self.of_leaving())
+
+    def of_leaving(self):
+        """What rows on their way out still contribute to the outputs of all, shape (n,)."""
+        n = self.store.n
+        x = self.state.x[:n]
+        rows = np.flatnonzero((x["leaving"] == 1) & (x["alpha"] != 0))
+        if rows.size == 0:
+            return np.zeros(n)
+        return self.store.outputs(rows, x["alpha"][rows], np.arange(n))
 
     def residual(self):
         """Largest violation of the KKT, box, sign and sum conditions, after `finish`."""
