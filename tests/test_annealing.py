@@ -219,6 +219,41 @@ def test_what_is_kept_and_how_precisely():
     assert solve_deterministic_annealing(*arguments, max_iter=1).status == "max_iter"
 
 
+@pytest.mark.parametrize("tol", [1e-3, 1e-8])
+def test_the_last_model_is_a_minimizer_for_its_probabilities(tol):
+    """‖∇Φ‖ ≤ tol ‖v‖, though the path is looser."""
+    for seed in range(4):
+        X, t = instance(seed, distance=0.4)
+        arguments = linear_rows(X), t, np.ones(52), problem(10.0, 5.0, 0.3)
+        found = solve_deterministic_annealing(*arguments, keep="last", tol=tol, path_tol=0.1)
+        plus, minus = np.where(t > 0, 10.0, 0.0), np.where(t < 0, 10.0, 0.0)
+        plus[t == 0] = 5.0 * found.probabilities
+        minus[t == 0] = 5.0 * (1 - found.probabilities)
+        full = np.c_[X, np.ones(52)]
+        o = full @ found.v
+        slopes = minus * np.maximum(0, 1 + o) - plus * np.maximum(0, 1 - o)
+        assert np.linalg.norm(found.v + full.T @ slopes) <= 1.01 * tol * np.linalg.norm(found.v)
+
+
+def test_every_stage_counts_the_iterations_of_its_own_trainings(monkeypatch):
+    trained = []
+
+    def counted(*arguments, **options):
+        found = solve_finite_newton(*arguments, **options)
+        trained.append((found.n_iter, found.n_cg))
+        return found
+
+    monkeypatch.setattr("s3vm_lib.annealing.solve_finite_newton", counted)
+    X, t = instance()
+    solution = solve_deterministic_annealing(linear_rows(X), t, np.ones(52), problem())
+    rounds = np.cumsum([stage.n_rounds for stage in solution.history])
+    *stages, once_more = np.split(trained, rounds)
+    assert len(stages) > 5 and len(once_more) == 1
+    expected = [tuple(stage.sum(axis=0)) for stage in stages]
+    assert [(stage.n_iter, stage.n_cg) for stage in solution.history] == expected
+    assert solution.n_iter == sum(n_iter for n_iter, _ in trained)
+
+
 # --- The estimator --------------------------------------------------------------------------------
 
 

@@ -86,6 +86,18 @@ def test_products_of_dense_and_sparse_rows(share, index):
     assert isinstance(linear_rows(csr), SparseRows) and isinstance(linear_rows(X), DenseRows)
 
 
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_matrix])
+def test_the_curvature_follows_the_rows_that_are_active(form):
+    """The same rows with other costs, as many other rows, and the product from before."""
+    X, weight = instance()[0], 1.0 + np.arange(40) % 7
+    rows, full, p = linear_rows(form(X)), with_ones(X), np.random.default_rng(0).standard_normal(7)
+    active = np.arange(40) < 12
+    costs = [weight * active, 2 * weight * active, weight * active[::-1], weight * (~active)]
+    products = [rows.curvature(c) for c in costs]
+    for c, product in zip(costs, products, strict=True):
+        assert_allclose(product(p), p + full.T @ (c * (full @ p)), atol=1e-12)
+
+
 def test_conjugate_gradients_descend_wherever_they_end():
     rng = np.random.default_rng(2)
     A, g = rng.standard_normal((30, 12)), rng.standard_normal(12)

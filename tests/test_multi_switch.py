@@ -194,6 +194,20 @@ def test_without_unlabeled_cost_it_is_the_supervised_model():
     assert_allclose(model.coef_, svc.coef_, atol=1e-6)
 
 
+@pytest.mark.parametrize("tol", [1e-3, 1e-8])
+@pytest.mark.parametrize("ratio", [0.4, None])
+def test_the_last_training_meets_the_tolerance_for_the_labels_it_ends_with(tol, ratio):
+    """‖∇F‖ ≤ tol ‖v‖, though the trainings before are looser."""
+    for seed in range(4):
+        X, t = instance(seed, distance=0.4)
+        arguments = linear_rows(X), t, np.ones(52), problem(10.0, 5.0, ratio)
+        found = solve_multi_switch(*arguments, tol=tol, path_tol=0.1)
+        full, cost = np.c_[X, np.ones(52)], np.where(t == 0, 5.0, 10.0)
+        gap = np.maximum(0, 1 - found.labels * (full @ found.v))
+        gradient = found.v - full.T @ (cost * found.labels * gap)
+        assert np.linalg.norm(gradient) <= 1.01 * tol * np.linalg.norm(found.v)
+
+
 def test_limits_on_rounds_and_steps():
     X, t = instance(1, distance=0.4)
     arguments = linear_rows(X), t, np.ones(52), problem(10.0, 5.0, 0.3)
@@ -204,6 +218,30 @@ def test_limits_on_rounds_and_steps():
     seen = []
     solution = solve_multi_switch(*arguments, callback=lambda level: seen.append(level) or True)
     assert solution.status == "stopped" and len(seen) == len(solution.history) == 1
+
+
+def test_a_level_that_ends_with_an_unfinished_training_says_so(monkeypatch):
+    """Later levels may converge all the same; the solution keeps the warning."""
+    trained, rescued = [], 0
+
+    def recorded(*arguments, **options):
+        found = solve_finite_newton(*arguments, **options)
+        trained.append(found.status)
+        return found
+
+    monkeypatch.setattr("s3vm_lib.label_switching._multi_switch.solve_finite_newton", recorded)
+    for seed in range(4):
+        X, t = instance(seed, distance=0.4)
+        trained.clear()
+        p, levels = problem(2.0, 50.0, 0.3), {"start": 0.5, "factor": 9.0}
+        solution = solve_multi_switch(linear_rows(X), t, np.ones(52), p, max_iter=3, **levels)
+        ends = np.cumsum([level.n_rounds for level in solution.history])
+        assert ends[-1] == len(trained)
+        expected = [trained[k - 1] for k in ends]
+        assert [level.status for level in solution.history] == expected
+        assert solution.status == ("max_iter" if "max_iter" in expected else "converged")
+        rescued += expected[0] == expected[-1] == "converged" and "max_iter" in expected
+    assert rescued >= 1
 
 
 # --- The estimator --------------------------------------------------------------------------------

@@ -491,6 +491,24 @@ def test_a_saddle_point_is_left_with_true_curvature_only(system, annealing):
 
 @pytest.mark.parametrize("curvature", ["modify", "trust"])
 @pytest.mark.parametrize("system", SYSTEMS)
+def test_the_way_out_of_a_saddle_point_is_the_one_that_goes_down(curvature, system):
+    """Just beside it the slope is within the tolerance, and says which of the two sides."""
+    X, t = saddle()
+    weight = scaled(t, np.ones(50))
+    objective = CurvedObjective(linear_coordinates(X), t, weight, *SQUARED, 1.0, 0.1, 0.0)
+    flat = minimize(objective, np.zeros(2), GradientDirections(False), 1e-10, 0.0).x
+    assert flat[1] == 0
+    for side in (-1.0, 1.0):
+        start = flat + np.array([0.0, side * 1e-3])
+        gradient = objective.at(start, objective.outputs(start))[1]
+        assert side * gradient[1] < 0 and np.abs(gradient).max() < 5e-2
+        directions = make_directions(objective, start, curvature, system == "dense")
+        found = minimize(objective, start, directions, tol=5e-2)
+        assert side * found.x[1] > 0.3
+
+
+@pytest.mark.parametrize("curvature", ["modify", "trust"])
+@pytest.mark.parametrize("system", SYSTEMS)
 def test_solutions_are_minima_of_second_order(curvature, system):
     for seed in range(4):
         X, t, weight = cloud(seed, 8, 60)

@@ -269,6 +269,17 @@ def test_the_minimum_on_a_line_is_the_best_of_its_candidates(curvature):
         assert value(found) <= value(candidates).min() + 1e-9
 
 
+@pytest.mark.parametrize(
+    ("kinks", "bound", "nearest"),
+    [((-2, 1), 9, 0), ((1, 3), 9, 1), ((-3, -1), 9, -1), ((1, 3), 0.5, 0.5), ((0, 3), 9, 0)],
+)
+def test_of_equal_minima_on_a_line_the_nearest_is_taken(kinks, bound, nearest):
+    """|τ − a| + |τ − b| is flat from a to b."""
+    one, mid = np.ones(2), np.array(kinks, dtype=float)
+    c = Costs(-bound * one, np.clip(mid, -bound, bound), bound * one, -one, one)
+    assert_allclose(line_minimum(c, np.zeros(2), one, 0.0, 0.0), nearest, atol=1e-12)
+
+
 def test_a_line_leaves_no_bound_to_bring_back_what_rounding_put_outside():
     """The first variable is above its bound by its last bit, the second at its lower bound."""
     one = np.ones(2)
@@ -459,6 +470,13 @@ def test_warm_start_of_the_estimator(two_gaussians):
     fresh = SVM(gamma=0.3, tol=1e-6, C=1.1).fit(X, y)
     assert model.n_iter_ < fresh.n_iter_
     assert_allclose(model.decision_function(X), fresh.decision_function(X), atol=1e-5)
+
+
+def test_warm_start_of_every_class_at_its_own_solution(semi_supervised):
+    X, y = semi_supervised(n=90, n_labeled=60, n_classes=3)
+    model = SVM(gamma=0.5, tol=1e-6, warm_start=True).fit(X, y)
+    cold = model.n_iter_  # the largest of the three
+    assert model.fit(X, y).n_iter_ <= 2 < cold / 4
 
 
 @pytest.mark.parametrize("n", [30, 100, 250])

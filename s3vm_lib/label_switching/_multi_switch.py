@@ -315,8 +315,8 @@ class MultiSwitchTSVM(LabelSwitching):
         One `Level` (C_star, objectives, n_rounds, n_switched, n_iter, n_cg, status) per value of
         C*; the first has C* = 0 and is the supervised model.
     termination_condition_ : str
-        ``"converged"``, ``"max_iter"`` (a training or a level met its limit) or ``"stopped"`` (by
-        the callback); a list of these with more than two classes.
+        ``"converged"``, ``"max_iter"`` (a level, or the last training of one, met its limit) or
+        ``"stopped"`` (by the callback); a list of these with more than two classes.
     n_features_in_ : int
         Number of features.
 
