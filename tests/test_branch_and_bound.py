@@ -215,6 +215,15 @@ def test_a_share_of_labels(seed, tol):
     check_share(*instance(6, seed)[:2], s, tol)
 
 
+@pytest.mark.parametrize("seed", [9, 13])
+def test_a_share_found_with_a_coarse_tolerance_is_the_optimum_of_its_labels(seed):
+    K, t, _ = instance(6, seed)
+    s = np.random.default_rng(seed).uniform(0.5, 2, 10)
+    found = solve_branch_and_bound(problem_of("share", 0.5, balance_tol=0.02), K, t, s, tol=0.1)
+    best = fixed_label_svm(problem_of("none"), K, found.labels, t != 0, s)[0]
+    assert_allclose(found.objective, best, rtol=1e-5)
+
+
 @pytest.mark.parametrize("seed", [24, 36])
 def test_identical_rows_of_unlike_weight_are_not_exchanged_in_a_share(seed):
     K, t, _ = instance(3, seed)
