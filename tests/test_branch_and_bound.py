@@ -193,20 +193,43 @@ def test_every_bias_equals_another_enumeration(name, parameter, bias, balance):
     check_solution(found, problem, K, t, s)
 
 
-def test_a_share_of_labels():
-    K, t, _ = instance(6, 2)
+def check_share(K, t, s, tol):
+    """Against the enumeration of all labels whose share of positives is one half within tol."""
     U = t == 0
-    s = np.random.default_rng(0).uniform(0.5, 2, 10)
-    problem = problem_of("share", 0.5, balance_tol=0.12)
-    free = problem_of("none")
     best = min(
         value
-        for signs, value in values_of_labelings(free, K, t, s).items()
-        if abs(s[U] @ (np.array(signs) > 0) / s[U].sum() - 0.5) <= 0.12
+        for signs, value in values_of_labelings(problem_of("none"), K, t, s).items()
+        if abs(s[U] @ (np.array(signs) > 0) / s[U].sum() - 0.5) <= tol
     )
+    problem = problem_of("share", 0.5, balance_tol=tol)
     found = solve_branch_and_bound(problem, K, t, s, tol=1e-9)
-    assert_allclose(found.objective, best, rtol=1e-7)
-    assert abs(s[U] @ (found.labels[U] > 0) / s[U].sum() - 0.5) <= 0.12 + 1e-9
+    assert found.status == "converged"
+    assert_allclose([found.objective, found.lower_bound], best, rtol=1e-7)
+    assert abs(s[U] @ (found.labels[U] > 0) / s[U].sum() - 0.5) <= tol + 1e-9
+
+
+# With 0.02 few labels are left, and not those of the rows that gain most.
+@pytest.mark.parametrize(("seed", "tol"), [(2, 0.12), (1, 0.02), (9, 0.02), (15, 0.02)])
+def test_a_share_of_labels(seed, tol):
+    s = np.random.default_rng(seed).uniform(0.5, 2, 10)
+    check_share(*instance(6, seed)[:2], s, tol)
+
+
+@pytest.mark.parametrize("seed", [9, 13])
+def test_a_share_found_with_a_coarse_tolerance_is_the_optimum_of_its_labels(seed):
+    K, t, _ = instance(6, seed)
+    s = np.random.default_rng(seed).uniform(0.5, 2, 10)
+    found = solve_branch_and_bound(problem_of("share", 0.5, balance_tol=0.02), K, t, s, tol=0.1)
+    best = fixed_label_svm(problem_of("none"), K, found.labels, t != 0, s)[0]
+    assert_allclose(found.objective, best, rtol=1e-5)
+
+
+@pytest.mark.parametrize("seed", [24, 36])
+def test_identical_rows_of_unlike_weight_are_not_exchanged_in_a_share(seed):
+    K, t, _ = instance(3, seed)
+    index = np.r_[np.arange(7), np.flatnonzero(t == 0)]
+    s = np.random.default_rng(seed).uniform(0.5, 2, 10)
+    check_share(K[np.ix_(index, index)], t[index], s, 0.1)
 
 
 def test_a_share_that_no_labels_have():
@@ -215,13 +238,19 @@ def test_a_share_that_no_labels_have():
         solve_branch_and_bound(problem_of("share", 0.5, balance_tol=0.05), K, t)
 
 
-def test_counts_with_the_ramp_leave_the_flat_rows_free():
+@pytest.mark.parametrize("positive", [1, 2, 3, 4])
+def test_counts_with_the_ramp_leave_the_flat_rows_free(positive):
     K, t, _ = instance(5, 4)
     ramp = UnlabeledLoss("symmetric_ramp", -0.5)
     values = values_of_labelings(problem_of("none", unlabeled=ramp), K, t)
-    allowed = {k: v for k, v in values.items() if k.count(1) <= 2 and k.count(-1) <= 3}
-    found = solve_branch_and_bound(problem_of("counts", 0.4, unlabeled=ramp), K, t, tol=1e-9)
-    assert_allclose(found.objective, min(allowed.values()), rtol=1e-7)
+    most = {1: positive, -1: 5 - positive}
+    allowed = [v for k, v in values.items() if all(k.count(s) <= most[s] for s in most)]
+    problem = problem_of("counts", positive / 5, unlabeled=ramp)
+    found = solve_branch_and_bound(problem, K, t, tol=1e-9, trace=True)
+    assert found.status == "converged"
+    assert_allclose([found.objective, found.lower_bound], min(allowed), rtol=1e-7)
+    for visit in found.trace:
+        assert all(np.sum(visit.labels[t == 0] == s) <= most[s] for s in most)
 
 
 def test_equals_the_plain_twin():

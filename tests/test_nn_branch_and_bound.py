@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.exceptions import ConvergenceWarning
 
 from s3vm_lib import CCCPS3VM, NNBBS3VM, SVM, BranchBoundS3VM
 from s3vm_lib.branch_and_bound import nearest, solve_arrival, solve_branch_and_bound
@@ -172,10 +173,12 @@ def test_the_objective_is_that_of_all_rows(kernel):
         assert_array_equal(model.transduction_[unlabeled], model.predict(X[:k][unlabeled]))
 
 
-def test_one_call_equals_one_call_per_row():
-    X, y = stream()
+@pytest.mark.parametrize("n_neighbors", [0, 5])
+def test_one_call_equals_one_call_per_row(n_neighbors):
+    """Without neighbors a new row keeps the sign that the rows before it give it."""
+    X, y = stream(3)
     y = np.where(np.arange(60) % 9 == 0, (X[:, 0] > 0).astype(int), y)
-    options = dict(C_star=0.5, gamma=0.5, tol=1e-10)
+    options = dict(C_star=0.5, gamma=0.5, tol=1e-10, n_neighbors=n_neighbors)
     together = NNBBS3VM(**options).fit(X[:30], y[:30]).partial_fit(X[30:], y[30:])
     singly = NNBBS3VM(**options).fit(X[:30], y[:30])
     for k in range(30, 60):
@@ -280,6 +283,15 @@ def test_bad_input_has_named_errors():
         NNBBS3VM(kernel="precomputed").fit(X @ X.T, y).partial_fit(X[:1], y[:1])
     with pytest.raises(ValueError, match=r"\[5\].*classes"):
         NNBBS3VM().fit(X, y).partial_fit(X[:1], [5])
+
+
+def test_an_arrival_that_a_limit_cuts_short_is_told_even_if_the_next_one_is_not():
+    X, y = stream()
+    model = NNBBS3VM(C_star=2.0, gamma=0.5).fit(X[:30], y[:30]).set_params(max_iter=1)
+    with pytest.warns(ConvergenceWarning, match="max_iter=1 "):
+        model.partial_fit(X[30:32], y[30:32])
+    assert [arrival.status for arrival in model.history_] == ["max_iter", "converged"]
+    assert model.termination_condition_ == "max_iter"
 
 
 def test_a_callback_stops_the_searches():

@@ -697,20 +697,22 @@ def test_a_stream_from_nothing():
     agrees_with_scratch(model.partial_fit(X, y), X, y)
 
 
-def test_first_only_unlabeled_then_only_one_class():
+@pytest.mark.parametrize("weighted", [False, True])
+def test_first_only_unlabeled_then_only_one_class(weighted):
     X, t = clouds(30, seed=5)
     y = labels(t)
     order = np.argsort(y, kind="stable")
     X, y = X[order], y[order]
+    s = np.where(y < 0, 0.5, 2.0) if weighted else np.ones(30)
     for C_star in (None, 0.5):
         model = ILS3VM(gamma=0.5, C_star=C_star)
         for value in (-1, 0, 1):
             rows = y == value
-            model.partial_fit(X[rows], y[rows], classes=[0, 1])
-        agrees_with_scratch(model, X, y)
+            model.partial_fit(X[rows], y[rows], s[rows], classes=[0, 1])
+        agrees_with_scratch(model, X, y, s)
         if C_star is None:
             # Resolved when the first labels came, all of class 0.
-            assert model.problem_.C_star == pytest.approx(np.sum(y == 0) / np.sum(y < 0))
+            assert model.problem_.C_star == pytest.approx(s[y == 0].sum() / s[y < 0].sum())
         else:
             assert model.problem_.C_star == 0.5
 
@@ -1073,13 +1075,15 @@ def test_the_ridge_is_relative_to_the_kernel(scale):
 
 
 def test_outputs_are_shown_without_the_ridge():
-    X, t = clouds(30)
+    """Where it matters: with the ridge one unlabeled row is on the other side."""
+    X, t = clouds(30, d=1, labeled=0.4, seed=12)
     y = np.where(t == 0, -1, (t > 0).astype(int))
-    model = ILS3VM(gamma=0.5, ridge=1e-3, C_star=C_STAR).fit(X, y)
+    model = ILS3VM(gamma=0.5, ridge=1e-3, C=100.0, C_star=100.0, start="path").fit(X, y)
     outputs = model.decision_function(X)
-    labels = np.where(y >= 0, y, outputs > 0)
-    assert_array_equal(model.transduction_, labels)
     dual = np.zeros(30)
     dual[model.support_] = model.dual_coef_[0]
+    assert np.sum((outputs * (outputs + 1e-3 * dual) < -1e-3) & (t == 0)) == 1
+    labels = np.where(y >= 0, y, outputs > 0)
+    assert_array_equal(model.transduction_, labels)
     norm2 = dual @ Kernel("rbf", 0.5).gram(X) @ dual
     assert_allclose(model.objective_, model.problem_.value(outputs, t, norm2), rtol=1e-9)

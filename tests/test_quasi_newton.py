@@ -575,6 +575,27 @@ def test_the_smooth_share_ends_within_its_tolerance():
     assert rounds[-1] < 2e-4
 
 
+@pytest.mark.parametrize(("seed", "ratio", "tol"), [(0, 0.2, 0.05), (2, 0.5, 0.02)])
+def test_the_share_is_met_by_the_offset_where_the_smooth_share_leaves_it_out(seed, ratio, tol):
+    X, t, weight = problem(seed, unlabeled=60)
+    U = t == 0
+    coordinates = make_coordinates("dense", X, mean_weight(t, weight))
+    losses = LabeledLoss("modified_logistic"), UnlabeledLoss("gaussian")
+    declared = Problem(*losses, 2.0, 0.7, balance="share", ratio=ratio, balance_tol=tol)
+    ends = []
+    found = solve_quasi_newton(
+        coordinates, t, weight, declared, callback=lambda stage, w, b: ends.append(b)
+    )
+    outputs = coordinates.outputs(found.weights) + found.offset
+    assert_allclose(found.outputs, outputs, atol=1e-12)
+    before, after = (
+        abs(weight[U] @ (f[U] > 0) / weight[U].sum() - ratio)
+        for f in (outputs + ends[-1] - found.offset, outputs)
+    )
+    assert before > 1.5 * tol
+    assert after <= tol + 1e-12
+
+
 @pytest.mark.parametrize(
     ("n", "rank"),
     [(30, 30), (500, 500), (2400, 500), (2600, 520), (4000, 800), (5000, 1000), (10**6, 1000)],

@@ -49,7 +49,11 @@ class Decisions:
         self.slack = 1e-9 * mass.sum()
 
     def assign(self, negative, positive):
-        """The cheapest decisions that keep the balance, and their cost (infinite if none do)."""
+        """Decisions that keep the balance, and their cost (infinite if none were found).
+
+        They are the cheapest if all rows have the same mass. Otherwise the rows with label +1 are
+        those that gain most by it, as many as it takes, and better choices may be missed.
+        """
         if not self.bounded:
             decided = np.where(positive <= negative, 1, -1)
             least = np.minimum(positive, negative)
@@ -67,6 +71,11 @@ class Decisions:
             least = np.where(decided > 0, positive, negative)
         decided = np.where(least <= self.flat, decided, FLAT)
         return decided, float(np.minimum(least, self.flat).sum())
+
+    def cost(self, decided, negative, positive):
+        """What complete decisions cost."""
+        label = np.where(decided > 0, positive, negative)
+        return float(np.where(decided == FLAT, self.flat, label).sum())
 
     def decide(self, decided, row, label):
         """Decisions with one more, and all that follow from it; None if they break the balance."""

@@ -62,21 +62,28 @@ class _Search:
         y[self.rows] = np.where(decided == FLAT, 0, decided)
         return y, self.base + float(self.decisions.flat[decided == FLAT].sum())
 
-    def judge(self, bound):
-        """J at the outputs of a relaxation, and the decisions that are cheapest there."""
+    def judge(self, bound, known=None):
+        """J at the outputs of a relaxation, and the cheapest decisions there that are found.
+
+        ``known`` decisions that keep the balance stand unless others are cheaper.
+        """
         r, f = self.relaxation, bound.f
         negative, positive = np.empty((2, self.rows.size))
         piece_costs(r.code, r.p, r.weight, f, self.rows, negative, positive)
         decided, cost = self.decisions.assign(negative, positive)
+        if known is not None:
+            own = self.decisions.cost(known, negative, positive)
+            if own < cost:
+                decided, cost = known, own
         labeled = labeled_costs(r.code, r.p, r.weight, self.t, f, self.labeled)
         value = r.folded.constant + 0.5 * bound.norm2 + labeled + cost + self.base
         return value, decided
 
-    def improve(self, bound):
+    def improve(self, bound, decided=None):
         """Relabel to a fixed point from a relaxation, keeping the best; J at its outputs."""
         first = None
         while True:
-            value, decided = self.judge(bound)
+            value, decided = self.judge(bound, decided)
             first = value if first is None else first
             if value < self.objective:
                 self.objective, self.best = value, (decided, bound)
@@ -139,7 +146,7 @@ class _Search:
         while True:
             y, _ = self.labels(decided)
             found = self.relaxation.polish(y, self.relaxation.project(y, start), tol)
-            found_value, cheapest = self.judge(found)
+            found_value, cheapest = self.judge(found, decided)
             if not found_value < value:
                 return value, decided, bound
             value, bound = found_value, found
@@ -169,7 +176,9 @@ class _Search:
             if opening is not None:
                 flats = self.decisions.flat[open_]
                 value = max(value, dual + joint_gain(*opening, flats, -1, 0))
-        J = np.nan if value >= self.cutoff else self.improve(found)
+        J = np.nan
+        if value < self.cutoff:
+            J = self.improve(found, node.decided if last else None)
         if value >= self.cutoff or last:
             self.closed = min(self.closed, value)
             self.record(trace, node, value, J, "leaf" if last else "bound", found)
@@ -243,7 +252,7 @@ def solve_branch_and_bound(
     ------
     ValueError
         For losses that do not mix, a share of positive labels that no labels of the unlabeled rows
-        seem to have, or what `solve_intervals` refuses.
+        have (or none that the search met before it was stopped), or what `solve_intervals` refuses.
 
     References
     ----------
