@@ -349,8 +349,10 @@ class BaseS3VM(ClassifierMixin, BaseEstimator):
     def _check_result(self):
         """Refuse a model that is not finite."""
         found = vars(self)
-        parts = (found.get(name) for name in ("intercept_", "coef_", "dual_coef_"))
-        require_finite(type(self).__name__, *parts)
+        names = ["intercept_", "coef_", "dual_coef_"]
+        if getattr(self, "transduce", True):  # without it J is not computed
+            names.append("objective_")
+        require_finite(type(self).__name__, *(found.get(name) for name in names))
 
     def _training(self, X, codes, weight, classes):
         """Drop rows of weight zero, apply class weights, resolve gamma."""

@@ -209,7 +209,7 @@ class AnnealingPath:
         v, f = found.v, found.outputs
         value = self.problem.value(f, self.t, v[:-1] @ v[:-1], v[-1], self.sample_weight)
         self.now, self.value = found, float(value)
-        if self.value < self.lowest:
+        if self.best is None or self.value < self.lowest:
             self.best, self.lowest = (found, self.p.copy()), self.value
         self.n_iter, self.n_cg = self.n_iter + found.n_iter, self.n_cg + found.n_cg
         self.failed |= found.status == "max_iter"

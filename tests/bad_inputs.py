@@ -155,6 +155,9 @@ def _known():
         yield name, "C=1e300", dict(C=1e300), {}
         yield name, "class_weight of 1e300", heavy, {}
     yield "MultiSwitchTSVM", "C=1e100", dict(C=1e100), {}
+    for name in ("FRS3VM", "TSGS3VM"):
+        for parameter in ("batch_size", "labeled_batch"):
+            yield name, f"{parameter}=2**31 - 1", {parameter: 2**31 - 1}, {}
 
 
 KNOWN = [f"{name}, {words}" for name, words, *_ in _known()]

@@ -18,9 +18,10 @@ import scipy.sparse as sp
 from sklearn.exceptions import ConvergenceWarning
 
 import s3vm_lib
-from s3vm_lib import CCCPS3VM, GKM, ILS3VM, SVM, GKMRegressor
+from s3vm_lib import CCCPS3VM, DAS3VM, GKM, ILS3VM, SVM, GKMRegressor, annealing
 from s3vm_lib._limits import checked_gram
 from s3vm_lib.branch_and_bound import BranchBoundS3VM
+from s3vm_lib.finite_newton import solve_finite_newton
 
 WORKER = Path(bad_inputs.__file__)
 SLOWEST = 3600  # seconds of the clock for one worker, where none is able to count its own
@@ -156,6 +157,33 @@ def test_weights_and_kernel_values_out_of_range_are_refused_with_their_sizes():
         SVM(kernel="linear").fit(1e30 * X, y)
     with pytest.raises(ValueError, match="divide the Gram matrix X by a number"):
         SVM(kernel="precomputed").fit(1e60 * X @ X.T, y)
+
+
+@pytest.mark.parametrize("part", ["objective", "intercept", "dual"])
+def test_a_fit_that_leaves_floating_point_is_an_error_and_changes_nothing(part, monkeypatch):
+    original = SVM._fit_binary
+
+    def overflown(self, *arguments):
+        fit = original(self, *arguments)
+        return fit._replace(**{part: getattr(fit, part) * np.inf})
+
+    X, y = rows()
+    model = SVM().fit(X[:10], y[:10])
+    before = dict(vars(model))
+    monkeypatch.setattr(SVM, "_fit_binary", overflown)
+    with pytest.raises(FloatingPointError, match="SVM left the range of floating point"):
+        model.fit(X, np.abs(y))
+    assert vars(model) == before
+
+
+def test_annealing_without_any_finite_objective_is_such_an_error(monkeypatch):
+    def failing(rows, *arguments, **limits):
+        found = solve_finite_newton(rows, *arguments, **limits)
+        return found._replace(v=np.nan * found.v, outputs=np.nan * found.outputs)
+
+    monkeypatch.setattr(annealing, "solve_finite_newton", failing)
+    with pytest.raises(FloatingPointError, match="DAS3VM left the range"):
+        DAS3VM(n_temperatures=2, max_rounds=2).fit(*rows())
 
 
 def test_predictions_that_overflow_name_the_row():

@@ -188,6 +188,13 @@ class RandomFeatureS3VM(OnlineS3VM):
                 f"{kernel.name!r} take {4e-9 * numbers:.3g} GB: lower n_features or block_size, "
                 "reduce the columns (sklearn.decomposition.TruncatedSVD), or use kernel='linear'"
             )
+        batch = max(self.batch_size, self.labeled_batch or 0)
+        held = batch * (1 if kernel.name == "linear" else wanted)
+        if held > _MOST:
+            raise ValueError(
+                f"a batch of {batch} rows takes {4e-9 * held:.3g} GB: lower batch_size, "
+                "labeled_batch or n_features"
+            )
         if stream.turns(X) > _FARTHEST:
             raise ValueError(
                 "X is too large for random features of this gamma in single precision; scale the "
