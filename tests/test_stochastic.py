@@ -211,6 +211,36 @@ def test_unlabeled_rows_of_weight_three_are_three_times_C_star(blobs, solver):
     assert np.abs(plain_run.alpha - expected.alpha).max() > 0.1 * np.abs(expected.alpha).max()
 
 
+@SOLVERS
+@pytest.mark.parametrize("labeled", [None, 8, 30])
+def test_the_history_tells_the_losses_at_the_rows_of_a_step(blobs, solver, labeled):
+    """Labeled ones of all rows or an estimate; unlabeled ones estimated, with all of C*."""
+    X, t, _ = blobs
+    problem = replace(literal(5.0, 3.0, t), bias="regularized")
+    start = np.random.default_rng(0).standard_normal((3, 8)) / 10, 0.3
+    schedule = plain(10, 0.05, batch=16, labeled=labeled, ramp=1.0)
+    found = run_of(solver, blobs, problem, schedule, start).history[0]
+    f = outputs(FeatureStream(RBF, 3, 8, 1), X, start[0]) + 0.3
+    L, U = np.flatnonzero(t), np.flatnonzero(t == 0)
+    if labeled is not None:
+        L = Sampler(L, np.ones(L.size), 0, LABELED).draw(0, labeled)
+    U = Sampler(U, np.ones(U.size), 0, UNLABELED).draw(0, 16)
+    assert (found.n_iter, found.step) == (1, 0.05)
+    assert_allclose(found.labeled, 5.0 * np.maximum(0, 1 - t[L] * f[L]).mean(), rtol=1e-5)
+    assert_allclose(found.unlabeled, 3.0 * np.maximum(0, 1 - np.abs(f[U])).mean(), rtol=1e-5)
+
+
+def test_slopes_of_all_rows_are_the_derivatives_of_the_losses(blobs):
+    """Whatever the size of a batch: the rows at hand stand for all unlabeled ones."""
+    _, t, _ = blobs
+    problem = literal(5.0, 3.0, t, ("logistic", "gaussian"))
+    slopes = Slopes(problem, t, np.ones(t.size), plain(10, batch=16))
+    f = np.random.default_rng(0).standard_normal(t.size)
+    expected = problem.output_gradient(f, t)
+    assert_allclose(slopes.of_labeled(f[t != 0]), expected[t != 0])
+    assert_allclose(slopes.of_pool(f[t == 0], 0.25), 0.25 * expected[t == 0])
+
+
 @pytest.mark.parametrize(("ramp", "rising"), [(0.0, 0), (0.1, 1), (0.5, 5), (1.0, 10)])
 def test_the_ramp_reaches_C_star_with_its_last_step(blobs, ramp, rising):
     _, t, _ = blobs
@@ -416,7 +446,30 @@ def test_the_value_of_a_stage_is_the_objective_offset_included(blobs, fit_interc
     ).fit(X[:300], y[:300])
     mass = 0.05 * np.sum(y[:300] >= 0)
     assert_allclose(model.history_[-1].value * mass, model.objective_, rtol=1e-6)
-    assert (abs(model.intercept_[0]) > 0.05) == fit_intercept
+    b = model.intercept_[0]
+    assert (abs(b) > 0.05) == fit_intercept
+    if fit_intercept:  # no other one is better
+        f = model.decision_function(X[:300])
+        above, below = (
+            model.problem_.value(f + h, t[:300], model.squared_norm_, b + h) for h in (1e-4, -1e-4)
+        )
+        assert abs(above - below) / 2e-4 < 1e-3
+
+
+def test_a_sample_of_the_unlabeled_rows_has_the_weight_of_all(blobs):
+    """Where they all are one point, a sample leaves out nothing."""
+    X, t, _ = blobs
+    X, y = X[:300].copy(), np.where(t == 0, -1, (t > 0).astype(int))[:300]
+    X[30:] = 0.3, 0.5, -0.5
+    weight = np.where(y < 0, np.linspace(0.5, 2.0, 300), 1.0)
+    options = dict(balance=None, n_steps=0, n_features=64, random_state=0, tol=1e-7, ftol=1e-14)
+    whole, sample = (
+        FRS3VM(polish_rows=rows, **options).fit(X, y, sample_weight=weight) for rows in (None, 20)
+    )
+    assert_allclose(sample.decision_function(X), whole.decision_function(X), atol=1e-4)
+    assert_allclose(sample.objective_, whole.objective_, rtol=1e-5)
+    labeled = weight[:30].sum()
+    assert_allclose(sample.history_[-1].value * labeled, whole.objective_, rtol=1e-5)
 
 
 def test_kept_features_and_features_computed_again_agree(blobs, monkeypatch):

@@ -191,8 +191,9 @@ def solve_stored(
             tick(k + 1)
         if callback is not None or (k + 1) % max(1, n_steps // REPORTS) == 0:
             if (k + 1) % max(1, n_steps // REPORTS) == 0 or k + 1 == n_steps:
+                n_iter = schedule.first + k + 1
                 history.append(
-                    progress(problem, slopes, f_labeled, f_pool, schedule.first + k + 1, gamma, D)
+                    progress(problem, slopes, f_labeled, drawn, f_pool, n_iter, gamma, D)
                 )
                 if callback is not None and callback(history[-1]):
                     status = "stopped"
@@ -208,12 +209,13 @@ def solve_stored(
     return Run(alpha, offset, k + 1 if n_steps else 0, status, tuple(history), (last, b))
 
 
-def progress(problem, slopes, f_labeled, f_pool, n_iter, gamma, n_features):
-    """A `Progress` from the outputs of the last step."""
-    if f_labeled.size == slopes.t.size:
+def progress(problem, slopes, f_labeled, drawn, f_pool, n_iter, gamma, n_features):
+    """A `Progress` from the outputs of the last step; ``drawn`` as in `Slopes.of_labeled`."""
+    if drawn is None:
         labeled = float(slopes.weight @ problem.labeled_loss.value(slopes.t, f_labeled))
     else:
-        labeled = float("nan")
+        losses = problem.labeled_loss.value(slopes.t[drawn], f_labeled)
+        labeled = slopes.total * float(losses.mean())
     unlabeled = 0.0
     if f_pool is not None and problem.unlabeled_loss is not None:
         unlabeled = slopes.star * float(problem.unlabeled_loss.value(f_pool).mean())

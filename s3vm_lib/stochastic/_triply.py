@@ -159,9 +159,8 @@ def solve_triply_stochastic(
             if tick is not None:
                 tick(n)
             if n % max(1, n_steps // REPORTS) == 0:
-                history.append(
-                    progress(problem, slopes, f, now, schedule.first + n, gamma, (base + k + 1) * m)
-                )
+                n_iter, n_features = schedule.first + n, (base + k + 1) * m
+                history.append(progress(problem, slopes, f, drawn, now, n_iter, gamma, n_features))
                 if callback is not None and callback(history[-1]):
                     status, K = "stopped", k + 1
                     break
