@@ -155,6 +155,9 @@ def parse_arguments():
     parser.add_argument(
         "--equivalent", action="store_true", help="also try changes that are known as equivalent"
     )
+    parser.add_argument(
+        "--open", action="store_true", help="only changes without a verdict, and survivors"
+    )
     return parser.parse_args()
 
 
@@ -177,6 +180,8 @@ def main():
     for _, mutation in work:
         mutated(ROOT, mutation)
     verdicts = read_verdicts()
+    if args.open:
+        work = [item for item in work if verdicts.get(key(*item), (SURVIVED,))[0] == SURVIVED]
     copies = queue.SimpleQueue()
     for number in range(args.jobs):
         copies.put(Copy(number))

@@ -165,7 +165,7 @@ def test_a_fit_that_leaves_floating_point_is_an_error_and_changes_nothing(part, 
 
     def overflown(self, *arguments):
         fit = original(self, *arguments)
-        return fit._replace(**{part: getattr(fit, part) * np.inf})
+        return fit._replace(**{part: getattr(fit, part) + np.inf})
 
     X, y = rows()
     model = SVM().fit(X[:10], y[:10])
