@@ -134,10 +134,10 @@ def test_result_does_not_depend_on_windows_or_looks(instance, bias):
     assert (expected.b == 0) == (bias == "none")
 
 
-def test_norms_reported_along_the_way(instance):
+def test_norms_and_objectives_reported_along_the_way(instance):
     problem = instance.problem()
     T = 60
-    found = instance.solve(problem, max_iter=T, first=T)
+    found = instance.solve(problem, max_iter=T, first=15)
     edges, weights = np.c_[instance.graph.i, instance.graph.j], instance.graph.weights
     K1, draws = instance.K + 1, instance.draws(T)
     arguments = (K1, instance.t, edges, weights, 2.0, 0.3, 2.0)
@@ -153,10 +153,38 @@ def test_norms_reported_along_the_way(instance):
         loss = max(0, 1 - instance.t[i] * (K1[i] @ w))
         values.append(0.5 * norms[-1] ** 2 + 2.0 * loss + 0.3 * weights[e] * d**2)
         w = new
-    stretch = found.history[-1]
-    assert_allclose(stretch.norm, max(norms))
-    assert_allclose(stretch.gradient, max(gradients))
-    assert_allclose(stretch.objective, np.mean(values))
+    assert [stretch.n_iter for stretch in found.history] == [15, 30, 60]
+    for start, stretch in zip((0, 15, 30), found.history, strict=True):
+        assert_allclose(stretch.norm, max(norms[: stretch.n_iter]))
+        assert_allclose(stretch.gradient, max(gradients[: stretch.n_iter]))
+        assert_allclose(stretch.objective, np.mean(values[start : stretch.n_iter]))
+
+
+@pytest.mark.parametrize(("loss", "scale"), [("l1", 20.0), ("hinge", 0.05)])
+def test_change_is_relative_to_the_outputs_or_to_targets_that_are_larger(loss, scale):
+    instance = Instance()
+    instance.t *= scale
+    problem = instance.problem(loss, C=20.0)
+    outputs = []
+    for T in (100, 200):
+        found = instance.solve(problem, max_iter=T, first=100)
+        outputs.append(instance.K @ found.dual + found.b)
+    before, after = outputs
+    size = np.sqrt(np.mean(after**2))
+    assert size < scale / 2 if loss == "l1" else size > 1.5 * scale
+    expected = np.sqrt(np.mean((after - before) ** 2)) / max(size, scale)
+    assert [stretch.change for stretch in found.history] == [np.inf, pytest.approx(expected)]
+
+
+def test_labeled_rows_count_by_their_weights():
+    """Without a graph ∇J = 0 reads α_i = −C s_i ℓ'(t_i, f_i)."""
+    instance = Instance()
+    instance.weight[::2] = 4.0
+    problem = instance.problem("logistic", C=20.0, C_graph=0.0)
+    found = instance.solve(problem, max_iter=40_000, first=40_000)
+    l, s = instance.labeled, instance.weight[instance.labeled]
+    f, t = instance.K[l] @ found.dual + found.b, instance.t[l]
+    assert_allclose(found.dual[l], problem.C * s * t / (1 + np.exp(t * f)), rtol=0.25)
 
 
 def test_edges_in_proportion_to_their_weights_have_the_same_solution(instance):
@@ -518,6 +546,18 @@ def test_partial_fit_approaches_the_solution_for_all_rows(graph):
     problem = online.problem_
     assert_allclose(evaluate(online, X, y, problem).objective, online.objective_, rtol=1e-5)
     assert np.mean(online.predict(X) == truth) > 0.9
+
+
+def test_partial_fit_joins_new_rows_to_their_nearest_neighbors():
+    X, _, y = half_moons(80)
+    y[60:] = -1
+    model = GKM(n_neighbors=3, random_state=0).partial_fit(X[:60], y[:60])
+    before = set(zip(model.graph_.i, model.graph_.j, strict=True))
+    model.partial_fit(X[60:], y[60:])
+    distances = np.linalg.norm(X[60:, None] - X, axis=2)
+    nearest = np.argsort(distances, axis=1)[:, 1:4]  # the first is the row itself
+    new = {(min(i, j), max(i, j)) for i in range(60, 80) for j in nearest[i - 60]}
+    assert set(zip(model.graph_.i, model.graph_.j, strict=True)) == before | new
 
 
 def test_partial_fit_one_row_at_a_time():

@@ -436,6 +436,27 @@ def test_newton_steps_where_the_margin_set_is_large():
     assert_allclose(machine.value(), problem_of(kernel).value(f, t, norm2), rtol=1e-12)
 
 
+def test_rows_that_newton_steps_left_beyond_their_box_may_go():
+    kernel = Kernel("rbf", 0.1)
+    X, t = clouds(200, d=10, seed=4)
+    machine, ids = follower(X, t, kernel)
+    machine.add(ids[:100], "together")
+    machine.finish()
+    assert not machine.add(ids[100:160], "block", max_steps=0)
+    gone = machine.sets(ids)["A"]
+    alpha, f = machine.read(gone)[:2]
+    c = weights(t)[gone]
+    # Among them some that had just left M, with outputs at the margin.
+    assert np.sum((np.abs(np.abs(f) - 1) < 1e-9) & (f * alpha > c)) >= 3
+    machine.leave(gone)
+    machine.add(ids[160:], "block")
+    assert machine.finish() < 1e-9
+    part = np.ones(200, dtype=bool)
+    part[gone] = False
+    violation, error = conditions(machine, X, kernel, t, part)
+    assert max(violation, error) < 1e-9
+
+
 def test_without_unlabeled_rows_every_update_finds_the_same():
     X, t = clouds(80, d=5, labeled=1.0, seed=2)
     for kernel in KERNELS:
@@ -448,6 +469,21 @@ def test_without_unlabeled_rows_every_update_finds_the_same():
             values.append(machine.read(ids)[1])
         assert_allclose(values[1], values[0], atol=1e-7)
         assert_allclose(values[2], values[0], atol=1e-7)
+
+
+def test_an_unlabeled_row_with_the_sign_that_its_output_contradicts_counts_as_a_violation():
+    x, t, c = np.array([1.0, -1.0, 0.25]), np.array([1.0, -1.0, 0.0]), np.array([0.3, 0.25, 0.05])
+    store = KernelStore(LINEAR)
+    ids = store.append(x[:, None])
+    machine = Follower(store)
+    machine.take(ids, t, c)
+    # All are in E, Σα = 0, and outputs are wx with w = Σαx: optimal but for the last sign.
+    s = np.array([1.0, -1.0, -1.0])
+    machine.start(s * c, s)
+    w = 0.3 * 1.0 + 0.25 * 1.0 - 0.05 * 0.25
+    assert_allclose(machine.finish(follow_up=False), 0.25 * w, rtol=1e-6)
+    assert machine.finish() < 1e-9
+    assert machine.n_flips == 1
 
 
 @pytest.mark.parametrize("kernel", KERNELS, ids=name_of)
