@@ -236,7 +236,7 @@ class SelfTrainingKNN(ClassifierMixin, BaseEstimator):
             X,
             codes,
             self.classes_.size,
-            self.n_neighbors,
+            int(self.n_neighbors),
             self.weights,
             self.threshold,
             self.k_best,
@@ -245,7 +245,7 @@ class SelfTrainingKNN(ClassifierMixin, BaseEstimator):
         )
         known = solution.codes >= 0
         self._model = KNeighborsClassifier(
-            min(self.n_neighbors, int(known.sum())), weights=self.weights
+            min(int(self.n_neighbors), int(known.sum())), weights=self.weights
         ).fit(X[known], solution.codes[known])
         found = solution.codes.copy()
         if not known.all():

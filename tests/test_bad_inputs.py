@@ -9,6 +9,8 @@ import os
 import signal
 import subprocess
 import sys
+import warnings
+from numbers import Integral
 from pathlib import Path
 
 import bad_inputs
@@ -140,6 +142,23 @@ def rows(n=30, seed=0):
     y = np.arange(n) % 2
     X = rng.standard_normal((n, 2)) + 2.0 * y[:, None]
     return X, np.where(np.arange(n) < 10, y, -1)
+
+
+@pytest.mark.parametrize("name", bad_inputs.estimators())
+def test_true_as_a_count_is_one_or_refused_by_name(name):
+    """numpy refuses True where it wants an integer, without saying whose it was."""
+    X, y = rows()
+    y = np.where(y < 0, np.nan, y) if name == "GKMRegressor" else y
+    cls = bad_inputs.estimators()[name]
+    for parameter, constraints in cls._parameter_constraints.items():
+        if any(getattr(one, "type", None) is Integral for one in constraints):
+            model = cls(**bad_inputs.QUICK[name] | {parameter: True})
+            try:
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore", ConvergenceWarning)
+                    model.fit(X, y)
+            except ValueError as refused:
+                assert parameter in str(refused)
 
 
 @pytest.mark.parametrize("scale", [1e-160, 1e160])

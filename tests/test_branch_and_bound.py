@@ -215,6 +215,12 @@ def test_a_share_of_labels(seed, tol):
     check_share(*instance(6, seed)[:2], s, tol)
 
 
+def test_a_share_at_the_very_end_of_its_range_is_allowed():
+    """Three rows of five, whose sum rounds to more than 0.5 + 0.1."""
+    K, t, _ = instance(5, 0)
+    check_share(K, t, np.ones(len(t)), 0.1)
+
+
 @pytest.mark.parametrize("seed", [9, 13])
 def test_a_share_found_with_a_coarse_tolerance_is_the_optimum_of_its_labels(seed):
     K, t, _ = instance(6, seed)

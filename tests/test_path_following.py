@@ -503,6 +503,16 @@ def test_cross_over_from_cccp_keeps_the_solution(kernel):
     assert agree >= 5
 
 
+def test_a_sum_of_the_dual_variables_other_than_0_counts_in_the_residual():
+    X, t = clouds(70)
+    model = ILS3VM(C=C, C_star=C_STAR).fit(X, np.where(t == 0, -1, (t > 0).astype(int)))
+    machine = model._machines[0]
+    rows, c = machine.state.x[:70], np.where(t == 0, C_STAR, C)
+    inside = (np.abs(rows["alpha"]) > 0.1 * c) & (np.abs(rows["alpha"]) < 0.9 * c)
+    rows["alpha"][np.flatnonzero(inside)[0]] += 1e-3
+    assert_allclose(machine.residual(), 1e-3, rtol=1e-6)
+
+
 def test_a_coarse_start_is_followed_up():
     for seed in range(5):
         X, t = clouds(70, seed=seed)

@@ -523,6 +523,17 @@ def test_a_callback_sees_progress_and_can_stop(two_gaussians):
     assert full.history[-1][0] == full.n_iter
 
 
+def test_what_a_callback_stops_has_converged_only_within_the_tolerance(two_gaussians):
+    X, t = two_gaussians(n=200, seed=8)
+    gram, costs = Gram(X, Kernel("rbf", 0.3)), svc_costs(t, np.full(200, 10.0))
+    seen = set()
+    for tol in np.geomspace(1e-5, 10, 25):
+        found = solve_smo(gram, costs, tol=tol, callback=lambda state: True)
+        assert found.status == ("converged" if found.violation < tol else "stopped")
+        seen.add((found.status, found.violation < 9 * tol))
+    assert seen >= {("stopped", False), ("stopped", True), ("converged", True)}
+
+
 # --- Invariances ----------------------------------------------------------------------------------
 
 

@@ -189,8 +189,8 @@ class GKM(GraphMachine, OnlineS3VM):
 
     ``partial_fit`` adds rows to those to draw from, joins them to the graph, and goes on with the
     step sizes 2/(t + 1). If no more rows come, the average converges to the solution for all rows
-    seen, at the rate of Theorem 1. Neighbors of earlier rows are not looked for again, and copies are
-    vertices of their own here, which take places among the neighbors of a row.
+    seen, at the rate of Theorem 1. Neighbors of earlier rows are not looked for again, and copies
+    are vertices of their own here, which take places among the neighbors of a row.
 
     References
     ----------

@@ -310,7 +310,7 @@ default="modified_logistic"
             problem,
             annealing=self._stages(),
             engine=self.engine,
-            memory=self.memory,
+            memory=int(self.memory),
             tol=self.tol,
             ftol=self.ftol,
             max_iter=self.max_iter,

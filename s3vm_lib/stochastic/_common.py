@@ -151,8 +151,8 @@ class RandomFeatureS3VM(OnlineS3VM):
         penalty = self.balance_penalty if self.balance is not None else None
         return Schedule(
             int(n_steps),
-            self.batch_size,
-            self.labeled_batch,
+            int(self.batch_size),
+            None if self.labeled_batch is None else int(self.labeled_batch),
             self.learning_rate,
             RULES[self.learning_rate] if self.eta0 is None else float(self.eta0),
             self.power,
@@ -239,7 +239,7 @@ class RandomFeatureS3VM(OnlineS3VM):
         limit = None if self.client is not None else self.polish_rows
         if limit is not None and np.sum(~labeled) > limit:
             unlabeled = np.flatnonzero(~labeled)
-            drawn, counts = Sampler(unlabeled, weight[unlabeled], seed, POLISH).sample(limit)
+            drawn, counts = Sampler(unlabeled, weight[unlabeled], seed, POLISH).sample(int(limit))
             rows = np.concatenate([np.flatnonzero(labeled), drawn])
             part = np.concatenate([weight[labeled], counts * weight[unlabeled].sum() / limit])
             t, weight = t[rows], part
@@ -265,7 +265,7 @@ class RandomFeatureS3VM(OnlineS3VM):
             tol=self.tol * min(1.0, unit),
             ftol=self.ftol,
             max_iter=self.max_iter,
-            memory=self.memory,
+            memory=int(self.memory),
             callback=self._report_stage,
         )
 
