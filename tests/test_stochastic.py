@@ -623,14 +623,17 @@ def test_rows_far_out_are_refused():
 
 def test_arrays_in_memory_are_not_for_a_cluster(tmp_path):
     X = np.random.default_rng(0).standard_normal((20, 2))
-    with pytest.raises(ValueError, match=r"numpy\.memmap"):
-        on_disk(X)
+    for rows in (X, sp.csr_matrix(X)):
+        with pytest.raises(ValueError, match=r"numpy\.memmap"):
+            on_disk(rows)
     X.tofile(tmp_path / "rows")
     rows = np.memmap(tmp_path / "rows", float, "r", shape=(20, 2))
     assert_array_equal(on_disk(np.asarray(rows)).open(), X)
     assert_array_equal(on_disk(rows[5:]).open(), X[5:])
     with pytest.raises(ValueError, match="C-ordered"):
         on_disk(rows[:, 1:])
+    with pytest.raises(ValueError, match="'client' parameter .* 'submit' and 'gather'"):
+        FRS3VM(client=10.0).fit(X, np.arange(20) % 2)
 
 
 @pytest.mark.slow

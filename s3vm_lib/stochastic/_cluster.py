@@ -38,7 +38,7 @@ def on_disk(X):
 
     Parameters
     ----------
-    X : ndarray of shape (n, d)
+    X : {ndarray, CSR matrix} of shape (n, d)
 
     Returns
     -------
@@ -51,7 +51,7 @@ def on_disk(X):
     """
     base = X
     while base is not None and not isinstance(base, np.memmap):
-        base = base.base
+        base = getattr(base, "base", None)
     if base is None or base.filename is None or not X.flags.c_contiguous:
         raise ValueError(
             "X must be a C-ordered numpy.memmap of float32 or float64 with a client, so that the "

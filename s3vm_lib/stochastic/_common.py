@@ -7,7 +7,7 @@ from numbers import Integral, Real
 import numpy as np
 import scipy.sparse as sp
 from sklearn.utils import check_random_state
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 
 from s3vm_lib._base import BaseS3VM, BinaryFit
 from s3vm_lib._limits import COUNT, SHAPE, TOL_OR_ZERO, WEIGHT, ZERO
@@ -89,7 +89,7 @@ class RandomFeatureS3VM(OnlineS3VM):
         "ftol": [TOL_OR_ZERO],
         "memory": [Interval(Integral, 1, 10_000, closed="both")],
         "n_jobs": [Interval(Integral, 1, 1024, closed="both")],
-        "client": [object],
+        "client": [HasMethods(["submit", "gather"]), None],
         "labeled_kept": [Interval(Integral, 2, 2**31 - 1, closed="both")],
         "unlabeled_kept": [COUNT],
         "transduce": ["boolean"],
