@@ -632,7 +632,7 @@ def test_arrays_in_memory_are_not_for_a_cluster(tmp_path):
     assert_array_equal(on_disk(rows[5:]).open(), X[5:])
     with pytest.raises(ValueError, match="C-ordered"):
         on_disk(rows[:, 1:])
-    with pytest.raises(ValueError, match="'client' parameter .* 'submit' and 'gather'"):
+    with pytest.raises(ValueError, match=r"'client' parameter .* 'submit' and 'gather'"):
         FRS3VM(client=10.0).fit(X, np.arange(20) % 2)
 
 
