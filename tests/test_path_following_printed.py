@@ -415,6 +415,21 @@ def test_where_rounding_exceeds_an_absolute_cut_the_walk_has_no_end():
     assert endless >= 3
 
 
+@pytest.mark.parametrize("seed", range(5))
+def test_no_slope_is_left_to_rows_that_depend_on_a_margin_that_is_nearly_flat(seed):
+    """Rounding in M is multiplied by the coordinates with respect to M, here up to 10⁴."""
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((20, 2))
+    X[:3] = [[0, 0], [1, 1e-4], [2, 0]]
+    X = X @ np.linalg.qr(rng.standard_normal((2, 2)))[0]
+    path = PrintedPath(X @ X.T, np.where(np.arange(20) % 2, 1.0, -1.0), C, C_STAR)
+    path.row, path.y, path.place = np.arange(20), path.t, np.repeat(["M", "A", "O"], [3, 1, 16])
+    path.alpha = path.mu = np.zeros(20)
+    slopes = [slope for name, _, _, slope, _ in path.inequalities(*path.direction())
+              if name in ("(15)", "(21)", "(22)")]  # fmt: skip
+    assert slopes == [0.0] * 17
+
+
 def test_a_guard_reports_too_many_steps():
     with pytest.raises(Stalled, match="no end after 2 steps"):
         walk(*instance(0), max_steps=2)

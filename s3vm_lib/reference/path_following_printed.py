@@ -21,7 +21,7 @@ ERRATA = {
     "target, from whichever side",
     "empty": "(12) has no solution when M is empty and the sum of d is not 0; then b moves alone",
 }
-TOL = 1e-9  # what counts as 0: in outputs, and in α as a share of the largest C
+TOL = 1e-9  # what counts as 0: in outputs, where rounding is less, and in α, times the largest C
 
 
 class Stalled(Exception):
@@ -63,9 +63,10 @@ def pivoted_qr(H, right, tol=1e-10):
     Q, R, order = qr(bordered(H) * np.outer(unit, unit), pivoting=True)
     size = np.abs(np.diag(R))
     rank = int(np.sum(size > tol * size[0]))
-    solution = np.zeros(len(right))
-    solution[order[:rank]] = solve_triangular(R[:rank, :rank], Q[:, :rank].T @ (unit * right))
-    return unit * solution
+    solution = np.zeros(right.shape)
+    sides = (unit * right.T).T
+    solution[order[:rank]] = solve_triangular(R[:rank, :rank], Q[:, :rank].T @ sides)
+    return (unit * solution.T).T
 
 
 def cholesky(H, right):
@@ -135,9 +136,11 @@ class PrintedPath:
         Guard for each addition.
     cut : float, default=None
         Rates γ of (13) up to it count as 0: a row that depends on rows in M has γ = 0, and must not
-        enter M on its rounding. None is n²ε times the largest Σ|k_ij β_j| + |β_b|: γ and β are
-        sums of up to n such terms, each rounded to ε. A number is taken as it is, as a share of
-        max(1, |γ|) and whatever the terms: where rounding exceeds it, the walk may have no end.
+        enter M on its rounding. None is nε (1 + Σ_j |w_ij|) times the largest Σ|k_ij β_j| + |β_b|,
+        with the coordinates w_i of row i with respect to M, Φ_i = Σ_j w_ij Φ_j where it depends on
+        M: the rates of M are rounded to a share ε of the terms of their sums, and w_i multiplies
+        that where M is nearly degenerate. A number is taken as it is, as a share of max(1, |γ|) and
+        whatever the terms: where rounding exceeds it, the walk may have no end.
 
     Attributes
     ----------
@@ -158,6 +161,8 @@ class PrintedPath:
         self.y, self.alpha, self.mu = np.empty((3, 0))
         self.b, self.steps, self.added = 0.0, [], -1
         self.tol_alpha = TOL * max(C, C_star)
+        terms = 2 * max(C, C_star) * np.abs(K).sum(axis=1).max(initial=0.0)
+        self.tol = max(TOL, 2 * len(K) * np.finfo(float).eps * terms)
 
     @property
     def free(self):
@@ -228,14 +233,16 @@ class PrintedPath:
     def _set_mu(self, k, f):
         """(5) for the copies of row k at the output f, or at the side of 0 that is ahead."""
         if "vertex" in self.corrected:
-            f = 1.0 if f >= -TOL else -1.0  # both copies alike, also where f is 0 but for rounding
+            f = (
+                1.0 if f >= -self.tol else -1.0
+            )  # both copies alike, also where f is 0 but for rounding
         copies = self.row == k
-        self.mu[copies] = np.where(self.y[copies] * f < -TOL, self.C_star, 0.0)
+        self.mu[copies] = np.where(self.y[copies] * f < -self.tol, self.C_star, 0.0)
 
     def _classify(self, copies):
         """The sets of Section 2.3; A for what fits none."""
         g, (lower, upper) = self.gradient(), self.bounds()
-        near, short = TOL if "closed" in self.corrected else -TOL, self.tol_alpha
+        near, short = self.tol if "closed" in self.corrected else -self.tol, self.tol_alpha
         for i in copies:
             at_lower = abs(self.alpha[i] - lower[i]) <= short
             at_upper = abs(self.alpha[i] - upper[i]) <= short
@@ -245,7 +252,7 @@ class PrintedPath:
             elif at_upper and g[i] < near:
                 self.place[i] = "E"
             else:
-                self.place[i] = "M" if inside and abs(g[i]) <= TOL else "A"
+                self.place[i] = "M" if inside and abs(g[i]) <= self.tol else "A"
 
     def _targets(self):
         lower, upper = self.bounds()
@@ -279,16 +286,19 @@ class PrintedPath:
         y, mu, alpha, g = self.y, self.mu, self.alpha, self.gradient()
         H = self.K[np.ix_(self.row, self.row)]
         gamma = H @ rate + rate_b  # (13)
-        terms = np.max(np.abs(H) @ np.abs(rate)) + abs(rate_b)
-        cut = len(H) ** 2 * np.finfo(float).eps * terms
-        if self.cut is not None:
+        if self.cut is None:
+            terms = np.max(np.abs(H) @ np.abs(rate)) + abs(rate_b)
+            M = np.flatnonzero(self.place == "M")
+            w = pivoted_qr(H[np.ix_(M, M)], np.vstack([np.ones(len(H)), H[M]]))[1:]
+            cut = len(H) * np.finfo(float).eps * terms * (1 + np.abs(w).sum(axis=0))
+        else:
             cut = self.cut * max(1.0, np.abs(gamma).max())
         gamma[np.abs(gamma) <= cut] = 0.0
         lower, upper = self.bounds()
-        short, strict = -self.tol_alpha, -TOL if "closed" in self.corrected else TOL
+        short, strict = -self.tol_alpha, -self.tol if "closed" in self.corrected else self.tol
         system = []
 
-        def state(equation, where, value, slope, least=-TOL):
+        def state(equation, where, value, slope, least=-self.tol):
             system.extend((equation, i, value[i], slope[i], least) for i in np.flatnonzero(where))
 
         M, E, O, A = (self.place == name for name in "MEOA")
