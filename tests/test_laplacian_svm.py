@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
-from scipy.optimize import minimize_scalar
+from scipy.optimize import minimize, minimize_scalar
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.svm import SVC
 
@@ -207,6 +207,27 @@ def test_the_optimum_equals_that_of_cvxpy(
     assert 0 <= model.gap_ < 1e-6 * value
     assert_allclose(evaluate(model, X, labels(t), model.problem_, weight).objective,
                     model.objective_)  # fmt: skip
+
+
+def test_the_twin_of_newtons_method_ends_where_full_steps_go_round_in_circles():
+    X = np.array([[2.0, -9], [8, -1], [-7, -4], [-9, 9], [3, 1]])
+    t = np.array([-1.0, 1, -1, 1, 1])
+    K, M = X @ X.T, np.zeros((5, 5))
+    active, seen = t != 0, []
+    for _ in range(12):  # every solution tells the active rows of the next system
+        S = np.diag(active) - np.outer(active, active / active.sum())
+        c = np.linalg.solve(np.eye(5) + S @ K, S @ t)
+        b = np.mean((t - K @ c)[active])
+        active = twin.slack(K @ c + b, t) > 0
+        seen.append(active.tolist())
+    assert seen[8:] == seen[4:8] != seen[7:11]
+    c, b = twin.newton(K, M, 0.0, 1.0, t)
+
+    def in_the_plane(v):
+        return 0.5 * v[:2] @ v[:2] + 0.5 * np.sum(twin.slack(X @ v[:2] + v[2], t) ** 2)
+
+    best = minimize(in_the_plane, np.zeros(3), options={"gtol": 1e-9})
+    assert_allclose(twin.objective(K, M, 0.0, 1.0, c, b, t), best.fun, rtol=1e-8)
 
 
 @pytest.mark.parametrize("C", [1.0, 100.0])

@@ -18,21 +18,6 @@ def slack(f, t):
     return np.where(t != 0, np.maximum(0, 1 - t * f), 0.0)
 
 
-def newton(K, M, kappa, C, t, max_iter=100):
-    """Coefficients and offset by Newton's method on all n coefficients, with full steps."""
-    active = t != 0  # 1
-    for _ in range(max_iter):
-        mean = active / active.sum()
-        S = C * (np.diag(active) - np.outer(active, mean))  # 2
-        c = np.linalg.solve(np.eye(len(t)) + (2 * kappa * M + S) @ K, S @ t)  # 3
-        b = mean @ (t - K @ c)  # 4
-        new = slack(K @ c + b, t) > 0  # 5
-        if np.array_equal(new, active):  # 6
-            break
-        active = new
-    return c, float(b)
-
-
 def offset(f, t):
     """The best b for outputs f, by bisection: Σ_L t max(0, 1 − t (f + b)) falls in b."""
     low, high = -1 - np.abs(f).max(), 1 + np.abs(f).max()
@@ -40,6 +25,27 @@ def offset(f, t):
         b = 0.5 * (low + high)
         low, high = (b, high) if np.sum(t * slack(f + b, t)) > 0 else (low, b)
     return b
+
+
+def newton(K, M, kappa, C, t, tol=1e-16, max_iter=100):
+    """Coefficients and offset by Newton's method on all n coefficients, with backtracking."""
+    c = np.zeros(len(t))  # 1
+    for _ in range(max_iter):
+        f, b = K @ c, offset(K @ c, t)  # 2
+        J, z = objective(K, M, kappa, C, c, b, t), slack(f + b, t)
+        r = C * t * z - 2 * kappa * M @ f - c  # 3
+        if r @ K @ r <= 2 * tol * J:
+            break
+        active = z > 0
+        S = C * (np.diag(active) - np.outer(active, active / max(1, active.sum())))  # 4
+        d = np.linalg.solve(np.eye(len(t)) + (2 * kappa * M + S) @ K, S @ t) - c  # 5
+        step, least = 1.0, 1e-4 * (d @ K @ r)
+        while objective(K, M, kappa, C, c + step * d, offset(f + step * K @ d, t), t) > (
+            J - step * least
+        ):
+            step /= 2  # 6
+        c = c + step * d  # 7
+    return c, float(b)
 
 
 def conjugate_gradients(K, M, kappa, C, t, tol=1e-10, max_iter=1000):
