@@ -233,9 +233,8 @@ class PrintedPath:
     def _set_mu(self, k, f):
         """(5) for the copies of row k at the output f, or at the side of 0 that is ahead."""
         if "vertex" in self.corrected:
-            f = (
-                1.0 if f >= -self.tol else -1.0
-            )  # both copies alike, also where f is 0 but for rounding
+            # Both copies alike, also where f is 0 but for rounding.
+            f = 1.0 if f >= -self.tol else -1.0
         copies = self.row == k
         self.mu[copies] = np.where(self.y[copies] * f < -self.tol, self.C_star, 0.0)
 
