@@ -1,5 +1,6 @@
 """Timing, provenance and storage of results; nothing here knows about a particular table."""
 
+import ast
 import gc
 import hashlib
 import importlib
@@ -7,14 +8,17 @@ import json
 import os
 import pkgutil
 import platform
+import subprocess
 import time
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from functools import cache
 from importlib import metadata
 from pathlib import Path
 
 import numpy as np
 
+ROOT = Path(__file__).resolve().parents[1]
 RESULTS = Path(__file__).parent / "results"
 REPEATS = 5
 _LOCK_SECONDS = 30
@@ -82,18 +86,64 @@ def mean_and_error(values):
     }
 
 
-def provenance():
-    """Where and with what a row was measured."""
+def provenance(name):
+    """Where and with what a row of a table was measured.
+
+    Returns
+    -------
+    dict
+        Among others ``commit`` (with "+" where the tree had changes), ``sources`` (`source_hash`)
+        and ``load`` (processes that wanted a processor, mean over the last minute, this one
+        included).
+    """
     packages = ("numpy", "scipy", "scikit-learn", "numba")
     return {
         "date": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
+        "commit": _commit(),
+        "sources": source_hash(name),
+        "load": digits(os.getloadavg()[0], 3) if hasattr(os, "getloadavg") else None,
+        "cores": os.cpu_count(),
         "processor": _processor(),
         "threads": 1,
         "system": f"{platform.system()} {platform.machine()}",
         "python": platform.python_version(),
         "versions": {name: metadata.version(name) for name in packages},
-        "sources": _source_hash(),
     }
+
+
+def changes():
+    """What differs from the commit, results apart: a row of these sources could not be traced.
+
+    Returns
+    -------
+    list of str
+        Lines of ``git status``.
+
+    Raises
+    ------
+    RuntimeError
+        If the folder is no repository, or git is not installed.
+    """
+    folders = ("s3vm_lib", "benchmarks", ":!benchmarks/results")
+    return _git("status", "--porcelain", "--", *folders).splitlines()
+
+
+def _commit():
+    try:
+        return _git("rev-parse", "--short=12", "HEAD") + ("+" if changes() else "")
+    except RuntimeError:  # rows of an archive can be tried, not stored with the project's
+        return "unknown"
+
+
+def _git(*arguments):
+    try:
+        done = subprocess.run(
+            ["git", "-C", str(ROOT), *arguments], capture_output=True, text=True, check=True
+        )
+    except (OSError, subprocess.CalledProcessError) as error:
+        why = getattr(error, "stderr", None) or error
+        raise RuntimeError(f"results are stored with the commit they belong to: {why}") from error
+    return done.stdout.strip()
 
 
 def _processor():
@@ -105,15 +155,53 @@ def _processor():
     return platform.processor() or "unknown"
 
 
-def _source_hash():
+@cache
+def source_hash(name):
+    """Hash of what a table computes: equal hashes, equal numbers, on one processor.
+
+    It covers the library and the modules of the benchmarks that the table imports, without
+    docstrings and comments; twins and plots are left out.
+    """
     import s3vm_lib
 
-    digest = hashlib.sha256()
     package = Path(s3vm_lib.__file__).parent
-    for file in sorted(package.rglob("*.py")):
-        digest.update(file.relative_to(package).as_posix().encode())
-        digest.update(file.read_bytes())
+    files = [
+        file
+        for file in sorted(package.rglob("*.py"))
+        if file.relative_to(package).parts[0] not in ("reference", "plotting.py")
+    ]
+    digest = hashlib.sha256()
+    for file in [*files, *_imported(Path(__file__).parent / "tables" / f"{name}.py")]:
+        digest.update(file.relative_to(package.parent).as_posix().encode())
+        digest.update(_code(file).encode())
     return digest.hexdigest()[:12]
+
+
+def _imported(file):
+    """A module of the benchmarks and those it imports, without this one."""
+    found, todo = set(), [file]
+    while todo:
+        file = todo.pop()
+        if file in found or file.name == Path(__file__).name or not file.is_file():
+            continue
+        found.add(file)
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ImportFrom) and node.module.split(".")[0] == "benchmarks":
+                folder = ROOT.joinpath(*node.module.split("."))
+                todo += [folder.with_suffix(".py")]
+                todo += [folder / f"{alias.name}.py" for alias in node.names]
+    return sorted(found)
+
+
+def _code(file):
+    """Source text without docstrings and comments."""
+    tree = ast.parse(file.read_text(encoding="utf-8"))
+    for node in ast.walk(tree):
+        body = getattr(node, "body", None)
+        if isinstance(body, list) and body and isinstance(body[0], ast.Expr):
+            if isinstance(getattr(body[0].value, "value", None), str):
+                node.body = body[1:]
+    return ast.unparse(tree)
 
 
 def tables():
@@ -160,13 +248,26 @@ def read(name, folder=RESULTS):
     return json.loads(file.read_text(encoding="utf-8"))["rows"] if file.is_file() else []
 
 
-def write(name, row, result, folder=RESULTS):
-    """Add one measured row to the result file, replacing an older one with the same key."""
+def write(name, row, result, folder=RESULTS, minutes=None):
+    """Add one measured row to the result file, replacing an older one with the same key.
+
+    Raises
+    ------
+    RuntimeError
+        If it is to go into the project's own results and the sources have uncommitted changes.
+    """
     module = table(name)
+    if Path(folder).resolve() == RESULTS.resolve() and changes():
+        raise RuntimeError(
+            "results are stored with the commit they belong to; uncommitted: "
+            + "; ".join(changes())
+        )
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     file = folder / f"{name}.json"
-    entry = {"row": row, "result": result, "provenance": provenance()}
+    entry = {"row": row, "result": result, "provenance": provenance(name)}
+    if minutes is not None:
+        entry["provenance"]["minutes"] = digits(minutes, 3)
     with _locked(file.with_suffix(".lock")):
         kept = [old for old in read(name, folder) if old["row"] in module.ROWS]
         entries = [old for old in kept if old["row"] != row] + [entry]

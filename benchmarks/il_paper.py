@@ -53,11 +53,12 @@ def kernel(name):
     return Kernel(options.pop("kernel"), **options)
 
 
-def data(name):
-    """Features and classes 0 and 1 of a set of the paper."""
+def data(name, scaled=True):
+    """Features and classes 0 and 1 of a set of the paper; ``scaled`` False leaves all as it is."""
     from s3vm_lib import datasets
 
-    source, _, scaled = SETS[name]
+    source, _, known = SETS[name]
+    scaled = scaled and known
     bunch = datasets.load(source)
     X, y = bunch.data, bunch.target
     if name == "Usps":
@@ -71,12 +72,12 @@ def data(name):
     return X.astype(float), y
 
 
-def stream(name, n, seed, added=ADDED, cache={}):  # noqa: B006
+def stream(name, n, seed, added=ADDED, scaled=True, cache={}):  # noqa: B006
     """n rows with the paper's number of labels (both classes among them), then ``added`` rows."""
-    if name not in cache:
+    if (name, scaled) not in cache:
         cache.clear()
-        cache[name] = data(name)
-    X, y = cache[name]
+        cache[name, scaled] = data(name, scaled)
+    X, y = cache[name, scaled]
     n_labeled = min(SETS[name][1], n // 2)
     rng = np.random.default_rng(seed)
     while True:
@@ -205,6 +206,12 @@ def counts(model):
     return [(operation.n_iter, operation.n_flips) for operation in model.history_]
 
 
+def moves(model, y):
+    """Steps of the last call that ended with an unlabeled row of the base in another set."""
+    samples = model.path_["sample"].astype(int)
+    return int(np.sum(y[samples[samples < len(y)]] < 0))
+
+
 def follower(data, kernel_name, model):
     """The solver of a fitted `ILS3VM` at the same solution, without the estimator around it."""
     from s3vm_lib.path_following import Follower, KernelStore
@@ -257,6 +264,13 @@ def coefficients(model, n):
     beta = np.zeros(n)
     beta[model.support_] = model.dual_coef_[0]
     return beta, float(model.intercept_[0])
+
+
+def on_margin(model, data):
+    """How many rows of a fitted `ILS3VM` have 0 < |β| < C or C*."""
+    size = np.abs(coefficients(model, len(data.y))[0])
+    cost = np.where(data.y < 0, C_STAR, C)
+    return int(np.sum((size > 1e-9 * C) & (size < cost * (1 - 1e-9))))
 
 
 def warm(data, kernel_name, model, tol, dtype=np.float64, room=ADDED):

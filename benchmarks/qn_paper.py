@@ -50,9 +50,14 @@ def qn(lam, lam_prime, y, **options):
     """
     from s3vm_lib.quasi_newton import QNS3VM
 
+    options = {"kernel": "linear", "annealing": "paper", **options}
+    return QNS3VM(**{**costs(lam, lam_prime, y), **options})
+
+
+def costs(lam, lam_prime, y):
+    """C = 1/(2λl) and C* = λ'/(2λu) for the target y."""
     labeled, unlabeled = np.sum(y != -1), max(np.sum(y == -1), 1)
-    costs = {"C": 1 / (2 * lam * labeled), "C_star": lam_prime / (2 * lam * unlabeled)}
-    return QNS3VM(**{"kernel": "linear", "annealing": "paper", **costs, **options})
+    return {"C": 1 / (2 * lam * labeled), "C_star": lam_prime / (2 * lam * unlabeled)}
 
 
 def data(name):

@@ -52,6 +52,9 @@ def main(arguments=None):
     parser.add_argument("--show", action="store_true", help="print the stored results")
     parser.add_argument("--rows", nargs="+", metavar="N", help="row numbers such as 0 or 4-7")
     parser.add_argument("--again", action="store_true", help="measure stored rows again")
+    parser.add_argument(
+        "--stale", action="store_true", help="again, rows that were measured with other code"
+    )
     parser.add_argument("--seconds", type=float, help="start no new row after this time")
     parser.add_argument("--results", help="folder of the result files")
     options = parser.parse_args(arguments)
@@ -74,9 +77,14 @@ def main(arguments=None):
             print(f"{name:20s} {measured:3d} of {len(module.ROWS):3d} rows  {summary}")
         return 0
     module = harness.table(options.table)
+    measuring = not (options.list or options.show)
+    if measuring and not options.results and harness.changes():
+        print("commit first, or name another folder with --results; changed:", file=sys.stderr)
+        print("\n".join(harness.changes()), file=sys.stderr)
+        return 1
     stored = {json.dumps(e["row"]): e for e in harness.read(options.table, folder)}
     chosen = _numbers(options.rows, len(module.ROWS)) if options.rows else range(len(module.ROWS))
-    if options.list or options.show:
+    if not measuring:
         for k in chosen:
             entry = stored.get(json.dumps(module.ROWS[k]))
             print(k, json.dumps(module.ROWS[k]), "" if entry else "(not measured)")
@@ -86,8 +94,11 @@ def main(arguments=None):
     failed, start = 0, time.monotonic()
     for k in chosen:
         row = module.ROWS[k]
-        if json.dumps(row) in stored and not options.again:
-            continue
+        entry = stored.get(json.dumps(row))
+        if entry and not options.again:
+            code = entry["provenance"]["sources"]
+            if not options.stale or code == harness.source_hash(options.table):
+                continue
         if options.seconds and time.monotonic() - start > options.seconds:
             print("time is up; run again to go on")
             break
@@ -102,8 +113,9 @@ def main(arguments=None):
             failed += 1
             print(f"row {k} {json.dumps(row)} failed:\n{traceback.format_exc()}", file=sys.stderr)
             continue
-        harness.write(options.table, row, result, folder)
-        print(f"row {k} {json.dumps(row)} {time.monotonic() - begun:.1f} s", flush=True)
+        seconds = time.monotonic() - begun
+        harness.write(options.table, row, result, folder, seconds / 60)
+        print(f"row {k} {json.dumps(row)} {seconds:.1f} s", flush=True)
     return 1 if failed else 0
 
 

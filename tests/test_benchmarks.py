@@ -112,6 +112,51 @@ def test_rows_are_stored_in_order_resumed_and_replaced(toy_table, tmp_path, caps
     assert capsys.readouterr().out.split() == "toy 4 of 5 rows A toy.".split()
 
 
+def test_a_row_tells_the_code_that_measured_it(toy_table, tmp_path, monkeypatch, capsys):
+    run.main(["toy", "--rows", "0-2", "--results", str(tmp_path)])
+    first = harness.read("toy", tmp_path)[0]["provenance"]
+    assert first["sources"] == harness.source_hash("toy") and first["commit"]
+    assert first["load"] >= 0 and first["minutes"] >= 0
+    toy_table.measure = lambda n: {"square": -n}
+    run.main(["toy", "--rows", "0-2", "--stale", "--results", str(tmp_path)])
+    assert [e["result"]["square"] for e in harness.read("toy", tmp_path)] == [0, 1, 4]
+    monkeypatch.setattr(harness, "source_hash", lambda name: "other code")
+    run.main(["toy", "--rows", "1", "--stale", "--results", str(tmp_path)])
+    assert [e["result"]["square"] for e in harness.read("toy", tmp_path)] == [0, -1, 4]
+
+
+def test_the_hash_follows_code_and_nothing_else(tmp_path, monkeypatch):
+    file = tmp_path / "a.py"
+    file.write_text('"""Doc."""\nx = 1  # why\n\n\ndef f():\n    """Doc."""\n    return x\n')
+    code = harness._code(file)
+    file.write_text('"""Other."""\n\nx = 1\n\n\ndef f():\n    """No."""\n    return x\n')
+    assert harness._code(file) == code
+    file.write_text(file.read_text().replace("x = 1", "x = 2"))
+    assert harness._code(file) != code
+    names = [f.name for f in harness._imported(ROOT / "benchmarks" / "tables" / "il_fig3.py")]
+    assert names == ["il_paper.py", "il_fig3.py", "il_tables23.py"]
+    assert harness.source_hash("il_fig3") != harness.source_hash("qn_fig4")
+
+
+def test_results_come_from_a_committed_tree(toy_table, tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(harness, "changes", lambda: [" M s3vm_lib/svm.py"])
+    monkeypatch.setattr(harness, "RESULTS", tmp_path)
+    assert run.main(["toy", "--rows", "0"]) == 1
+    assert "M s3vm_lib/svm.py" in capsys.readouterr().err
+    with pytest.raises(RuntimeError, match=r"uncommitted:  M s3vm_lib/svm\.py"):
+        harness.write("toy", {"n": 0}, {}, tmp_path)
+    assert not list(tmp_path.iterdir())
+    assert run.main(["toy", "--rows", "0", "--results", str(tmp_path / "elsewhere")]) == 0
+    stored = harness.read("toy", tmp_path / "elsewhere")
+    assert stored[0]["provenance"]["commit"].endswith("+")
+
+
+def test_without_a_repository_nothing_is_stored(monkeypatch, tmp_path):
+    monkeypatch.setattr(harness, "ROOT", tmp_path)
+    with pytest.raises(RuntimeError, match="the commit they belong to"):
+        harness.changes()
+
+
 def test_time_limit_and_bad_arguments(toy_table, tmp_path, capsys):
     assert run.main(["toy", "--seconds", "1e-9", "--results", str(tmp_path)]) == 0
     assert harness.read("toy", tmp_path) == [] and "time is up" in capsys.readouterr().out
