@@ -1,4 +1,4 @@
-"""Fig. 3 of the TSGS3VM paper by its own protocol: settings chosen by the errors that are shown.
+"""Fig. 3 of the TSGS3VM paper by its own protocol: settings chosen by the errors shown.
 
 200 labeled rows and a fifth of the others for training, at most 10,000, the remaining four fifths
 for testing (at most 20,000 rows), features as in `tsg_accuracy`. C and σ of exp(−σ‖x − x'‖²) on the
@@ -7,11 +7,11 @@ balance. ``S3VMLight`` and ``CCCPS3VM`` weight sums with these C and C*, as the 
 paper ran; ``BGS3VM``, ``FRS3VM`` and ``Algorithm 1`` weight means with C and C*, as the paper's
 formulas do. ``BGS3VM``: budgets 100 and n_u/5, one pass. ``FRS3VM``: ⌈√n⌉ features, ten passes,
 steps η of 1e-3, 1e-2, .1 and 1 searched after C and σ. ``Algorithm 1``: the settings "to the
-letter" of `TSGS3VM` with batches of 256 unlabeled and all labeled rows and ⌈√n⌉ features a step, one pass,
-the same search of η. The grid is searched on split 0, as printed by the test error, with η = .1;
-``error`` are the test errors of ten splits with the setting found, and ``parzen`` those of labels
-alone with a Parzen window, Σ_L t_i k(x_i, x) ≷ 0 with the σ of Algorithm 1. ``SVM``: labels alone,
-the same grid and the same hindsight. Rows are methods.
+letter" of `TSGS3VM` with batches of 256 unlabeled and all labeled rows and ⌈√n⌉ features a step,
+one pass, the same search of η. The grid is searched on split 0, as printed by the test error, with
+η = .1; ``error`` are the test errors of ten splits with the setting found, and ``parzen`` those of
+labels alone with a Parzen window, Σ_L t_i k(x_i, x) ≷ 0 with the σ of Algorithm 1. ``SVM``:
+labels alone, the same grid and the same hindsight. Rows are methods.
 """
 
 import warnings
