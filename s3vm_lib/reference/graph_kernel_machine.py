@@ -9,14 +9,14 @@ import numpy as np
 from s3vm_lib.losses import LabeledLoss
 
 
-def objective(alpha, K, y, labeled, edges, mu, C, C_graph, p, loss):
-    """J(w) at f = Kα: C weights the mean loss, C_graph the mean over the edges."""
+def objective(alpha, K, y, labeled, edges, mu, C_mean, C_graph, p, loss):
+    """J(w) at f = Kα: C_mean, the paper's C, weights the mean loss, C_graph that over the edges."""
     f, l = K @ alpha, labeled
     smoothness = np.mean(mu * np.abs(f[edges[:, 0]] - f[edges[:, 1]]) ** p)
-    return 0.5 * alpha @ f + C * np.mean(loss.value(y[l], f[l])) + C_graph * smoothness
+    return 0.5 * alpha @ f + C_mean * np.mean(loss.value(y[l], f[l])) + C_graph * smoothness
 
 
-def fit(K, y, edges, mu, C, C_graph, p, draws, loss="hinge", printed=False, radius=np.inf):
+def fit(K, y, edges, mu, C_mean, C_graph, p, draws, loss="hinge", printed=False, radius=np.inf):
     """Coefficients of the average w̄ and of the last w; ``draws`` holds (labeled row, edge) pairs.
 
     With ``printed=True`` the average takes the new w, as line 5 of the paper says; Lemma 1 and
@@ -26,7 +26,7 @@ def fit(K, y, edges, mu, C, C_graph, p, draws, loss="hinge", printed=False, radi
     w, average = np.zeros(len(K)), np.zeros(len(K))  # 1
     for t, (i, e) in enumerate(draws, start=1):  # 2, 3
         step = np.zeros(len(K))
-        step[i] = C * loss.derivative(y[i], K[i] @ w)
+        step[i] = C_mean * loss.derivative(y[i], K[i] @ w)
         u, v = edges[e]
         d = (K[u] - K[v]) @ w
         pull = C_graph * mu[e] * p * np.sign(d) * np.abs(d) ** (p - 1)

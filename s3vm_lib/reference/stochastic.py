@@ -18,16 +18,16 @@ def predict(stream, alpha, X):
     return f
 
 
-def train(stream, labeled, unlabeled, C, C_star, gamma):
+def train(stream, labeled, unlabeled, C, C_star, eta):
     """Algorithm 1 with hinge and symmetric hinge: coefficients α, shape (T, m), and the slopes.
 
     ``labeled`` is a list of (x, y), ``unlabeled`` one of x: the rows that are drawn, one step
     each (or a batch each: x of shape (B, d), y of shape (B,)). C and C* are those of the paper, in
-    front of means; ``gamma`` holds the step sizes. The slopes are those of the two terms of R at
+    front of means; ``eta`` holds the step sizes. The slopes are those of the two terms of R at
     f_t, for the rows of every step.
     """
     alpha, slopes = [], []
-    for t, step in enumerate(gamma):  # 1
+    for t, step in enumerate(eta):  # 1
         x, y = (np.atleast_2d(labeled[t][0]), np.atleast_1d(labeled[t][1]))  # 2
         z = np.atleast_2d(unlabeled[t])  # 3
         f, g = predict(stream, alpha, x), predict(stream, alpha, z)  # 5, 6
@@ -39,13 +39,13 @@ def train(stream, labeled, unlabeled, C, C_star, gamma):
     return np.array(alpha), slopes
 
 
-def twin(labeled, unlabeled, slopes, gamma):
+def twin(labeled, unlabeled, slopes, eta):
     """h of (8), the kernel in place of features: Σ_i w_i k(p_i, ·) as (points, weights).
 
     It makes the decisions of f: the slopes are those that `train` took at f_t, not at h_t.
     """
     points, weights = [], []
-    for t, step in enumerate(gamma):
+    for t, step in enumerate(eta):
         points += [np.atleast_2d(labeled[t][0]), np.atleast_2d(unlabeled[t])]
         weights = [(1 - step) * w for w in weights] + [-step * s for s in slopes[t]]
     return np.vstack(points), np.concatenate(weights)
