@@ -6,9 +6,10 @@ unlabeled, and the error is counted on them. Text sets with the linear kernel, t
 RBF kernel, γ in {1/4, 1, 4} times ``"scale"`` for G50C and USPST and ``"scale"`` for the SSL-book
 sets; linear-only methods run on all sets, dense rows divided by their root mean square norm. C in
 {.1, 1, 10, 100} ({1, 10, 100} for the SSL-book sets), unlabeled part weighted by {.1, 1} times the
-labeled one; ``SVM, linear`` is the supervised baseline of the linear methods. Settings by 5-fold cross-validation on the labels, ties to the smallest C, then the
-smallest C*, then the smallest γ (``cv_strong``; ``cv_ties`` is the mean over the tied settings);
-beside it the best single setting in hindsight, which looks at the labels that are to be predicted.
+labeled one; ``SVM, linear`` is the supervised baseline of the linear methods. Settings by 5-fold
+cross-validation on the labels, ties to the smallest C, then the smallest C*, then the smallest γ
+(``cv_strong``; ``cv_ties`` is the mean over the tied settings); beside it the best single setting
+in hindsight, which looks at the labels that are to be predicted.
 The balance is estimated from the labels. ``cpu_seconds`` is the median CPU time of one fit on a
 whole training set.
 """
