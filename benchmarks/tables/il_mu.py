@@ -4,9 +4,9 @@ As ``il_tables23``, at 1000 rows of each set and its three kernels, with one thi
 time. ``base`` "path": the rows of the base came in one by one on the path as well, in random
 order, labeled rows anywhere, and not from a batch solver. ``features`` "stored": the features as
 they are published, not scaled to [−1, 1] (the rbf kernel of width .1 is then nearly the identity
-matrix for cod-rna and madelon; madelon has features near 500, and the polynomial
-kernel values of 1e16, at which no solver of ours comes to an end: left out). ``rows`` "on the line": of 400 candidates the 20 that arrive are
-those with the least |f|, which makes a change of sign near them as likely as it can be. Counts of
+matrix for cod-rna and madelon; madelon with the polynomial kernel, whose values are near 1e16, is
+left out, since CCCP takes long on it). ``rows`` "on the line": of 400 candidates the 20 that arrive
+are those with the least |f|, which makes a change of sign near them as likely as can be. Counts of
 20 labeled and 20 unlabeled arrivals: ``iterations``, ``changing`` and ``moves``, sums.
 """
 
