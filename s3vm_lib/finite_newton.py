@@ -88,7 +88,7 @@ def line_search(plus, minus, o, change, vd, dd):
     """The minimizer ρ > 0 of F(v + ρ d) for a direction of descent d, exactly.
 
     φ' is continuous, increasing and piecewise linear. Its kinks are where an output passes 1 (rows
-    with C⁺ > 0) or −1 (rows with C⁻ > 0); sorting those up to a point where φ' ≥ 0 and walking along
+    with C⁺ > 0) or −1 (where C⁻ > 0); sorting those up to a point where φ' ≥ 0 and walking along
     them until the sign changes costs O(n log n).
 
     Parameters
