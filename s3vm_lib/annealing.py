@@ -1,10 +1,10 @@
 """Deterministic annealing for linear S3VMs (Sindhwani and Keerthi, 2006).
 
 Each unlabeled row is positive with a probability p_j, and what is minimized is the expected
-objective minus the temperature T times the entropy H(p) = −p log p − (1 − p) log(1 − p),
+objective minus the temperature T times the entropy S(p) = −p log p − (1 − p) log(1 − p),
 
     Φ_T(v, p) = ½‖v‖² + C Σ_L s_i ℓ(t_i, o_i)
-                + C* Σ_U s_j [ p_j ℓ(1, o_j) + (1 − p_j) ℓ(−1, o_j) − T H(p_j) ],
+                + C* Σ_U s_j [ p_j ℓ(1, o_j) + (1 − p_j) ℓ(−1, o_j) − T S(p_j) ],
 
 subject to Σ_U s_j p_j = r Σ_U s_j. For given p that is an L2-SVM, for given v the p have a closed
 form up to one multiplier; the two steps alternate. In the limit of high temperatures all p are
@@ -36,7 +36,7 @@ class Stage(NamedTuple):
     temperature: float  # T; infinite for the start, where all p are equal
     free_energies: tuple  # Φ_T after each round
     objective: float  # J at the end
-    entropy: float  # weighted mean of H(p) at the end, in nats
+    entropy: float  # weighted mean of S(p) at the end, in nats
     multiplier: float  # ν of the balance at the end
     n_rounds: int  # pairs of steps in p and v
     n_iter: int  # Newton steps
@@ -61,7 +61,7 @@ class Solution(NamedTuple):
 
 @njit
 def loss_gaps(o, gap):
-    """Write g_j = ℓ(1, o_j) − ℓ(−1, o_j) = ½ max(0, 1 − o_j)² − ½ max(0, 1 + o_j)² to ``gap``."""
+    """Write G_j = ℓ(1, o_j) − ℓ(−1, o_j) = ½ max(0, 1 − o_j)² − ½ max(0, 1 + o_j)² to ``gap``."""
     for j in range(o.size):
         above, below = max(0.0, 1.0 - o[j]), max(0.0, 1.0 + o[j])
         gap[j] = 0.5 * (above * above - below * below)
@@ -69,12 +69,12 @@ def loss_gaps(o, gap):
 
 @njit
 def probabilities(gap, share, nu, T, p):
-    """p_j = 1 / (1 + exp((g_j − ν)/T)), the minimizer of Φ_T in p for the multiplier ν.
+    """p_j = 1 / (1 + exp((G_j − ν)/T)), the minimizer of Φ_T in p for the multiplier ν.
 
     Parameters
     ----------
     gap, share : ndarrays of shape (u,)
-        g, and weights that sum to one.
+        G, and weights that sum to one.
     nu, T : float
         ν and T.
     p : ndarray of shape (u,)
@@ -100,13 +100,13 @@ def probabilities(gap, share, nu, T, p):
 def balance_multiplier(gap, share, ratio, T, nu, p):
     """The multiplier ν with Σ_j share_j p_j = r; the p are written.
 
-    The mean of p increases in ν, is at most r at min g + T log(r/(1 − r)) and at least r at
-    max g + T log(r/(1 − r)): Newton steps inside this bracket, bisection where they leave it.
+    The mean of p increases in ν, is at most r at min G + T log(r/(1 − r)) and at least r at
+    max G + T log(r/(1 − r)): Newton steps inside this bracket, bisection where they leave it.
 
     Parameters
     ----------
     gap, share : ndarrays of shape (u,)
-        g, and weights that sum to one.
+        G, and weights that sum to one.
     ratio, T : float
         r in (0, 1) and the temperature.
     nu : float

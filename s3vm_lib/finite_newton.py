@@ -2,10 +2,10 @@
 
 Multi-switch and deterministic annealing solve hundreds of convex problems of one form,
 
-    F(v) = ½‖v‖² + ½ Σ_i [ p_i max(0, 1 − o_i)² + m_i max(0, 1 + o_i)² ],    o = X̃v,
+    F(v) = ½‖v‖² + ½ Σ_i [ C⁺_i max(0, 1 − o_i)² + C⁻_i max(0, 1 + o_i)² ],    o = X̃v,
 
 where v = (w, b) and X̃ has a column of ones behind X, so that the offset is regularized. Row i costs
-p_i if it is called positive and m_i if it is called negative; a labeled row has one of the two, an
+C⁺_i if it is called positive, C⁻_i if it is called negative; a labeled row has one of the two, an
 unlabeled one may have both, which spares the doubling of the data. F is piecewise quadratic and
 once differentiable: where no output crosses ±1 it is a quadratic, whose minimum conjugate gradients
 find, and an exact line search along a piecewise-quadratic function does the rest. The number of
@@ -72,9 +72,9 @@ def loss_and_slopes(plus, minus, o, curvature, slope):
 
 @njit
 def slope_along(plus, minus, o, change, s, vd, dd):
-    """φ'(s) for φ(s) = F(v + s d), from the outputs o and their change X̃d.
+    """φ'(s) for φ(s) = F(v + s d), from the outputs o and their change X̃d; s is the step ρ.
 
-    φ'(s) = v·d + s‖d‖² + Σ_i (−p_i max(0, 1 − o_i − s δ_i) + m_i max(0, 1 + o_i + s δ_i)) δ_i.
+    φ'(s) = v·d + s‖d‖² + Σ_i (C⁻_i max(0, 1 + o_i + s δ_i) − C⁺_i max(0, 1 − o_i − s δ_i)) δ_i.
     """
     total = vd + s * dd
     for i in range(o.size):
@@ -85,10 +85,10 @@ def slope_along(plus, minus, o, change, s, vd, dd):
 
 @njit
 def line_search(plus, minus, o, change, vd, dd):
-    """The minimizer s > 0 of F(v + s d) for a direction of descent d, exactly.
+    """The minimizer ρ > 0 of F(v + ρ d) for a direction of descent d, exactly.
 
     φ' is continuous, increasing and piecewise linear. Its kinks are where an output passes 1 (rows
-    with p > 0) or −1 (rows with m > 0); sorting those up to a point where φ' ≥ 0 and walking along
+    with C⁺ > 0) or −1 (where C⁻ > 0); sorting those up to a point where φ' ≥ 0 and walking along
     them until the sign changes costs O(n log n).
 
     Parameters

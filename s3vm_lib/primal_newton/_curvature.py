@@ -165,8 +165,8 @@ def search_ray(
 ):
     """Step τ that lowers F along a ray: φ(τ) = losses(f + τ·change) + the penalty, a parabola in τ.
 
-    A trial costs O(n), since the outputs move along a line. With κ = min(0, φ''(0)) the step meets
-    φ(τ) ≤ φ(0) + 1e-4 (τφ'(0) + ½τ²κ) and |φ'(τ)| ≤ accuracy (|φ'(0)| + τ|κ|): the strong Wolfe
+    A trial costs O(n), since the outputs move along a line. With χ = max(0, −φ''(0)) the step meets
+    φ(τ) ≤ φ(0) + 1e-4 (τφ'(0) − ½τ²χ) and |φ'(τ)| ≤ accuracy (|φ'(0)| + τχ): the strong Wolfe
     conditions where the ray curves upward, and conditions that a ray of slope 0 and negative
     curvature can meet too (McCormick 1977; Moré and Sorensen 1979). Trials are Newton steps on φ',
     kept inside a bracket.

@@ -11,7 +11,7 @@ from s3vm_lib.reference.finite_newton import loss, train
 
 
 def soften(o, ratio, T):
-    """p_j = σ((ν − g_j)/T) at the outputs o, with the ν for which the mean of p is r."""
+    """p_j = σ((ν − G_j)/T) at the outputs o, with the ν for which the mean of p is r."""
     gap = 0.5 * (np.maximum(0, 1 - o) ** 2 - np.maximum(0, 1 + o) ** 2)
     ends = gap.min() + T * logit(ratio) - 1, gap.max() + T * logit(ratio) + 1
     nu = brentq(lambda nu: np.mean(expit((nu - gap) / T)) - ratio, *ends, xtol=1e-15, rtol=1e-15)

@@ -8,22 +8,22 @@ import numpy as np
 
 
 def loss(plus, minus, o):
-    """½ Σ [p max(0, 1 − o)² + m max(0, 1 + o)²]."""
+    """½ Σ [C⁺ max(0, 1 − o)² + C⁻ max(0, 1 + o)²]."""
     return 0.5 * (plus @ np.maximum(0, 1 - o) ** 2 + minus @ np.maximum(0, 1 + o) ** 2)
 
 
 def line_search(v, d, o, change, plus, minus):
-    """The minimizer of F(v + s d): the segment between two kinks in which the slope vanishes."""
+    """The minimizer of F(v + ρ d): the segment between two kinks in which the slope vanishes."""
 
-    def slope(s):
-        f = o + s * change
+    def slope(step):
+        f = o + step * change
         pull = minus * np.maximum(0, 1 + f) - plus * np.maximum(0, 1 - f)
-        return v @ d + s * (d @ d) + pull @ change
+        return v @ d + step * (d @ d) + pull @ change
 
     moving = change != 0
     kinks = np.concatenate([(1 - o[moving]) / change[moving], (-1 - o[moving]) / change[moving]])
     kinks = np.unique(np.append(kinks[kinks > 0], 0.0))
-    low = max(s for s in kinks if slope(s) <= 0 or s == 0)
+    low = max(step for step in kinks if slope(step) <= 0 or step == 0)
     high = min(kinks[kinks > low], default=low + 1.0)
     return low - slope(low) * (high - low) / (slope(high) - slope(low))
 

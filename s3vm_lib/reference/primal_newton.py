@@ -16,14 +16,14 @@ def coordinates(K, t):
     return vectors[:, keep] * np.sqrt(values[keep])
 
 
-def objective(w, Z, t, C, C_star, b=0.0, s=3.0):
+def objective(w, Z, t, C, C_star, b=0.0):
     """J, its gradient and the curvatures D of the losses at w; t is 0 for unlabeled rows."""
     f = Z @ w + b
     gap = np.where(t != 0, np.maximum(0, 1 - t * f), 0)
-    bump = np.where(t == 0, np.exp(-s * f**2), 0)
+    bump = np.where(t == 0, np.exp(-3 * f**2), 0)
     J = 0.5 * w @ w + 0.5 * C * gap @ gap + C_star * bump.sum()
-    a = -C * t * gap - 2 * s * C_star * f * bump
-    D = C * (gap > 0) + 2 * s * C_star * (2 * s * f**2 - 1) * bump
+    a = -C * t * gap - 6 * C_star * f * bump
+    D = C * (gap > 0) + 6 * C_star * (6 * f**2 - 1) * bump
     return J, w + Z.T @ a, D
 
 

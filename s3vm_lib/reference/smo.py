@@ -60,11 +60,11 @@ def smo_steps(K, costs, beta=None, select=second_order):
         yield Step(beta.copy(), F.copy(), A, B, np.max(A - F) - np.min(B - F), (i, j))  # 3
         stop_i = costs.mid[i] if beta[i] < costs.mid[i] else costs.hi[i]  # 6
         stop_j = costs.mid[j] if beta[j] > costs.mid[j] else costs.lo[j]
-        t = ((A[i] - F[i]) + F[j] - B[j]) / curvatures(K, i)[j]  # 7
-        t = min(t, stop_i - beta[i], beta[j] - stop_j)
-        beta[i] = stop_i if t == stop_i - beta[i] else beta[i] + t  # 8
-        beta[j] = stop_j if t == beta[j] - stop_j else beta[j] - t
-        F += t * (K[i] - K[j])  # 9
+        step = ((A[i] - F[i]) + F[j] - B[j]) / curvatures(K, i)[j]  # 7
+        step = min(step, stop_i - beta[i], beta[j] - stop_j)
+        beta[i] = stop_i if step == stop_i - beta[i] else beta[i] + step  # 8
+        beta[j] = stop_j if step == beta[j] - stop_j else beta[j] - step
+        F += step * (K[i] - K[j])  # 9
 
 
 def solve_smo(K, costs, beta=None, tol=1e-3, max_iter=100_000, select=second_order):
