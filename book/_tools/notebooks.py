@@ -12,6 +12,7 @@ version control is a difference a reader would see; ``find_problems`` lists what
 import ast
 import copy
 import hashlib
+import queue
 import re
 import sys
 import time
@@ -19,6 +20,8 @@ from pathlib import Path
 
 import nbformat
 from compare import GLUE, compare_outputs, picture_difference, rule_for, rules_of
+
+from s3vm_lib import _book
 
 KERNELSPEC = {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"}
 LANGUAGE = {"name": "python"}
@@ -37,6 +40,7 @@ WIDGET = "application/vnd.jupyter.widget"
 MAX_BYTES = 1_500_000
 MAX_CODE_CELLS = 25
 CELL_TIMEOUT = 3600  # seconds: for what hangs, not for what a busy machine does slowly
+LOOK_AGAIN = 10  # seconds
 SAME_PICTURE = 0.2  # root mean square, of 255: less than a reader can see
 MAX_DIGITS = 4  # of a glued number with a decimal point
 
@@ -68,6 +72,31 @@ def code_cells(notebook):
 
 def _text(value):
     return "".join(value) if isinstance(value, list) else value
+
+
+def results_read(notebook):
+    """The stored results that a notebook reads, by itself or through `s3vm_lib._book`.
+
+    Parameters
+    ----------
+    notebook : NotebookNode
+
+    Returns
+    -------
+    dict of str to str
+        `digest` of each table that is named in the code.
+    """
+    source = "\n".join(cell.source for cell in code_cells(notebook))
+    folder = Path(_book.__file__).parent
+    imported = re.findall(r"^from s3vm_lib\._book import ([\w, ]+)", source, re.M)
+    modules = {name.split()[0] for names in imported for name in names.split(",")}
+    files = {folder / f"{name}.py" for name in modules}
+    if folder / "verdicts.py" in files:
+        files |= set(folder.glob("*.py"))
+    source += "".join(file.read_text(encoding="utf-8") for file in files if file.is_file())
+    named = set(re.findall(r"""["'](\w+)(?:\.json)?["']""", source))
+    tables = sorted(file.stem for file in (_book.results.FOLDER / "results").glob("*.json"))
+    return {name: _book.digest(name) for name in tables if name in named}
 
 
 def keep_what_agrees(notebook, before):
@@ -123,7 +152,10 @@ def normalize(notebook):
     NotebookNode
         The same object.
     """
-    notebook.metadata = nbformat.from_dict({"kernelspec": KERNELSPEC, "language_info": LANGUAGE})
+    kept = {"results": notebook.metadata["results"]} if notebook.metadata.get("results") else {}
+    notebook.metadata = nbformat.from_dict(
+        {"kernelspec": KERNELSPEC, "language_info": LANGUAGE, **kept}
+    )
     notebook.nbformat, notebook.nbformat_minor = 4, 5
     count = 0
     for position, cell in enumerate(notebook.cells):
@@ -285,6 +317,10 @@ def find_problems(text):
     counts = [cell.execution_count for cell in code_cells(notebook)]
     if counts != list(range(1, len(counts) + 1)):
         problems.append(f"the code cells were not executed once and in order: {counts}")
+    read, known = results_read(notebook), notebook.metadata.get("results", {})
+    for name in sorted({*read, *known}):
+        if read.get(name) != known.get(name):
+            problems.append(f"results of {name} are others than when it was executed; do it again")
     if "widgets" in notebook.metadata:
         problems.append("the metadata hold the state of widgets")
     exercises = _exercises_at(notebook)
@@ -301,23 +337,52 @@ def find_problems(text):
     return problems
 
 
-def execute(path):
-    """Execute a notebook in its folder, normalize it and store it; stops at the first error."""
+def _client(notebook, folder):
+    """A client that looks again for answers.
+
+    The asynchronous sockets of the client now and then do not report a message that has arrived:
+    the kernel is idle, and the client waits for it. Asking anew brings it to light.
+    """
     from nbclient import NotebookClient
 
+    class Client(NotebookClient):
+        async def async_start_new_kernel_client(self):
+            client = await super().async_start_new_kernel_client()
+            channel = client.shell_channel
+            plain = channel.get_msg
+
+            async def get_msg(timeout=None):
+                end = time.monotonic() + (CELL_TIMEOUT if timeout is None else timeout)
+                while True:
+                    left = end - time.monotonic()
+                    try:
+                        return await plain(timeout=max(0, min(LOOK_AGAIN, left)))
+                    except queue.Empty:
+                        if left <= LOOK_AGAIN:
+                            raise
+
+            channel.get_msg = get_msg
+            return client
+
+    return Client(
+        notebook,
+        timeout=CELL_TIMEOUT,
+        startup_timeout=600,
+        kernel_name=KERNELSPEC["name"],
+        resources={"metadata": {"path": str(folder)}},
+    )
+
+
+def execute(path):
+    """Execute a notebook in its folder, normalize it and store it; stops at the first error."""
     before = nbformat.read(path, as_version=4)
     notebook = copy.deepcopy(before)
     for cell in notebook.cells:
         if cell.cell_type == "code":
             cell.outputs, cell.execution_count = [], None
     start = time.perf_counter()
-    NotebookClient(
-        notebook,
-        timeout=CELL_TIMEOUT,
-        startup_timeout=600,
-        kernel_name=KERNELSPEC["name"],
-        resources={"metadata": {"path": str(path.parent)}},
-    ).execute()
+    _client(notebook, path.parent).execute()
+    notebook.metadata["results"] = results_read(notebook)
     normalize(notebook)
     keep_what_agrees(notebook, before)
     store(path, notebook)

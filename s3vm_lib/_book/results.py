@@ -1,0 +1,77 @@
+"""Stored results of the benchmarks, and the tables that the papers print."""
+
+import csv
+import hashlib
+import json
+from pathlib import Path
+
+FOLDER = Path(__file__).resolve().parents[2] / "benchmarks"
+
+
+def stored(name):
+    """Rows of a stored benchmark.
+
+    Parameters
+    ----------
+    name : str
+        Name of the table.
+
+    Returns
+    -------
+    list of dict
+        ``{"row": ..., "result": ..., "provenance": ...}``; empty if nothing has been measured.
+    """
+    file = FOLDER / "results" / f"{name}.json"
+    return json.loads(file.read_text(encoding="utf-8"))["rows"] if file.is_file() else []
+
+
+def digest(name):
+    """Hash of the rows and results of a stored benchmark, whenever and wherever measured.
+
+    Parameters
+    ----------
+    name : str
+
+    Returns
+    -------
+    str
+        Twelve hexadecimal digits.
+    """
+    rows = json.dumps([(one["row"], one["result"]) for one in stored(name)], ensure_ascii=False)
+    return hashlib.sha256(rows.encode()).hexdigest()[:12]
+
+
+def printed(name):
+    """Lines of a table as a paper prints it.
+
+    Parameters
+    ----------
+    name : str
+        Name of a file in ``benchmarks/paper``.
+
+    Returns
+    -------
+    list of dict of str to str
+    """
+    with (FOLDER / "paper" / f"{name}.csv").open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def programs(name):
+    """What other programs reached: measured by us once, not repeated.
+
+    Parameters
+    ----------
+    name : str
+        Name of the program, without its version.
+
+    Returns
+    -------
+    dict of (str, str) to float
+        By method and instance; units and conditions are in ``benchmarks/paper/programs.csv``.
+    """
+    return {
+        (line["what"], line["instance"]): float(line["value"])
+        for line in printed("programs")
+        if line["program"].split()[0] == name
+    }

@@ -1,0 +1,59 @@
+"""Tables on a page: they scroll on narrow screens."""
+
+from s3vm_lib._book.rules import SIDES
+
+
+def _row(tag, cells):
+    inside = "".join(f"<{tag}>{cell}</{tag}>" for cell in cells)
+    return f"<tr>{inside}</tr>"
+
+
+def show_table(heads, lines, title="", size=0.75, height=None, wrap=False):
+    """Show a table.
+
+    Parameters
+    ----------
+    heads : sequence of str
+    lines : iterable of sequence of str
+        HTML in the cells is kept.
+    title : str, default=""
+        Stands above it.
+    size : float, default=0.75
+        Of the letters, in units of the text's.
+    height : str, default=None
+        A CSS length beyond which the table scrolls.
+    wrap : bool, default=False
+        Whether cells may break into lines.
+    """
+    from IPython.display import HTML, display
+
+    style = f"overflow: auto; font-size: {size}em" + ("" if wrap else "; white-space: nowrap")
+    style += f"; max-height: {height}" if height else ""
+    head = f'<p style="margin: 1em 0 0.3em"><strong>{title}</strong></p>' if title else ""
+    body = _row("th", heads) + "".join(_row("td", line) for line in lines)
+    display(HTML(f'{head}<div style="{style}"><table class="table close">{body}</table></div>'))
+
+
+def show_verdicts(verdicts, title=""):
+    """Show verdicts, and below them the rules, and what is not the same on both sides.
+
+    Parameters
+    ----------
+    verdicts : iterable of Verdict
+    title : str, default=""
+    """
+    verdicts = list(verdicts)
+    bases = list(dict.fromkeys(one.basis for one in verdicts))
+    marks = {basis: chr(ord("a") + k) for k, basis in enumerate(bases)}
+    show_table(
+        ["where", "paper", "ours", "verdict", ""],
+        ([one.place, one.claim, one.ours, one.verdict, marks[one.basis]] for one in verdicts),
+        title,
+        wrap=True,
+    )
+    lines = []
+    for basis, mark in marks.items():
+        sides = ((side, getattr(basis, side)) for side in SIDES)
+        other = [f"{side} {text}" for side, text in sides if text.startswith("differs")]
+        lines.append([mark, basis.rule, "<br>".join(other) or "nothing that is known"])
+    show_table(["", "rule", "what differs"], lines, size=0.65, wrap=True)

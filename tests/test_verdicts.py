@@ -1,0 +1,121 @@
+"""Verdicts of the book: their rules, and that each tells what it compares with what."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+from s3vm_lib import _book
+from s3vm_lib._book import Basis, Verdict, results, rules
+
+if not (results.FOLDER / "results").is_dir():
+    pytest.skip("the stored results are not part of an installed package", allow_module_level=True)
+
+from s3vm_lib._book import gkm, il, qn, tsg, verdicts
+
+SAME = Basis("same: a", "same: b", "same: c", "same: d", "rule")
+
+
+@pytest.fixture(scope="module")
+def groups():
+    return verdicts.all_verdicts()
+
+
+def test_agreement_is_a_test_of_two_means_with_a_cap_on_our_own_error():
+    noise = np.array([-1.0, 1.0] * 5)  # standard error 1.054 / √10 = 1/3
+    assert _book.agreement(10 + noise, (10.6, 0.0)) == "reproduced"
+    assert _book.agreement(10 + noise, (10.7, 0.0)) == "ours lower"
+    assert _book.agreement(10 + noise, (9.3, 0.0)) == "ours higher"
+    assert _book.agreement(10 + noise, (10.7, 1.1)) == "reproduced"  # their error counts as well
+    assert _book.agreement(10 + noise, (10.7, 1.1), spread="none") == "ours lower"
+    assert _book.agreement(10 + 4.4 * noise, (10.0, 0.0)) == "reproduced"
+    assert _book.agreement(10 + 4.6 * noise, (10.0, 0.0)) == "not resolved"
+    assert _book.agreement(10 + 50 * noise, (90.0, 50.0)) == "not resolved"
+
+
+def test_counts():
+    assert rules.counted(3, 3) == "reproduced" and rules.counted(0, 3) == "not reproduced"
+    assert rules.counted(2, 3, "sets") == "in 2 of 3 sets" and rules.counted(0, 0) == "not run"
+
+
+@pytest.mark.parametrize("side", rules.SIDES)
+def test_where_one_side_differs_there_is_no_verdict(side):
+    assert Verdict("", "", "", "reproduced", SAME).verdict == "reproduced"
+    other = SAME._replace(**{side: "differs: something"})
+    assert Verdict("", "", "", "reproduced", other).verdict == "not comparable"
+
+
+def test_every_verdict_tells_method_rows_settings_accounting_and_rule(groups):
+    assert len(groups) >= 12 and sum(map(len, groups.values())) > 400
+    words = ("reproduced", "not reproduced", "ours lower", "ours higher", "not resolved")
+    words += ("not comparable", "not run")
+    for one in itertools.chain.from_iterable(groups.values()):
+        assert one.place and one.claim and one.ours, one
+        for side in rules.SIDES:
+            text = getattr(one.basis, side)
+            assert text.startswith(("same", "differs")) and len(text) > 5, (one.place, side)
+        assert len(one.basis.rule) > 10, one.place
+        assert one.verdict in words or one.verdict.startswith(("in ", "better on ")), one
+
+
+def test_no_noise_counts_as_a_success(groups):
+    cells = [*gkm.tables_23().values(), *gkm.table_4().values(), *gkm.table_5().values()]
+    for draw in qn.DRAWS:
+        cells += [*qn.table_2(draw).values()]
+    for one in cells:
+        if one.verdict == "reproduced":
+            ours, spread = map(float, one.ours.split("±"))
+            theirs = float(one.claim.split("±")[0])
+            n = 10 if "±" in one.claim else 1
+            assert 2 * spread / np.sqrt(n) <= rules.RESOLUTION + 0.1, one
+            if n == 1:
+                assert abs(ours - theirs) <= rules.RESOLUTION + 0.1, one
+
+
+def test_selections_of_others_and_short_protocols_are_not_compared():
+    for (_, name, *_), one in gkm.tables_23().items():
+        if name in gkm.OWN or name == "covtype":
+            assert one.verdict in ("not comparable", "not run"), one
+    assert {one.verdict for one in gkm.table_5().values()} <= {"not comparable", "not run"}
+    for column in qn.COLUMNS:
+        assert all(one.verdict == "not comparable" for one in qn.baselines_2(column).values())
+
+
+def test_one_rule_for_ties_and_all_counts_of_table_2():
+    counts = qn.counts_2()
+    assert set(counts) == set(itertools.product(qn.DRAWS, qn.TIES))
+    assert all(len(words) == 33 for words in counts.values())
+    for draw in qn.DRAWS:
+        shown = [one.word for one in qn.table_2(draw).values()]
+        assert shown == counts[draw, "cv_ties"]
+
+
+def test_one_size():
+    assert il.one_size([10, 1], [29, 1]) and not il.one_size([10, 1], [32, 1])
+    assert il.one_size([10, 60], [32, 1])  # within two standard errors
+    assert il.one_size([0, 0], [0.2, 0]) and not il.one_size([0, 0], [0.25, 0])
+
+
+def test_reached():
+    curve = {"iterations": [1, 2, 4, 8], "error": [9.0, 5.4, 5.0, 5.2]}
+    assert tsg.reached(curve) == 2 and tsg.reached(curve, within=0.1) == 4
+
+
+def test_a_digest_changes_with_a_result_and_not_with_its_date(tmp_path, monkeypatch):
+    import json
+
+    (tmp_path / "results").mkdir()
+    monkeypatch.setattr(results, "FOLDER", tmp_path)
+    rows = [{"row": {"n": 1}, "result": {"error": 2.0}, "provenance": {"date": "today"}}]
+
+    def digest():
+        text = json.dumps({"rows": rows})
+        (tmp_path / "results" / "toy.json").write_text(text, encoding="utf-8")
+        return _book.digest("toy")
+
+    first = digest()
+    rows[0]["provenance"]["date"] = "tomorrow"
+    assert digest() == first
+    rows[0]["result"]["error"] = 2.1
+    assert digest() != first
+    assert _book.stored("missing") == []
