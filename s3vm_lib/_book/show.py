@@ -54,6 +54,11 @@ def show_verdicts(verdicts, title=""):
     lines = []
     for basis, mark in marks.items():
         sides = ((side, getattr(basis, side)) for side in SIDES)
-        other = [f"{side} {text}" for side, text in sides if text.startswith("differs")]
-        lines.append([mark, basis.rule, "<br>".join(other) or "nothing that is known"])
-    show_table(["", "rule", "what differs"], lines, size=0.65, wrap=True)
+        other = [f"{side} {text}" for side, text in sides if not _settled(text)]
+        lines.append([mark, basis.rule, "<br>".join(other) or "–"])
+    show_table(["", "rule", "what differs or was left open"], lines, size=0.65, wrap=True)
+
+
+def _settled(text):
+    """Whether one side of a comparison is the same, and the source left nothing open."""
+    return text.startswith("same") and "silent" not in text and "not stated" not in text

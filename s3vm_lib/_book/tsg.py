@@ -101,7 +101,7 @@ def verdicts():
     peaks = [
         one["result"]["peak"]
         for one in stored("tsg_fig2")
-        if one["row"]["n"] == 128_000 and "CCCPS3VM" in one["result"]
+        if one["row"]["n"] == 128_000 and "peak" in one["result"]
     ]
     ours = (
         f"both end with 128,000 rows; peak of the process {max(peaks) / 1000:.1f} GB"
@@ -140,7 +140,8 @@ def verdicts():
                     basis,
                 )
             )
-        against = {n: word_of(errors[n][alone], errors[n]["FRS3VM"]) for n in errors if n in SETS}
+        full = {n: r for n, r in errors.items() if n in SETS and {alone, "FRS3VM", "SVM"} <= set(r)}
+        against = {n: word_of(r[alone], r["FRS3VM"]) for n, r in full.items()}
         better = sum(word == "better" for word in against.values())
         level = sum(word == "no difference" for word in against.values())
         if against:
@@ -153,7 +154,7 @@ def verdicts():
                     basis,
                 )
             )
-        svm = {n: word_of(errors[n][alone], errors[n]["SVM"]) for n in errors if n in SETS}
+        svm = {n: word_of(r[alone], r["SVM"]) for n, r in full.items()}
         worse = sum(word == "worse" for word in svm.values())
         better = sum(word == "better" for word in svm.values())
         if svm:
