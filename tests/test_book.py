@@ -130,6 +130,39 @@ def test_rules_on_the_whole_notebook_bite():
     assert "image without alt text" in tool.find_problems(tool.dumps(notebook))[0]
 
 
+def test_a_chapter_executed_with_other_results_is_reported():
+    """In the code itself, and through the modules that compute verdicts."""
+    known = tool.results_read(nbformat.v4.new_notebook())
+    assert known == {}
+    for source, tables in (
+        ('rows = stored("qn_fig4")', {"qn_fig4"}),
+        ('path = "../benchmarks/results/svm_vs_svc.json"', {"svm_vs_svc"}),
+        ("from s3vm_lib._book import il as replication", {"il_tables23", "il_fig3", "il_fig4"}),
+    ):
+        notebook = make_notebook((source, [], {}))
+        read = tool.results_read(notebook)
+        assert set(read) == tables
+        problems = tool.find_problems(tool.dumps(notebook))
+        assert len(problems) == len(tables) and "are others than when" in problems[0]
+        notebook.metadata["results"] = read
+        assert tool.find_problems(tool.dumps(tool.normalize(notebook))) == []
+        notebook.metadata["results"] = dict.fromkeys(read, "0123456789ab")
+        assert len(tool.find_problems(tool.dumps(notebook))) == len(tables)
+    everything = make_notebook(("from s3vm_lib._book import show_table, verdicts", [], {}))
+    assert {"qn_table2", "gkm_fig2", "tsg_fig2", "gaussians_cv"} <= set(
+        tool.results_read(everything)
+    )
+
+
+def test_the_client_asks_again_for_an_answer(tmp_path, monkeypatch):
+    monkeypatch.setattr(tool, "LOOK_AGAIN", 0.05)
+    path = tmp_path / "slow.ipynb"
+    source = "import time\ntime.sleep(0.5)\nprint(1)"
+    path.write_text(tool.dumps(make_notebook((source, [], {}))), encoding="utf-8")
+    tool.execute(path)
+    assert nbformat.read(path, as_version=4).cells[0].outputs[0]["text"] == "1\n"
+
+
 def test_normalize_drops_widgets_and_merges_streams():
     outputs = [stream("a\n"), widget_view("x" * 32), stream("b\n")]
     notebook = make_notebook(("show()", outputs, {"collapsed": True, "tags": []}))

@@ -94,7 +94,7 @@ def results_read(notebook):
     if folder / "verdicts.py" in files:
         files |= set(folder.glob("*.py"))
     source += "".join(file.read_text(encoding="utf-8") for file in files if file.is_file())
-    named = set(re.findall(r"""["'](\w+)(?:\.json)?["']""", source))
+    named = set(re.findall(r"""["'/](\w+)(?:\.json)?["']""", source))
     tables = sorted(file.stem for file in (_book.results.FOLDER / "results").glob("*.json"))
     return {name: _book.digest(name) for name in tables if name in named}
 
