@@ -26,7 +26,7 @@ FULL = Basis(
     _RULE,
 )
 SHORT = FULL._replace(
-    settings="differs: γ at the largest C, then C, on at most 800 labeled and 400 unlabeled rows",
+    settings="differs: γ at the largest C, then C, on at most 800 labelled and 400 unlabelled rows",
     accounting="differs: three to five runs, at most 2000 test rows",
 )
 PEERS = SHORT._replace(

@@ -80,7 +80,7 @@ def tables_23():
         lines.append(
             Verdict(
                 f"Table {table}",
-                f"iterations when a row arrives, {kind}",
+                f"iterations when a row arrives, {kind.replace('labeled', 'labelled')}",
                 f"of one size in {met} of {len(cells)} cells",
                 counted(met, len(cells)),
                 size,
@@ -174,7 +174,7 @@ def fig_4():
         "same: IL-S³VM, and CCCP for BL-S³VM",
         _ROWS,
         "same: C = 10, C* = 5, the Gaussian kernel",
-        "same: error on the unlabeled rows after 20 labeled and 20 unlabeled ones, ten trials",
+        "same: error on the unlabelled rows after 20 labelled and 20 unlabelled ones, ten trials",
         "similar: mean errors within one point",
     )
     near = sum(abs(r["mean"]["IL-S3VM"] - r["mean"]["BL-S3VM"]) <= 1 for r in rows)

@@ -8,8 +8,8 @@ from s3vm_lib._book.rules import Basis, Verdict, counted, difference
 SOURCE = "gieseke2014fast"
 TIES = {
     "cv_ties": "the mean over tied settings",
-    "cv_strong": "ties to the strongest regularization",
-    "cv_weak": "ties to the weakest regularization",
+    "cv_strong": "ties to the strongest regularisation",
+    "cv_weak": "ties to the weakest regularisation",
 }
 DRAWS = ("random", "stratified")
 COLUMNS = {"UniverSVM": "CCCPS3VM", "TSVMlin": "MultiSwitchTSVM", "DA": "DAS3VM"}
@@ -139,7 +139,7 @@ def figures():
     }
     labels = [share for panel, share in gain if panel == "a" and share >= 20]
     met = [share for share in labels if gain["a", share]]
-    ours = f"better with {', '.join(map(str, met))} % labeled, not with the others of {labels}"
+    ours = f"better with {', '.join(map(str, met))} % labelled, not with the others of {labels}"
     lines.append(
         Verdict(
             "Fig. 5a",
@@ -152,13 +152,13 @@ def figures():
     if ("b", 5) in fig5:
         first, last = (fig5["b", share]["error"]["QN"]["cv_ties"] for share in (5, 80))
         met = [not gain["b", 5], gain["b", 80], bool(_better(last, first))]
-        ours = f"error {first[0]:.1f} % with 5 % unlabeled, {last[0]:.1f} % with 80 %"
+        ours = f"error {first[0]:.1f} % with 5 % unlabelled, {last[0]:.1f} % with 80 %"
         rule = g4c._replace(
             rule=f"no better than the SVM with 5 %, better with 80 %, and better than with 5 %;"
             f" {clear}"
         )
         lines.append(
-            Verdict("Fig. 5b", "needs enough unlabeled points", ours, counted(sum(met), 3), rule)
+            Verdict("Fig. 5b", "needs enough unlabelled points", ours, counted(sum(met), 3), rule)
         )
     times = Basis(
         "differs: our implementations of all methods",
@@ -182,7 +182,7 @@ def figures():
     done = [one["result"]["cpu_seconds"] for one in fig7 if one["row"]["method"] == "regressors"]
     feasible = Basis(
         "same: QN-S³VM with 2000 random regressors",
-        "same: MNIST pairs, 10,000 points, a tenth labeled, the paper being silent",
+        "same: MNIST pairs, 10,000 points, a tenth labelled, the paper being silent",
         "same: λ = λ' = 1",
         "same: one fit, CPU seconds",
         "feasible: it ends",
