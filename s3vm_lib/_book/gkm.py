@@ -156,7 +156,8 @@ def figure_2():
     basis = Basis(
         "same: Algorithm 1; J* by an interior point method",
         "differs: g50c in full, the graph of five neighbours (complete in the paper)",
-        "differs: C = C' = 32 for the means and γ = 1/50; the paper's C is not stated",
+        "differs: C = 32 for the mean, C' = 32 for p = 1 and from the condition of Theorem 1 for"
+        " p = 2, 3 (the paper's rule), γ = 1/50; the paper's C is not stated",
         "same: T (J − J*) and accuracy against T; five seeds",
         "bounded: below the bound 2G² at all T; decreasing: the mean at the last T is the smallest;"
         " improving: the mean accuracy at the last T is above that at the first",
