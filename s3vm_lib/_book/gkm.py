@@ -5,7 +5,6 @@ import numpy as np
 from s3vm_lib._book.results import printed, stored
 from s3vm_lib._book.rules import Basis, Verdict, difference
 
-SOURCE = "le2016scalable"
 OWN = {
     "coil20": "differs: a selection of its authors",
     "g50c": "differs: a selection of its authors",

@@ -5,7 +5,6 @@ import numpy as np
 from s3vm_lib._book.results import stored
 from s3vm_lib._book.rules import Basis, Verdict, counted
 
-SOURCE = "gu2018new"
 FACTOR = 3.0  # means closer than that are of one size
 TABLES = {2: "labeled", 3: "unlabeled"}
 _ROWS = (

@@ -5,7 +5,6 @@ import numpy as np
 from s3vm_lib._book.results import printed, stored
 from s3vm_lib._book.rules import Basis, Verdict, counted, difference
 
-SOURCE = "gieseke2014fast"
 TIES = {
     "cv_ties": "the mean over tied settings",
     "cv_strong": "ties to the strongest regularisation",

@@ -5,7 +5,6 @@ import numpy as np
 from s3vm_lib._book.results import stored
 from s3vm_lib._book.rules import Basis, Verdict, agreement, counted
 
-SOURCE = "geng2019scalable"
 SETS = ("cod-rna", "ijcnn1", "skin_nonskin", "w8a", "dota2", "susy_30k")  # of the paper, at hand
 EXACT = ("S3VMLight", "CCCPS3VM", "BGS3VM")
 _ROWS = (
