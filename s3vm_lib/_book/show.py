@@ -54,7 +54,11 @@ def show_verdicts(verdicts, title=""):
     lines = []
     for basis, mark in marks.items():
         sides = ((side, getattr(basis, side)) for side in SIDES)
-        other = [f"{side} {text}" for side, text in sides if not _settled(text)]
+        other = [
+            f"<em>{side}</em>: {text.removeprefix('differs: ')}"
+            for side, text in sides
+            if not _settled(text)
+        ]
         lines.append([mark, basis.rule, "<br>".join(other) or "–"])
     show_table(["", "rule", "what differs or was left open"], lines, size=0.65, wrap=True)
 
