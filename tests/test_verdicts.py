@@ -73,6 +73,8 @@ def test_no_noise_counts_as_a_success(groups):
 
 
 def test_selections_of_others_and_short_protocols_are_not_compared():
+    assert gkm.FULL.comparable and not gkm.SHORT.comparable and not gkm.PEERS.comparable
+    assert not any(gkm._on(gkm.FULL, name).comparable for name in gkm.OWN)
     for (_, name, *_), one in gkm.tables_23().items():
         if name in gkm.OWN or name == "covtype":
             assert one.verdict in ("not comparable", "not run"), one
