@@ -48,7 +48,7 @@ def test_where_one_side_differs_there_is_no_verdict(side):
 def test_every_verdict_tells_method_rows_settings_accounting_and_rule(groups):
     assert len(groups) >= 12 and sum(map(len, groups.values())) > 400
     words = ("reproduced", "not reproduced", "ours lower", "ours higher", "not resolved")
-    words += ("not comparable", "not run")
+    words += ("not comparable", "not run", "larger class")
     for one in itertools.chain.from_iterable(groups.values()):
         assert one.place and one.claim and one.ours, one
         for side in rules.SIDES:
@@ -81,6 +81,15 @@ def test_selections_of_others_and_short_protocols_are_not_compared():
     assert {one.verdict for one in gkm.table_5().values()} <= {"not comparable", "not run"}
     for column in qn.COLUMNS:
         assert all(one.verdict == "not comparable" for one in qn.baselines_2(column).values())
+
+
+def test_a_constant_answer_reproduces_nothing():
+    full = gkm.results_of("gkm_full", "set", "hidden", "loss", "p")
+    constant = [key for key, result in full.items() if result["f1"] == 0]
+    assert constant
+    for name, hidden, loss, p in constant:
+        verdict = gkm.tables_23()[round(100 * hidden), name, loss, p].verdict
+        assert verdict in ("larger class", "ours lower", "ours higher", "not resolved")
 
 
 def test_one_rule_for_ties_and_all_counts_of_table_2():

@@ -11,9 +11,11 @@ OWN = {
     "uspst": "differs: a selection of its authors",
     "svm2": "differs: the set is not defined",
 }
+CONSTANT = 5.0  # per cent: with a smaller F1 next to nothing is called positive
 _RULE = (
     "the mean of five runs within two standard errors of the printed one is reproduced; not"
-    " resolved where two standard errors of ours exceed 3 points"
+    " resolved where two standard errors of ours exceed 3 points; larger class: they agree because"
+    " our machine answers (nearly) all test rows with the larger class, F1 below 5 %"
 )
 _RUNS = "same: mean accuracy of five runs (the paper's spread is not printed)"
 FULL = Basis(
@@ -79,9 +81,12 @@ def tables_23():
                 if result is None:
                     result, basis = short.get((*key, "printed")), SHORT
                 place = f"Table {2 if hidden == 80 else 3}, {name}, {loss}, p = {p}"
-                found[hidden, name, loss, p] = _verdict(
+                one = _verdict(
                     place, line[f"{loss} p={p}"], mean_and_error(result), _on(basis, name)
                 )
+                if one.word == "reproduced" and result["f1"] < CONSTANT:
+                    one = one._replace(word="larger class")
+                found[hidden, name, loss, p] = one
     return found
 
 
