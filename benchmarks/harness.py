@@ -160,7 +160,7 @@ def source_hash(name):
     """Hash of what a table computes: equal hashes, equal numbers, on one processor.
 
     It covers the library and the modules of the benchmarks that the table imports, without
-    docstrings and comments; twins and plots are left out.
+    docstrings and comments; twins, plots and what only the book uses are left out.
     """
     import s3vm_lib
 
@@ -168,7 +168,7 @@ def source_hash(name):
     files = [
         file
         for file in sorted(package.rglob("*.py"))
-        if file.relative_to(package).parts[0] not in ("reference", "plotting.py")
+        if file.relative_to(package).parts[0] not in ("_book", "plotting.py", "reference")
     ]
     digest = hashlib.sha256()
     for file in [*files, *_imported(Path(__file__).parent / "tables" / f"{name}.py")]:

@@ -136,6 +136,11 @@ def test_the_hash_follows_code_and_nothing_else(tmp_path, monkeypatch):
     names = [f.name for f in harness._imported(ROOT / "benchmarks" / "tables" / "il_fig3.py")]
     assert names == ["il_paper.py", "il_fig3.py", "il_tables23.py"]
     assert harness.source_hash("il_fig3") != harness.source_hash("qn_fig4")
+    seen = []
+    monkeypatch.setattr(harness, "_code", lambda file: seen.append(file) or "")
+    harness.source_hash.__wrapped__("il_fig3")
+    folders = {file.parts[-2] for file in seen}
+    assert "path_following" in folders and not folders & {"_book", "reference"}
 
 
 def test_results_come_from_a_committed_tree(toy_table, tmp_path, monkeypatch, capsys):

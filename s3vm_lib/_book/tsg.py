@@ -1,5 +1,7 @@
 """Verdicts on the TSGS³VM paper (Geng et al., 2019)."""
 
+from collections import Counter
+
 import numpy as np
 
 from s3vm_lib._book.results import stored
@@ -129,43 +131,33 @@ def verdicts():
             if name in SETS and m in r and alone in r
         ]
         close = sum(mean <= 1 and 2 * error <= 3 for mean, error in pairs)
-        if pairs:
-            lines.append(
-                Verdict(
-                    f"Fig. 3{kind}",
-                    "error similar to S³VM-light, CCCP, BGS³VM",
-                    f"at most one point worse in {close} of {len(pairs)} pairs",
-                    counted(close, len(pairs), "pairs"),
-                    basis,
-                )
-            )
         full = {n: r for n, r in errors.items() if n in SETS and {alone, "FRS3VM", "SVM"} <= set(r)}
-        against = {n: word_of(r[alone], r["FRS3VM"]) for n, r in full.items()}
-        better = sum(word == "better" for word in against.values())
-        level = sum(word == "no difference" for word in against.values())
-        if against:
-            lines.append(
-                Verdict(
-                    f"Fig. 3{kind}",
-                    "better than FRS³VM",
-                    f"better on {better} of {len(against)} sets, no difference on {level}",
-                    counted(better, len(against), "sets"),
-                    basis,
-                )
-            )
-        svm = {n: word_of(r[alone], r["SVM"]) for n, r in full.items()}
-        worse = sum(word == "worse" for word in svm.values())
-        better = sum(word == "better" for word in svm.values())
-        if svm:
-            lines.append(
-                Verdict(
-                    f"Fig. 3{kind}",
-                    "(not shown there) the SVM on the labels",
-                    f"Algorithm 1 better on {better}, worse on {worse} of {len(svm)} sets",
-                    f"better on {better}, worse on {worse}",
-                    basis,
-                )
-            )
+        words = {
+            rival: Counter(word_of(r[alone], r[rival]) for r in full.values())
+            for rival in ("FRS3VM", "SVM")
+        }
+        frs, svm = words["FRS3VM"], words["SVM"]
+        claims = [
+            (
+                "error similar to S³VM-light, CCCP, BGS³VM",
+                f"at most one point worse in {close} of {len(pairs)} pairs",
+                counted(close, len(pairs), "pairs"),
+            ),
+            (
+                "better than FRS³VM",
+                f"better on {frs['better']} of {len(full)} sets, no difference on"
+                f" {frs['no difference']}",
+                counted(frs["better"], len(full), "sets"),
+            ),
+            (
+                "(not shown there) the SVM on the labels",
+                f"Algorithm 1 better on {svm['better']}, worse on {svm['worse']} of"
+                f" {len(full)} sets",
+                f"better on {svm['better']}, worse on {svm['worse']}",
+            ),
+        ]
+        if full:
+            lines += [Verdict(f"Fig. 3{kind}", *claim, basis) for claim in claims]
     settled = [
         reached(one["result"][alone]) for one in stored("tsg_fig4") if one["row"]["set"] in SETS
     ]
