@@ -19,7 +19,7 @@ from pathlib import Path
 import numpy as np
 
 ROOT = Path(__file__).resolve().parents[1]
-RESULTS = Path(__file__).parent / "results"
+RESULTS = ROOT / "s3vm_lib" / "_book" / "results"  # the book plots them, installed too
 REPEATS = 5
 _LOCK_SECONDS = 30
 
@@ -124,7 +124,7 @@ def changes():
     RuntimeError
         If the folder is no repository, or git is not installed.
     """
-    folders = ("s3vm_lib", "benchmarks", ":!benchmarks/results")
+    folders = ("s3vm_lib", "benchmarks", ":!s3vm_lib/_book/results")
     return _git("status", "--porcelain", "--", *folders).splitlines()
 
 
@@ -160,16 +160,18 @@ def source_hash(name):
     """Hash of what a table computes: equal hashes, equal numbers, on one processor.
 
     It covers the library and the modules of the benchmarks that the table imports, without
-    docstrings and comments; twins, plots and what only the book uses are left out.
+    docstrings and comments; twins, plots, what only teaches and what only the book uses are left
+    out.
     """
     import s3vm_lib
 
     package = Path(s3vm_lib.__file__).parent
-    files = [
-        file
-        for file in sorted(package.rglob("*.py"))
-        if file.relative_to(package).parts[0] not in ("_book", "plotting.py", "reference")
-    ]
+    files = []
+    for file in sorted(package.rglob("*.py")):
+        room = file.relative_to(package).parts[0]
+        teaches = room == "checks" and file.name != "_numerical.py"
+        if room not in ("_book", "plotting.py", "reference") and not teaches:
+            files.append(file)
     digest = hashlib.sha256()
     for file in [*files, *_imported(Path(__file__).parent / "tables" / f"{name}.py")]:
         digest.update(file.relative_to(package.parent).as_posix().encode())
@@ -236,7 +238,7 @@ def read(name, folder=RESULTS):
     ----------
     name : str
         Name of the table.
-    folder : path, default=benchmarks/results
+    folder : path, default=RESULTS
         Folder of the result files.
 
     Returns

@@ -76,7 +76,10 @@ def main(arguments=None):
             measured = len(harness.read(name, folder))
             print(f"{name:20s} {measured:3d} of {len(module.ROWS):3d} rows  {summary}")
         return 0
-    module = harness.table(options.table)
+    try:
+        module = harness.table(options.table)
+    except ValueError as error:
+        parser.error(str(error))
     measuring = not (options.list or options.show)
     if measuring and not options.results and harness.changes():
         print("commit first, or name another folder with --results; changed:", file=sys.stderr)

@@ -13,20 +13,19 @@ W6a is not at hand and not run.
 """
 
 import copy
-import csv
-from pathlib import Path
 
 import numpy as np
 
 from benchmarks import il_paper
 from benchmarks.harness import digits
+from s3vm_lib._book import printed
 
 TRIALS = 20
 COUNTS = ("iterations", "changing", "moves")
 
 
 def paper():
-    """The printed cells, from ``benchmarks/paper/il_tables23.csv``.
+    """The printed cells, from ``s3vm_lib/_book/paper/il_tables23.csv``.
 
     Returns
     -------
@@ -34,14 +33,12 @@ def paper():
         ``iterations`` and ``changing``, [mean, standard deviation], by table, set, n and kernel.
     """
     cells = {}
-    path = Path(__file__).parents[1] / "paper" / "il_tables23.csv"
-    with path.open(encoding="utf-8", newline="") as file:
-        for line in csv.DictReader(file):
-            key = int(line["table"]), line["set"], int(line["n"]), line["kernel"]
-            cells[key] = {
-                name: [float(line[name]), float(line[f"{name} sd"])]
-                for name in ("iterations", "changing")
-            }
+    for line in printed("il_tables23"):
+        key = int(line["table"]), line["set"], int(line["n"]), line["kernel"]
+        cells[key] = {
+            name: [float(line[name]), float(line[f"{name} sd"])]
+            for name in ("iterations", "changing")
+        }
     return cells
 
 

@@ -10,17 +10,15 @@ say whether the labeled points were drawn with the shares of the classes: ``labe
 training part. Sets that are not at hand (real-sim, gcat, ccat, aut-avn: 20 rows) are not run.
 """
 
-import csv
-from pathlib import Path
-
 from benchmarks import qn_paper
+from s3vm_lib._book import printed
 
 METHODS = ("LIBSVM", "UniverSVM", "TSVMlin", "DA", "QN-S3VM")
 NOT_AT_HAND = ("real-sim", "gcat", "ccat", "aut-avn")
 
 
 def paper():
-    """The printed rows, from ``benchmarks/paper/qn_table2.csv``.
+    """The printed rows, from ``s3vm_lib/_book/paper/qn_table2.csv``.
 
     Returns
     -------
@@ -29,14 +27,12 @@ def paper():
         the paper has no number, by set and l.
     """
     rows = {}
-    path = Path(__file__).parents[1] / "paper" / "qn_table2.csv"
-    with path.open(encoding="utf-8", newline="") as file:
-        for line in csv.DictReader(file):
-            row = {"sizes": [int(line[part]) for part in "lut"]}
-            for method in METHODS:
-                printed = line[method], line[f"{method} sd"]
-                row[method] = [float(v) for v in printed] if all(printed) else None
-            rows[line["set"], row["sizes"][0]] = row
+    for line in printed("qn_table2"):
+        row = {"sizes": [int(line[part]) for part in "lut"]}
+        for method in METHODS:
+            cell = line[method], line[f"{method} sd"]
+            row[method] = [float(v) for v in cell] if all(cell) else None
+        rows[line["set"], row["sizes"][0]] = row
     return rows
 
 

@@ -1,8 +1,9 @@
-"""What the chapters share: stored results, printed tables, and verdicts computed from both."""
+"""What the chapters share: helpers, stored results, printed tables, and verdicts from both."""
 
-from s3vm_lib._book.results import digest, printed, programs, stored
+from s3vm_lib._book.cells import draw_edges, glue, percent_wrong, sayer, show_source
 from s3vm_lib._book.rules import Basis, Verdict, agreement, counted, difference, is_resolved
 from s3vm_lib._book.show import show_table, show_verdicts
+from s3vm_lib._book.tables import digest, printed, programs, stored
 
 __all__ = [
     "Basis",
@@ -11,9 +12,14 @@ __all__ = [
     "counted",
     "difference",
     "digest",
+    "draw_edges",
+    "glue",
     "is_resolved",
+    "percent_wrong",
     "printed",
     "programs",
+    "sayer",
+    "show_source",
     "show_table",
     "show_verdicts",
     "stored",

@@ -5,7 +5,16 @@ import hashlib
 import json
 from pathlib import Path
 
-FOLDER = Path(__file__).resolve().parents[2] / "benchmarks"
+FOLDER = Path(__file__).resolve().parent
+
+
+def _file(folder, name, suffix):
+    """A file of the package's data, or an error that lists what there is."""
+    file = FOLDER / folder / f"{name}{suffix}"
+    if not file.is_file():
+        known = ", ".join(sorted(one.stem for one in (FOLDER / folder).glob(f"*{suffix}")))
+        raise ValueError(f"name={name!r} is no table in {folder}; there are {known}")
+    return file
 
 
 def stored(name):
@@ -19,10 +28,14 @@ def stored(name):
     Returns
     -------
     list of dict
-        ``{"row": ..., "result": ..., "provenance": ...}``; empty if nothing has been measured.
+        ``{"row": ..., "result": ..., "provenance": ...}``.
+
+    Raises
+    ------
+    ValueError
+        If nothing of that name has been measured.
     """
-    file = FOLDER / "results" / f"{name}.json"
-    return json.loads(file.read_text(encoding="utf-8"))["rows"] if file.is_file() else []
+    return json.loads(_file("results", name, ".json").read_text(encoding="utf-8"))["rows"]
 
 
 def digest(name):
@@ -47,13 +60,18 @@ def printed(name):
     Parameters
     ----------
     name : str
-        Name of a file in ``benchmarks/paper``.
+        Name of a file in ``s3vm_lib/_book/paper``.
 
     Returns
     -------
     list of dict of str to str
+
+    Raises
+    ------
+    ValueError
+        If there is no such file.
     """
-    with (FOLDER / "paper" / f"{name}.csv").open(encoding="utf-8", newline="") as file:
+    with _file("paper", name, ".csv").open(encoding="utf-8", newline="") as file:
         return list(csv.DictReader(file))
 
 
@@ -68,7 +86,7 @@ def programs(name):
     Returns
     -------
     dict of (str, str) to float
-        By method and instance; units and conditions are in ``benchmarks/paper/programs.csv``.
+        By method and instance; units and conditions are in ``paper/programs.csv``.
     """
     return {
         (line["what"], line["instance"]): float(line["value"])
