@@ -7,12 +7,15 @@ and 0, where 0 means unlabeled.
 
 import inspect
 import warnings
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NamedTuple, Self, TypeVar
 
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, ClassifierMixin, _fit_context
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import _safe_indexing
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
@@ -34,6 +37,21 @@ from s3vm_lib._limits import (
 )
 from s3vm_lib.kernels import KERNELS, Kernel, resolve_gamma
 
+Rows = ArrayLike | sp.spmatrix | sp.sparray
+Labels = ArrayLike | Sequence[Any]
+
+_Method = TypeVar("_Method", bound=Callable)
+
+
+def _typed(context) -> Callable[[_Method], _Method]:
+    """A decorator that a type checker sees through."""
+    return context
+
+
+# What `fit` goes through first; the second also checks the parameters of estimators inside.
+validated = _typed(_fit_context(prefer_skip_nested_validation=True))
+validated_inside = _typed(_fit_context(prefer_skip_nested_validation=False))
+
 _CHUNK = 2**24  # kernel values computed at once in prediction
 
 
@@ -50,7 +68,11 @@ class Training(NamedTuple):
 
 
 class BinaryFit(NamedTuple):
-    """What a solver reports of one two-class problem."""
+    """What a solver reports of one two-class problem.
+
+    What only one method knows travels in ``extra``. Names with a trailing underscore become
+    attributes of the estimator: one value, or with several problems an array of numbers or a list.
+    """
 
     dual: np.ndarray | None  # coefficients of k(x_i, ·) on the training rows, (n,)
     coef: np.ndarray | None  # weights of a linear model, (d,)
@@ -60,12 +82,13 @@ class BinaryFit(NamedTuple):
     n_iter: int
     status: str
     history: list
+    extra: dict | None = None
 
 
 # --- Labels ---------------------------------------------------------------------------------------
 
 
-def encode_labels(y, unlabeled=None):
+def encode_labels(y: Labels, unlabeled: Any = None) -> tuple[np.ndarray, np.ndarray]:
     """Class indices 0, 1, … in place of arbitrary labels, −1 where unlabeled.
 
     The way out of the {−1, +1} trap: there −1 is a class, while scikit-learn and this library
@@ -99,7 +122,7 @@ def encode_labels(y, unlabeled=None):
     if y.ndim != 1:
         raise ValueError(f"y must be one-dimensional, got an array of shape {y.shape}")
     if missing(unlabeled):
-        mask = np.array([missing(v) for v in y.tolist()], dtype=bool)
+        mask = _absent(y)
     else:
         mask = np.asarray(y == unlabeled, dtype=bool)
     codes = np.full(len(y), -1)
@@ -115,17 +138,58 @@ def missing(value):
     return isinstance(value, float | np.generic) and bool(value != value)
 
 
-def refuse_missing(y):
-    """A ValueError that names the way out where labels of any container are missing."""
-    if not isinstance(y, list | tuple) and (
-        sp.issparse(y) or np.asarray(y).dtype.kind in "iufbcSU"
-    ):
-        return  # of NaN among floats validate_data speaks
-    if y is not None and any(missing(v) for v in np.asarray(y, dtype=object).ravel()):
+def _absent(labels):
+    """Which labels of an array are missing."""
+    if labels.dtype.kind in "iubcSU":
+        return np.zeros(labels.shape, dtype=bool)
+    if labels.dtype.kind == "f":
+        return np.isnan(labels)
+    return np.array([missing(v) for v in labels.ravel()], dtype=bool).reshape(labels.shape)
+
+
+def mark_missing(y, unlabeled_mask=None):
+    """Labels with −1 where they are missing, which is how pandas marks unlabeled rows.
+
+    Parameters
+    ----------
+    y : array-like of shape (n,)
+        Labels; None, NaN, NaT and pandas.NA are missing ones.
+    unlabeled_mask : array-like of bool, shape (n,), default=None
+        The unlabeled rows, where they are given apart.
+
+    Returns
+    -------
+    array-like of shape (n,)
+        ``y`` itself if no label is missing.
+
+    Raises
+    ------
+    ValueError
+        If −1 is used too, so that one of the two may be a class, and if a label is missing in a
+        row that ``unlabeled_mask`` calls labeled.
+    """
+    if y is None or sp.issparse(y):
+        return y
+    values = np.asarray(y, dtype=object if isinstance(y, list | tuple) else None)
+    absent = _absent(values)
+    if not absent.any():
+        return y
+    if unlabeled_mask is None and np.any(np.asarray(values[~absent] == -1, dtype=bool)):
         raise ValueError(
-            "y must not hold None, NaN or pandas.NA: mark unlabeled rows by -1, as in "
-            "s3vm_lib.encode_labels(y)[0], or pass unlabeled_mask to fit"
+            "y holds both -1 and missing labels (None, NaN, pandas.NA), and either marks unlabeled "
+            "rows: if -1 is a class, encode the labels with s3vm_lib.encode_labels(y) or pass "
+            "unlabeled_mask to fit; if it is not, use one of the two"
         )
+    if np.shape(unlabeled_mask) == values.shape:
+        lost = np.flatnonzero(absent & ~np.asarray(unlabeled_mask, dtype=bool))
+        if lost.size:
+            raise ValueError(
+                "y must hold a label in every row that unlabeled_mask calls labeled; it is "
+                f"missing in row {lost[0]}"
+            )
+    marked = values.copy()
+    marked[absent] = -1
+    return marked
 
 
 def _plain(labels):
@@ -138,7 +202,7 @@ def _plain(labels):
     return np.array(labels.tolist())
 
 
-def mark_unlabeled(y, mask):
+def mark_unlabeled(y: Labels, mask: ArrayLike) -> np.ndarray:
     """A copy of y with −1 where ``mask`` is true.
 
     Parameters
@@ -237,7 +301,61 @@ def split_labels(y, unlabeled_mask=None, classes=None):
 # --- The estimator base ---------------------------------------------------------------------------
 
 
-class BaseS3VM(ClassifierMixin, BaseEstimator):
+class SemiSupervisedMixin(ClassifierMixin):
+    """A score that leaves unlabeled rows out, and a warning where a fit has none."""
+
+    def score(self, X: Rows, y: Labels, sample_weight: ArrayLike | None = None) -> float:
+        """Share of right predictions on the labeled rows.
+
+        Rows whose label is missing or −1 are left out, so that the default of scikit-learn's
+        cross-validation is right with partly labeled data; −1 counts where it is a class of the
+        model.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (m, d)
+            Rows, as in `predict`.
+        y : array-like of shape (m,)
+            Labels.
+        sample_weight : array-like of shape (m,), default=None
+            Weights of the rows.
+
+        Returns
+        -------
+        float
+
+        Raises
+        ------
+        ValueError
+            If no row is labeled.
+        """
+        check_is_fitted(self)
+        labels = np.asarray(y, dtype=object if isinstance(y, list | tuple) else None).ravel()
+        unlabeled = _absent(labels)
+        if -1 not in self.classes_.tolist():
+            unlabeled[~unlabeled] = labels[~unlabeled] == -1
+        if not unlabeled.any():
+            return super().score(X, y, sample_weight)
+        if unlabeled.all():
+            raise ValueError("y must hold at least one labeled row, all labels are -1 or missing")
+        rows = np.flatnonzero(~unlabeled)
+        weight = None if sample_weight is None else np.asarray(sample_weight)[rows]
+        return super().score(_safe_indexing(X, rows), _plain(labels[rows]), weight)
+
+    def _warn_of_no_unlabeled(self, codes):
+        """−1 becomes a class like others in tools that number the labels again, without a word."""
+        if not np.any(codes < 0):
+            warnings.warn(
+                f"y holds no unlabeled rows (-1): {type(self).__name__} learns from labels alone. "
+                "Inside a meta-estimator that encodes labels -1 has become a class: use "
+                "s3vm_lib.model_selection.WithUnlabeled there. If no row is meant to be unlabeled, "
+                "say so by unlabeled_mask",
+                UserWarning,
+                stacklevel=5,
+            )
+
+
+class BaseS3VM(SemiSupervisedMixin, BaseEstimator):
     """Validation, labels, one-vs-rest and prediction; subclasses add ``_fit_binary``.
 
     A subclass implements ``_prepare(data)``, which returns whatever its two-class problems share
@@ -260,9 +378,16 @@ class BaseS3VM(ClassifierMixin, BaseEstimator):
         "callback": [callable, None],
     }
     _dtype = [np.float64]  # dtypes that are kept; others become the first
+    _wants_unlabeled = True
 
-    @_fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X, y, sample_weight=None, unlabeled_mask=None):
+    @validated
+    def fit(
+        self,
+        X: Rows,
+        y: Labels,
+        sample_weight: ArrayLike | None = None,
+        unlabeled_mask: ArrayLike | None = None,
+    ) -> Self:
         """Fit the model to labeled and unlabeled rows.
 
         Parameters
@@ -271,7 +396,8 @@ class BaseS3VM(ClassifierMixin, BaseEstimator):
             Training rows, labeled and unlabeled; the n × n Gram matrix with
             ``kernel="precomputed"``.
         y : array-like of shape (n,)
-            Labels; −1 marks unlabeled rows. With string labels use an object array.
+            Labels; −1 marks unlabeled rows, and so do missing labels (None, NaN, pandas.NA). With
+            string labels use an object array.
         sample_weight : array-like of shape (n,), default=None
             Non-negative weights of labeled and unlabeled rows; a weight of k equals k copies of
             the row, and a weight of 0 leaves it out.
@@ -298,12 +424,14 @@ class BaseS3VM(ClassifierMixin, BaseEstimator):
             raise
 
     def _fit(self, X, y, sample_weight, unlabeled_mask):
-        refuse_missing(y)
+        y = mark_missing(y, unlabeled_mask)
         X, y = validate_data(
             self, X, y, accept_sparse="csr", dtype=self._dtype, order="C", ensure_min_samples=2
         )
         X = self._checked_rows(X)
         codes, classes = split_labels(y, unlabeled_mask)
+        if self._wants_unlabeled and unlabeled_mask is None:
+            self._warn_of_no_unlabeled(codes)
         weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
         data = self._training(X, codes, weight, classes)
         self._check_scales(data)
@@ -376,15 +504,16 @@ class BaseS3VM(ClassifierMixin, BaseEstimator):
         kernel = self._resolve_kernel(X, weight)
         return Training(X, kept, codes, weight, loss_weight, kernel, classes.size)
 
-    def _resolve_kernel(self, X, weight):
+    def _resolve_kernel(self, X, weight, sigma_f=None):
         """The kernel with the number that ``gamma`` stands for on these rows."""
         if not hasattr(self, "kernel"):
             return Kernel("linear")
+        sigma_f = self.sigma_f if sigma_f is None else sigma_f
         if self.kernel in ("linear", "precomputed"):
             # Neither has a scale; gamma="scale" would cost a pass over the data.
-            return Kernel(self.kernel, sigma_f=self.sigma_f if self.kernel == "linear" else 1.0)
+            return Kernel(self.kernel, sigma_f=sigma_f if self.kernel == "linear" else 1.0)
         gamma = resolve_gamma(self.gamma, X, weight)
-        return Kernel(self.kernel, gamma, self.degree, float(self.coef0), float(self.sigma_f))
+        return Kernel(self.kernel, gamma, self.degree, float(self.coef0), float(sigma_f))
 
     def _class_weights(self, codes, weight, classes):
         """Factor of each row; 1 on unlabeled rows."""
@@ -471,6 +600,10 @@ class BaseS3VM(ClassifierMixin, BaseEstimator):
         self.history_ = fits[0].history if single else [fit.history for fit in fits]
         self.n_iter_ = int(max(fit.n_iter for fit in fits))
         self.termination_condition_ = fits[0].status if single else [fit.status for fit in fits]
+        for name in filter(lambda name: name.endswith("_"), fits[0].extra or ()):
+            values = [fit.extra[name] for fit in fits]
+            numbers = np.array(values) if isinstance(values[0], float) else values
+            setattr(self, name, values[0] if single else numbers)
 
     def _transduce(self, X, codes, rows, fits):
         """A label for every training row: its own, or the one that the fit gave it."""
@@ -504,7 +637,7 @@ class BaseS3VM(ClassifierMixin, BaseEstimator):
             return (outputs[:, 0] > 0).astype(int)
         return np.argmax(outputs, axis=1)
 
-    def decision_function(self, X):
+    def decision_function(self, X: Rows) -> np.ndarray:
         """Outputs f(x) + b; positive means ``classes_[1]``.
 
         Parameters
@@ -525,7 +658,7 @@ class BaseS3VM(ClassifierMixin, BaseEstimator):
         require_finite_outputs(outputs, X)
         return outputs[:, 0] if outputs.shape[1] == 1 else outputs
 
-    def predict(self, X):
+    def predict(self, X: Rows) -> np.ndarray:
         """Class of each row.
 
         Parameters
@@ -553,7 +686,7 @@ class BaseS3VM(ClassifierMixin, BaseEstimator):
         return tags
 
 
-def capabilities(estimators):
+def capabilities(estimators: Iterable[type]) -> list[dict[str, Any]]:
     """What each estimator class can do, read off its tags, parameters and methods.
 
     Parameters

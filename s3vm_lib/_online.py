@@ -7,13 +7,14 @@ how it takes in a batch, is the business of the subclass.
 """
 
 import copy
+from typing import Self
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.base import _fit_context
+from numpy.typing import ArrayLike
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
-from s3vm_lib._base import BaseS3VM, Training, refuse_missing, split_labels
+from s3vm_lib._base import BaseS3VM, Labels, Rows, Training, mark_missing, split_labels, validated
 from s3vm_lib._limits import check_size
 
 
@@ -35,8 +36,17 @@ class OnlineS3VM(BaseS3VM):
     be empty.
     """
 
-    @_fit_context(prefer_skip_nested_validation=True)
-    def partial_fit(self, X, y, sample_weight=None, unlabeled_mask=None, classes=None):
+    _wants_unlabeled = False  # they may come later
+
+    @validated
+    def partial_fit(
+        self,
+        X: Rows,
+        y: Labels,
+        sample_weight: ArrayLike | None = None,
+        unlabeled_mask: ArrayLike | None = None,
+        classes: ArrayLike | None = None,
+    ) -> Self:
         """Learn from more rows, labeled and unlabeled, one or many.
 
         Parameters
@@ -44,7 +54,7 @@ class OnlineS3VM(BaseS3VM):
         X : {array-like, sparse matrix} of shape (m, d)
             New rows.
         y : array-like of shape (m,)
-            Their labels; −1 marks unlabeled rows.
+            Their labels; −1 or a missing label marks unlabeled rows, as in `fit`.
         sample_weight : array-like of shape (m,), default=None
             Non-negative weights; a weight of 0 leaves a row out.
         unlabeled_mask : array-like of bool, shape (m,), default=None
@@ -85,7 +95,7 @@ class OnlineS3VM(BaseS3VM):
 
     def _partial_fit(self, X, y, sample_weight, unlabeled_mask, classes, snapshots):
         first = not hasattr(self, "classes_")
-        X, y = self._checked_batch(X, y, first)
+        X, y = self._checked_batch(X, mark_missing(y, unlabeled_mask), first)
         known = self._known_classes(classes, unlabeled_mask, first)
         codes, known = split_labels(y, unlabeled_mask, known)
         weight = np.ones(X.shape[0])
@@ -126,7 +136,6 @@ class OnlineS3VM(BaseS3VM):
                 "new rows need kernel values that the Gram matrix does not hold"
             )
         if first or not self._is_plain(X, y):
-            refuse_missing(y)
             X, y = validate_data(
                 self, X, y, reset=first, accept_sparse="csr", dtype=self._dtype, order="C"
             )

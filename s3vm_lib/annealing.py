@@ -13,8 +13,9 @@ of the S3VM.
 """
 
 import math
+from collections.abc import Callable
 from numbers import Real
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
@@ -178,7 +179,7 @@ class AnnealingPath:
         Of each training.
     """
 
-    def __init__(self, rows, t, sample_weight, problem, tol, max_iter):
+    def __init__(self, rows, t, sample_weight, problem, tol, max_iter) -> None:
         self.rows, self.t, self.sample_weight, self.problem = rows, t, sample_weight, problem
         self.tol, self.max_iter = tol, max_iter
         self.plus = np.where(t > 0, problem.C * sample_weight, 0.0)
@@ -465,22 +466,22 @@ class DAS3VM(BaseS3VM):
     def __init__(
         self,
         *,
-        C=1.0,
-        C_star=None,
-        balance="labels",
-        temperature=5.0,
-        cooling=1.5,
-        n_temperatures=30,
-        p_tol=1e-6,
-        max_rounds=100,
-        keep="best",
-        tol=1e-3,
-        path_tol=0.03,
-        max_iter=50,
-        class_weight=None,
-        verbose=0,
-        callback=None,
-    ):
+        C: float = 1.0,
+        C_star: float | None = None,
+        balance: Literal["labels"] | float | None = "labels",
+        temperature: float = 5.0,
+        cooling: float = 1.5,
+        n_temperatures: int = 30,
+        p_tol: float = 1e-6,
+        max_rounds: int = 100,
+        keep: Literal["best", "last"] = "best",
+        tol: float = 1e-3,
+        path_tol: float = 0.03,
+        max_iter: int = 50,
+        class_weight: Literal["balanced"] | dict | None = None,
+        verbose: int = 0,
+        callback: Callable | None = None,
+    ) -> None:
         self.C = C
         self.C_star = C_star
         self.balance = balance

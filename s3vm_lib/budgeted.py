@@ -16,6 +16,8 @@ written here follows from how two later papers describe it.
 """
 
 import math
+from collections.abc import Callable
+from typing import Literal, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -28,10 +30,14 @@ from s3vm_lib._numba import njit
 from s3vm_lib.graph_kernel_machine import (
     GKM,
     GRAPH_CONSTRAINTS,
+    STATE,
+    TOTALS,
     Accumulators,
     draw_edges,
     draw_labeled,
+    terms_of,
 )
+from s3vm_lib.graphs import CompleteGraph, Graph
 from s3vm_lib.kernels import LAPLACIAN, LINEAR, PRECOMPUTED, RBF
 
 __all__ = ["BGS3VM", "BudgetedAccumulators", "budgeted_steps", "kernel_value", "merge_point"]
@@ -114,46 +120,69 @@ def merge_point(a_r, a_s, kappa):
 # --- Slots ----------------------------------------------------------------------------------------
 
 
+class Slots(NamedTuple):
+    """The support rows, in B_l + B_u + 3 slots of which the first are in use."""
+
+    S: np.ndarray  # points, (m, d)
+    ids: np.ndarray  # row numbers, −1 for merged points, (m,)
+    kinds: np.ndarray  # 0 for rows that carry a label, 1 for others, (m,)
+    a: np.ndarray  # the two accumulators, (m,)
+    b: np.ndarray
+    counts: np.ndarray  # slots in use of each kind, (2,)
+
+
+class Draws(NamedTuple):
+    """The rows of some steps: the labeled row and both ends of the edge of each."""
+
+    points: np.ndarray  # (3, steps, d)
+    rows: np.ndarray  # their numbers, (3, steps)
+    kinds: np.ndarray  # as in `Slots`, (3, steps)
+    factor: np.ndarray  # weights of the edges, (steps,)
+    y: np.ndarray  # labels −1 and +1, (steps,)
+
+
 @njit
-def _sum_at(code, parameters, x, S, ids, a, size):
+def _sum_at(code, parameters, x, slots):
     total = 0.0
-    for j in range(size):
-        total += a[j] * kernel_value(code, parameters, x, S[j], ids[j])
+    for j in range(slots.counts[0] + slots.counts[1]):
+        total += slots.a[j] * kernel_value(code, parameters, x, slots.S[j], slots.ids[j])
     return total
 
 
 @njit
-def _put(x, row, kind, delta, h, S, ids, kinds, a, b, counts):
+def _put(x, row, kind, delta, h, slots):
     """Add ``delta`` to a and h · delta to b at the slot of a row, or at a new one."""
-    size = counts[0] + counts[1]
+    size = slots.counts[0] + slots.counts[1]
     for j in range(size):
-        if ids[j] == row:
-            a[j] += delta
-            b[j] += h * delta
+        if slots.ids[j] == row:
+            slots.a[j] += delta
+            slots.b[j] += h * delta
             return
-    S[size], ids[size], kinds[size] = x, row, kind
-    a[size], b[size] = delta, h * delta
-    counts[kind] += 1
+    slots.S[size], slots.ids[size], slots.kinds[size] = x, row, kind
+    slots.a[size], slots.b[size] = delta, h * delta
+    slots.counts[kind] += 1
 
 
 @njit
-def _drop(r, S, ids, kinds, a, b, counts):
+def _drop(r, slots):
     """Remove slot r; the last one takes its place."""
-    last = counts[0] + counts[1] - 1
-    counts[kinds[r]] -= 1
-    S[r], ids[r], kinds[r], a[r], b[r] = S[last], ids[last], kinds[last], a[last], b[last]
+    last = slots.counts[0] + slots.counts[1] - 1
+    slots.counts[slots.kinds[r]] -= 1
+    slots.S[r], slots.ids[r], slots.kinds[r] = slots.S[last], slots.ids[last], slots.kinds[last]
+    slots.a[r], slots.b[r] = slots.a[last], slots.b[last]
 
 
 @njit
-def _maintain(code, parameters, maintenance, kind, S, ids, kinds, a, b, counts):
+def _maintain(code, parameters, maintenance, kind, slots):
     """Free one slot of a kind (0: labeled rows, 1: others)."""
+    S, ids, kinds, a, b, counts = slots
     size = counts[0] + counts[1]
     r = -1
     for j in range(size):
         if kinds[j] == kind and (r < 0 or abs(a[j]) < abs(a[r])):
             r = j
     if maintenance == REMOVAL:
-        _drop(r, S, ids, kinds, a, b, counts)
+        _drop(r, slots)
         return
     near, largest = -1, -math.inf
     for j in range(size):
@@ -179,79 +208,67 @@ def _maintain(code, parameters, maintenance, kind, S, ids, kinds, a, b, counts):
         for k in range(S.shape[1]):
             S[near, k] = h * S[r, k] + (1.0 - h) * S[near, k]
         ids[near] = -1
-    _drop(r, S, ids, kinds, a, b, counts)
+    _drop(r, slots)
 
 
 @njit
 def budgeted_steps(
-    first, points, rows, labeled_rows, factor, y, C, C_graph, offset, code, parameters,
-    maintenance, budgets, S, ids, kinds, a, b, counts, state, totals,
-):  # fmt: skip
+    first, draws, terms, code, parameters, maintenance, budgets, slots, state, totals
+):
     """Steps of the hinge machine with p = 1, on rows drawn beforehand, within two budgets.
 
     Parameters
     ----------
     first : int
         Number of steps done before.
-    points : ndarray of shape (3, steps, d)
-        Labeled row and both ends of the edge of each step.
-    rows : int ndarray of shape (3, steps)
-        Their numbers.
-    labeled_rows : int ndarray of shape (3, steps)
-        0 for rows that carry a label, 1 for others.
-    factor, y : ndarrays of shape (steps,)
-        Weights of the edges, and labels −1 and +1.
-    C, C_graph, offset : float
-        Weight of the mean loss, C', and 1.0 with an offset.
+    draws : Draws
+    terms : Terms
+        See `s3vm_lib.graph_kernel_machine`; the loss is the hinge, and there is no ball.
     code, parameters
         The kernel, see `s3vm_lib.kernels.kernel_rows`.
     maintenance : int
         ``PROJECTION``, ``REMOVAL`` or ``MERGING``.
     budgets : int ndarray of shape (2,)
         B_l and B_u.
-    S, ids, kinds, a, b, counts
-        Slots: points (B_l + B_u + 3, d), row numbers (−1 for merged points), kinds, the two
-        accumulators, and the number of slots in use of each kind; changed in place.
-    state : ndarray of shape (4,)
-        h, and the sums of what the losses added to a and to b; changed in place.
-    totals : ndarray of shape (5,)
-        C times losses and C' times differences are added to the first two, rows given up to
-        the last.
+    slots : Slots
+        Changed in place.
+    state, totals : ndarrays of shape (1,)
+        As in `s3vm_lib.graph_kernel_machine`; changed in place.
     """
-    for s in range(y.size):
-        t = first + s + 1
-        size = counts[0] + counts[1]
-        c = 0.0
+    now, total = state[0], totals[0]
+    for s in range(draws.y.size):
+        t, y = first + s + 1, draws.y[s]
+        c = 0.0  # w_t = −2a / ((t − 1) t), and w_1 = 0
         if t > 1:
-            state[0] += 1.0 / (t - 1)
+            now.h += 1.0 / (t - 1)
             c = -2.0 / ((t - 1.0) * t)
-        f = c * (_sum_at(code, parameters, points[0, s], S, ids, a, size) + offset * state[1])
-        margin = y[s] * f
-        slope = -C * y[s] if margin < 1.0 else 0.0
-        totals[0] += C * max(0.0, 1.0 - margin)
+        # The slope of the loss, and the pull of the edge on its ends.
+        output = _sum_at(code, parameters, draws.points[0, s], slots)
+        margin = y * (c * (output + terms.offset * now.sum_a))
+        slope = -terms.C * y if margin < 1.0 else 0.0
+        total.loss += terms.C * max(0.0, 1.0 - margin)
         pull = 0.0
-        if factor[s] > 0.0:
+        if draws.factor[s] > 0.0:
             d = c * (
-                _sum_at(code, parameters, points[1, s], S, ids, a, size)
-                - _sum_at(code, parameters, points[2, s], S, ids, a, size)
+                _sum_at(code, parameters, draws.points[1, s], slots)
+                - _sum_at(code, parameters, draws.points[2, s], slots)
             )
-            totals[1] += C_graph * factor[s] * abs(d)
+            total.smooth += terms.C_graph * draws.factor[s] * abs(d)
             if d != 0.0:
-                pull = C_graph * factor[s] * (1.0 if d > 0.0 else -1.0)
-        state[1] += t * slope
-        state[2] += state[0] * t * slope
+                pull = terms.C_graph * draws.factor[s] * (1.0 if d > 0.0 else -1.0)
+        # The step.
+        now.sum_a += t * slope
+        now.sum_b += now.h * t * slope
         for k in range(3):
             delta = t * (slope if k == 0 else pull if k == 1 else -pull)
             if delta != 0.0:
-                kind = labeled_rows[k, s]
-                _put(
-                    points[k, s], rows[k, s], kind, delta, state[0],
-                    S, ids, kinds, a, b, counts,
-                )  # fmt: skip
+                row, kind = draws.rows[k, s], draws.kinds[k, s]
+                _put(draws.points[k, s], row, kind, delta, now.h, slots)
+        # The budgets.
         for kind in range(2):
-            while counts[kind] > budgets[kind]:
-                _maintain(code, parameters, maintenance, kind, S, ids, kinds, a, b, counts)
-                totals[4] += 1.0
+            while slots.counts[kind] > budgets[kind]:
+                _maintain(code, parameters, maintenance, kind, slots)
+                total.given_up += 1.0
 
 
 class BudgetedAccumulators(Accumulators):
@@ -271,17 +288,17 @@ class BudgetedAccumulators(Accumulators):
     maintenance : {"projection", "removal", "merging"}
     """
 
-    def __init__(self, X, labeled, kernel, offset, budgets, maintenance):
+    def __init__(self, X, labeled, kernel, offset, budgets, maintenance) -> None:
         self.X, self.labeled, self.kernel = X, labeled, kernel
-        self.offset, self.n_iter, self.total_b = float(offset), 0, 0.0
+        self.offset, self.n_iter = float(offset), 0
         self.maintenance = MAINTENANCE.index(maintenance)
         self.budgets = np.asarray(budgets, dtype=np.int64)
         size = int(self.budgets.sum()) + 3
         self.S = np.zeros((size, X.shape[1]))
         self.ids, self.kinds = np.full(size, -1, np.int64), np.zeros(size, np.int64)
         self.a, self.b, self.counts = np.zeros(size), np.zeros(size), np.zeros(2, np.int64)
-        self.state = np.array([0.0, 0.0, 0.0, 1.0])  # h, Σ a of the losses
-        self.totals = np.zeros(5)
+        self.state, self.totals = np.zeros(1, STATE), np.zeros(1, TOTALS)
+        self.state["scale"] = 1.0
 
     def extend(self, X, labeled):
         """Take over more rows; X begins with those before."""
@@ -323,7 +340,8 @@ class BudgetedAccumulators(Accumulators):
         """Run steps; parameters as in `Accumulators.advance`."""
         kernel = problem.kernel
         parameters = np.array([kernel.gamma, kernel.degree, kernel.coef0, kernel.sigma_f**2])
-        end, mean_C = self.n_iter + n_steps, problem.C * cumulative[-1]
+        end, terms = self.n_iter + n_steps, terms_of(problem, cumulative[-1], self.offset, radius)
+        slots = Slots(self.S, self.ids, self.kinds, self.a, self.b, self.counts)
         # Some tenths of a second of work, after which Python can answer Ctrl-C.
         width = min(width, 1 + _WORK // (3 * self.S.size))
         while self.n_iter < end:
@@ -336,13 +354,12 @@ class BudgetedAccumulators(Accumulators):
             index = np.stack([rows[drawn], i, j])
             points = self.X[index.ravel()]
             points = points.toarray() if sp.issparse(points) else points
+            kinds = 1 - self.labeled[index].astype(np.int64)
+            draws = Draws(points.reshape(3, m, -1), index, kinds, factor, targets[drawn])
             budgeted_steps(
-                first, points.reshape(3, m, -1), index, 1 - self.labeled[index].astype(np.int64),
-                factor, targets[drawn], mean_C, float(problem.C_graph), self.offset, kernel.code,
-                parameters, self.maintenance, self.budgets, self.S, self.ids, self.kinds, self.a,
-                self.b, self.counts, self.state, self.totals,
+                first, draws, terms, kernel.code, parameters, self.maintenance, self.budgets,
+                slots, self.state, self.totals,
             )  # fmt: skip
-            self.total_b = float(self.state[2])
             self.n_iter += m
 
 
@@ -443,8 +460,8 @@ class BGS3VM(GKM):
     n_iter_ : int
         Steps T.
     history_ : list
-        One `Stretch` per look at the average; its ``norm`` is not computed (0), and its
-        ``gradient`` holds the number of rows given up so far.
+        One `Stretch` per look at the average; its ``norm`` and ``gradient`` are not computed (0),
+        and ``given_up`` is the number of rows given up so far.
     termination_condition_ : str
         ``"converged"``, ``"max_iter"``, ``"completed"`` or ``"stopped"``, see `GKM`.
     n_features_in_ : int
@@ -498,31 +515,31 @@ class BGS3VM(GKM):
     def __init__(
         self,
         *,
-        C=1.0,
-        C_graph=None,
-        budget_labeled=100,
-        budget_unlabeled=200,
-        maintenance="projection",
-        kernel="rbf",
-        gamma="scale",
-        degree=3,
-        coef0=0.0,
-        sigma_f=1.0,
-        graph="knn",
-        n_neighbors=5,
-        radius=1.0,
-        edge_weights="gaussian",
-        edge_gamma=None,
-        sampling="uniform",
-        fit_intercept=True,
-        online_steps=1.0,
-        tol=0.1,
-        max_iter=200_000,
-        class_weight=None,
-        random_state=None,
-        verbose=0,
-        callback=None,
-    ):
+        C: float = 1.0,
+        C_graph: Literal["paper", "theorem"] | float | None = None,
+        budget_labeled: int = 100,
+        budget_unlabeled: Literal["paper"] | int = 200,
+        maintenance: Literal["projection", "removal", "merging"] = "projection",
+        kernel: Literal["linear", "poly", "rbf", "laplacian", "precomputed"] = "rbf",
+        gamma: Literal["scale", "auto"] | float = "scale",
+        degree: int = 3,
+        coef0: float = 0.0,
+        sigma_f: float = 1.0,
+        graph: Literal["knn", "radius", "complete"] | Graph | CompleteGraph = "knn",
+        n_neighbors: int = 5,
+        radius: float = 1.0,
+        edge_weights: Literal["gaussian", "binary"] = "gaussian",
+        edge_gamma: Literal["kernel"] | float | None = None,
+        sampling: Literal["uniform", "weight"] = "uniform",
+        fit_intercept: bool = True,
+        online_steps: float = 1.0,
+        tol: float = 0.1,
+        max_iter: Literal["paper"] | int = 200_000,
+        class_weight: Literal["balanced"] | dict | None = None,
+        random_state: int | np.random.RandomState | None = None,
+        verbose: int = 0,
+        callback: Callable | None = None,
+    ) -> None:
         self.C = C
         self.C_graph = C_graph
         self.budget_labeled = budget_labeled
@@ -567,10 +584,10 @@ class BGS3VM(GKM):
             pool.X, pool.labeled, problem.kernel, offset, budgets, self.maintenance
         )
 
-    def _reported(self, solution, X, problem, status):
+    def _reported(self, solution, X, problem, status, bounds):
         # The coefficients are those of slots, which `_store` sets beside their points.
-        fit = super()._reported(solution._replace(dual=np.zeros(X.shape[0])), X, problem, status)
-        return fit._replace(coef=None)
+        empty = solution._replace(dual=np.zeros(X.shape[0]))
+        return super()._reported(empty, X, problem, status, bounds)._replace(coef=None)
 
     def _store(self, data, problems, fits):
         super()._store(data, problems, fits)

@@ -19,11 +19,13 @@ every unlabeled row twice, once for each label: of the two variables μ⁺, μ�
 β = μ⁺ + μ⁻ enters the quadratic term, and eliminating the other leaves (1).
 """
 
+from collections.abc import Callable
 from numbers import Real
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import ArrayLike
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from s3vm_lib._base import BaseS3VM, BinaryFit
@@ -365,26 +367,26 @@ class CCCPS3VM(BaseS3VM):
     def __init__(
         self,
         *,
-        C=1.0,
-        C_star=None,
-        kernel="rbf",
-        gamma="scale",
-        degree=3,
-        coef0=0.0,
-        sigma_f=1.0,
-        unlabeled_loss="symmetric_ramp",
-        s=-0.3,
-        balance="labels",
-        init=None,
-        tol=1e-3,
-        max_iter=100,
-        max_inner_iter=1_000_000,
-        gram="auto",
-        cache_size=1000,
-        class_weight=None,
-        verbose=0,
-        callback=None,
-    ):
+        C: float = 1.0,
+        C_star: float | None = None,
+        kernel: Literal["linear", "poly", "rbf", "laplacian", "precomputed"] = "rbf",
+        gamma: Literal["scale", "auto"] | float = "scale",
+        degree: int = 3,
+        coef0: float = 0.0,
+        sigma_f: float = 1.0,
+        unlabeled_loss: Literal["symmetric_ramp", "symmetric_hinge"] = "symmetric_ramp",
+        s: Literal["paper"] | float = -0.3,
+        balance: Literal["labels"] | float | None = "labels",
+        init: ArrayLike | None = None,
+        tol: float = 1e-3,
+        max_iter: int = 100,
+        max_inner_iter: int = 1_000_000,
+        gram: Literal["auto", "full", "rows"] = "auto",
+        cache_size: float = 1000,
+        class_weight: Literal["balanced"] | dict | None = None,
+        verbose: int = 0,
+        callback: Callable | None = None,
+    ) -> None:
         self.C = C
         self.C_star = C_star
         self.kernel = kernel

@@ -227,12 +227,85 @@ class Problem:
 
 
 def svm_dual(K, beta, t):
-    """Dual value Σ t_i β_i − ½ βᵀKβ of the SVM with signed variables β_i = t_i α_i."""
+    """Dual value Σ t_i β_i − ½ βᵀKβ of the SVM with signed variables β_i = t_i α_i.
+
+    Parameters
+    ----------
+    K : ndarray of shape (n, n)
+        Gram matrix.
+    beta, t : ndarrays of shape (n,)
+        Signed variables, and labels −1 and +1.
+
+    Returns
+    -------
+    float
+        A lower bound of the objective where beta is feasible.
+    """
     return float(t @ beta - 0.5 * beta @ (K @ beta))
 
 
+def signed_labels(t, name="t", unlabeled=False):
+    """Labels as floats, or an error that says how to make them from classes 0 and 1.
+
+    Parameters
+    ----------
+    t : array-like of shape (n,)
+        Labels −1 and +1.
+    name : str, default="t"
+        Parameter that the error names.
+    unlabeled : bool, default=False
+        Whether 0 may stand for an unlabeled row.
+
+    Returns
+    -------
+    ndarray of float, shape (n,)
+
+    Raises
+    ------
+    ValueError
+        For other labels, and for 0 and 1 without −1, which are classes and not labels. The
+        classes 0 and 1 with −1 for unlabeled rows cannot be told from labels with 0 for them.
+
+    Examples
+    --------
+    >>> from s3vm_lib.objective import signed_labels
+    >>> signed_labels([1, -1, 1])
+    array([ 1., -1.,  1.])
+    """
+    t = np.asarray(t)
+    if t.ndim != 1 or t.dtype.kind not in "iufb":
+        raise ValueError(f"{name} must be one-dimensional and numeric, got {t.dtype} {t.shape}")
+    found = set(np.unique(t).tolist())
+    if not found <= ({-1, 0, 1} if unlabeled else {-1, 1}) or found == {0, 1}:
+        what = "−1 and +1, and 0 for unlabeled rows" if unlabeled else "−1 and +1"
+        shown = ", ".join(f"{value:g}" for value in sorted(found)[:5])
+        way = "np.where(y == -1, 0, 2 * y - 1)" if unlabeled else "2 * y - 1 of the labeled rows"
+        raise ValueError(f"{name} must hold {what}, got {shown}; from classes 0 and 1: {way}")
+    return t.astype(float)
+
+
+def svm_infeasibility(beta, t, upper):
+    """How far β is from the constraints of the dual, as shares of the largest dual variable.
+
+    Parameters
+    ----------
+    beta, t, upper
+        As in `svm_duality_gap`.
+
+    Returns
+    -------
+    box, total : float
+        Largest violation of 0 ≤ t_i β_i ≤ upper_i, and of Σβ = 0, over ``max |β|``; 0 for β = 0.
+    """
+    alpha, size = t * beta, np.max(np.abs(beta), initial=0.0)
+    if size == 0:
+        return 0.0, 0.0
+    box = max(np.max(-alpha, initial=0.0), np.max(alpha - upper, initial=0.0))
+    return float(box / size), float(abs(np.sum(beta)) / size)
+
+
 def svm_duality_gap(K, beta, b, t, upper):
-    """Primal minus dual value of an SVM at feasible β: an upper bound on what is left to gain.
+    """Primal minus dual value of an SVM: an upper bound on what is left to gain.
 
     Parameters
     ----------
@@ -240,8 +313,8 @@ def svm_duality_gap(K, beta, b, t, upper):
         Gram matrix of the labeled rows.
     beta : ndarray of shape (n,)
         Signed dual variables with 0 ≤ t_i β_i ≤ upper_i and Σβ = 0.
-    b : float
-        Offset.
+    b : float or None
+        Offset; None for a machine without one, whose dual has no constraint on Σβ.
     t : ndarray of shape (n,)
         Labels −1 and +1.
     upper : ndarray of shape (n,)
@@ -250,22 +323,45 @@ def svm_duality_gap(K, beta, b, t, upper):
     Returns
     -------
     float
-        Non-negative; 0 exactly at a solution.
+        Non-negative up to rounding; 0 exactly at a solution. Infinite where β violates a
+        constraint by more than 1e-6 of its largest entry: the dual is −∞ there, and bounds nothing.
+
+    Raises
+    ------
+    ValueError
+        For labels other than −1 and +1.
     """
+    t = signed_labels(t)
+    box, total = svm_infeasibility(beta, t, upper)
+    if max(box, 0.0 if b is None else total) > 1e-6:
+        return np.inf
     f = K @ beta
-    return float(beta @ f + upper @ np.maximum(0, 1 - t * (f + b)) - t @ beta)
+    margin = t * (f + (0.0 if b is None else b))
+    return float(beta @ f + upper @ np.maximum(0, 1 - margin) - t @ beta)
 
 
 def svm_kkt_residual(K, beta, b, t, upper):
     """Largest violation of the KKT conditions of an SVM, in units of the margin.
 
     With ``alpha = t * beta`` and outputs ``f = K @ beta + b``: t f ≥ 1 is needed where α < upper,
-    and t f ≤ 1 where α > 0. Parameters as in `svm_duality_gap`.
+    and t f ≤ 1 where α > 0; further 0 ≤ α ≤ upper, and Σβ = 0 unless b is None. What β violates
+    counts with the largest K_ii, by which a unit of β moves an output. Parameters and errors as in
+    `svm_duality_gap`.
     """
-    alpha, margin = t * beta, t * (K @ beta + b)
+    t = signed_labels(t)
+    alpha, margin = t * beta, t * (K @ beta + (0.0 if b is None else b))
     short = np.where(alpha < upper, 1 - margin, 0.0)
     beyond = np.where(alpha > 0, margin - 1, 0.0)
-    return float(max(short.max(initial=0), beyond.max(initial=0)))
+    box = np.maximum(-alpha, alpha - upper)
+    total = 0.0 if b is None else abs(np.sum(beta))
+    reach = np.max(np.diagonal(K), initial=0.0)
+    return float(
+        max(
+            short.max(initial=0.0),
+            beyond.max(initial=0.0),
+            reach * max(box.max(initial=0.0), total),
+        )
+    )
 
 
 class Evaluation(NamedTuple):

@@ -12,6 +12,7 @@ into the page. A `player` is HTML of its own and takes its alternative text as a
 import contextlib
 import hashlib
 import re
+import sys
 
 import matplotlib as mpl
 import matplotlib.pyplot as plt
@@ -65,8 +66,16 @@ _STYLE = {
 
 
 def set_style():
-    """Use the book's style for all figures that follow; chapters call this once."""
+    """Use the book's style for all figures that follow; chapters call this once.
+
+    In a notebook figures then have two pixels for one of the page, for screens that have them.
+    """
     mpl.rcParams.update(_STYLE)
+    ipython = sys.modules.get("IPython")
+    if ipython is not None and ipython.get_ipython() is not None:
+        from matplotlib_inline.backend_inline import set_matplotlib_formats
+
+        set_matplotlib_formats("retina")
 
 
 def style():

@@ -5,16 +5,18 @@ again, until no row is left or none is sure enough. With k nearest neighbors the
 those whose labeled neighbors agree most. No objective is minimized, and an early mistake stays.
 """
 
+from collections.abc import Callable
 from numbers import Real
-from typing import NamedTuple
+from typing import Literal, NamedTuple, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin, _fit_context
+from numpy.typing import ArrayLike
+from sklearn.base import BaseEstimator
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from s3vm_lib._base import refuse_missing, split_labels
+from s3vm_lib._base import Labels, Rows, SemiSupervisedMixin, mark_missing, split_labels, validated
 from s3vm_lib._limits import COUNT, check_size
 
 __all__ = ["Round", "SelfTrainingKNN", "Solution", "solve_self_training"]
@@ -102,7 +104,7 @@ def solve_self_training(
     return Solution(codes, rounds, len(history), status, history)
 
 
-class SelfTrainingKNN(ClassifierMixin, BaseEstimator):
+class SelfTrainingKNN(SemiSupervisedMixin, BaseEstimator):
     """Self-training with k nearest neighbors.
 
     Parameters
@@ -178,14 +180,14 @@ class SelfTrainingKNN(ClassifierMixin, BaseEstimator):
     def __init__(
         self,
         *,
-        n_neighbors=1,
-        weights="uniform",
-        threshold=0.75,
-        k_best=10,
-        max_iter=None,
-        verbose=0,
-        callback=None,
-    ):
+        n_neighbors: int = 1,
+        weights: Literal["uniform", "distance"] = "uniform",
+        threshold: float = 0.75,
+        k_best: int | None = 10,
+        max_iter: int | None = None,
+        verbose: int = 0,
+        callback: Callable | None = None,
+    ) -> None:
         self.n_neighbors = n_neighbors
         self.weights = weights
         self.threshold = threshold
@@ -194,8 +196,8 @@ class SelfTrainingKNN(ClassifierMixin, BaseEstimator):
         self.verbose = verbose
         self.callback = callback
 
-    @_fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X, y, unlabeled_mask=None):
+    @validated
+    def fit(self, X: Rows, y: Labels, unlabeled_mask: ArrayLike | None = None) -> Self:
         """Fit the model to labeled and unlabeled rows.
 
         Parameters
@@ -203,7 +205,8 @@ class SelfTrainingKNN(ClassifierMixin, BaseEstimator):
         X : {array-like, sparse matrix} of shape (n, d)
             Training rows, labeled and unlabeled.
         y : array-like of shape (n,)
-            Labels; −1 marks unlabeled rows. With string labels use an object array.
+            Labels; −1 marks unlabeled rows, and so do missing labels (None, NaN, pandas.NA). With
+            string labels use an object array.
         unlabeled_mask : array-like of bool, shape (n,), default=None
             True for unlabeled rows. With it −1 is a label like any other.
 
@@ -226,12 +229,14 @@ class SelfTrainingKNN(ClassifierMixin, BaseEstimator):
             raise
 
     def _fit(self, X, y, unlabeled_mask):
-        refuse_missing(y)
+        y = mark_missing(y, unlabeled_mask)
         X, y = validate_data(
             self, X, y, accept_sparse="csr", dtype=np.float64, order="C", ensure_min_samples=2
         )
         check_size(X)
         codes, self.classes_ = split_labels(y, unlabeled_mask)
+        if unlabeled_mask is None:
+            self._warn_of_no_unlabeled(codes)
         solution = solve_self_training(
             X,
             codes,
@@ -261,7 +266,7 @@ class SelfTrainingKNN(ClassifierMixin, BaseEstimator):
             print(f"{type(self).__name__}: " + ", ".join(f"{k} {v:.6g}" for k, v in state.items()))
         return bool(self.callback(state)) if self.callback is not None else False
 
-    def predict_proba(self, X):
+    def predict_proba(self, X: Rows) -> np.ndarray:
         """Shares of the votes of the nearest labeled rows, shape (m, n_classes)."""
         check_is_fitted(self)
         X = validate_data(self, X, accept_sparse="csr", dtype=np.float64, order="C", reset=False)
@@ -269,7 +274,7 @@ class SelfTrainingKNN(ClassifierMixin, BaseEstimator):
         shares[:, self._model.classes_] = self._model.predict_proba(X)
         return shares
 
-    def predict(self, X):
+    def predict(self, X: Rows) -> np.ndarray:
         """Class of each row.
 
         Parameters

@@ -11,24 +11,40 @@ intervals on which φ is convex.
 """
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 
 from s3vm_lib._numba import njit
 from s3vm_lib.losses import (
-    EPSILON_INSENSITIVE,
-    HINGE,
-    L1,
-    MODIFIED_LOGISTIC,
-    SMOOTH_HINGE,
-    SQUARED_HINGE,
+    conjugate_curvature,
     labeled_conjugate,
     labeled_derivative,
     labeled_value,
+    slope_piece,
+    slope_range,
 )
 
 _HALVINGS = 80  # of an interval, at most: far below the distance of two numbers
 _FLATTEST = 1e-14  # least H_ii of a step along one α, relative to the largest
+
+
+LINE = np.dtype([(name, np.float64) for name in ("turn", "left", "right", "slope")])
+
+
+class Costs(NamedTuple):
+    """The costs ψ_i of all rows."""
+
+    code: np.ndarray  # of the labeled losses, (n,)
+    p: np.ndarray  # their parameters, (n,)
+    y: np.ndarray  # labels, 0 for rows with intervals
+    weight: np.ndarray  # c_i; 0 for the row of the offset
+    s: float  # of the Gaussian loss
+    q: np.ndarray  # q in ``φ(f) = c exp(−s f²) + ½ q f²``
+    low: np.ndarray  # ends of the intervals, (n,)
+    high: np.ndarray
+    bounded: np.ndarray  # of bool: the rows with intervals
+    lines: np.ndarray  # of `LINE`: turning point e, and from p to r the line of the envelope
 
 
 # --- One row --------------------------------------------------------------------------------------
@@ -214,64 +230,56 @@ def nearest_labeled(code, p, y, c, h, v):
 @njit
 def in_domain(code, y, c, alpha):
     """The number nearest to alpha that is a slope of c ℓ(y, ·) somewhere."""
-    if code == L1 or code == EPSILON_INSENSITIVE:
-        return min(max(alpha, -c), c)
-    z = y * alpha
-    z = min(z, 0.0) if code == SQUARED_HINGE else min(max(z, -c), 0.0)
-    return y * z
-
-
-@njit
-def flexibility(code, p, y, c, f, alpha):
-    """1/(c ℓ''): how far f moves with the slope; 0 at a kink, infinite where ℓ is straight."""
-    size = abs(alpha) / c
-    if code == SQUARED_HINGE:
-        return 1.0 / c if size > 0.0 else math.inf
-    if code == SMOOTH_HINGE:
-        return p / c if 1e-12 < size < 1.0 - 1e-12 else math.inf
-    if code == HINGE:
-        return 0.0 if 1e-12 < size < 1.0 - 1e-12 else math.inf
-    if code == L1 or code == EPSILON_INSENSITIVE:
-        inside = size < 1.0 - 1e-12 and (code == L1 or size > 1e-12)
-        return 0.0 if inside else math.inf
-    sharpness = p if code == MODIFIED_LOGISTIC else 1.0
-    return 1.0 / max(c * sharpness * size * (1.0 - size), 1e-300)
+    least, most = slope_range(code, y)
+    return min(max(alpha, c * least), c * most)
 
 
 # --- All rows -------------------------------------------------------------------------------------
 
 
 @njit
-def set_envelopes(weight, s, q, low, high, bounded, lines):
-    """Turning point, p, r and slope of the envelope of each bounded row, into ``lines`` (4, n)."""
-    for i in range(weight.size):
-        if bounded[i]:
-            lines[0, i] = turning_point(weight[i], s, q[i])
-            lines[1, i], lines[2, i], lines[3, i] = envelope(
-                weight[i], s, q[i], lines[0, i], low[i], high[i]
+def set_envelopes(c):
+    """The line of the envelope of each bounded row."""
+    for i in range(c.weight.size):
+        if c.bounded[i]:
+            line = c.lines[i]
+            line.turn = turning_point(c.weight[i], c.s, c.q[i])
+            line.left, line.right, line.slope = envelope(
+                c.weight[i], c.s, c.q[i], line.turn, c.low[i], c.high[i]
             )
 
 
 @njit
-def conjugates(code, p, y, weight, s, q, low, high, bounded, lines, alpha):
+def conjugates(c, alpha):
     """Σ ψ_i*(α_i): of the labeled losses, and of φ on the intervals."""
     total = 0.0
     for i in range(alpha.size):
-        if bounded[i]:
-            total += interval_conjugate(weight[i], s, q[i], lines[0, i], low[i], high[i], alpha[i])
+        if c.bounded[i]:
+            total += interval_conjugate(
+                c.weight[i], c.s, c.q[i], c.lines[i].turn, c.low[i], c.high[i], alpha[i]
+            )
         else:
-            total += weight[i] * labeled_conjugate(code[i], y[i], alpha[i] / weight[i], p[i])
+            slope = alpha[i] / c.weight[i]
+            total += c.weight[i] * labeled_conjugate(c.code[i], c.y[i], slope, c.p[i])
     return total
 
 
 @njit
-def nearest(i, code, p, y, weight, s, q, low, high, bounded, lines, h, v):
+def nearest(c, i, h, v):
     """The minimizer of (f − v)²/(2h) + ψ_i(f)."""
-    if bounded[i]:
+    if c.bounded[i]:
+        line = c.lines[i]
         return nearest_in_interval(
-            weight[i], s, q[i], lines[1, i], lines[2, i], lines[3, i], low[i], high[i], h, v
+            c.weight[i], c.s, c.q[i], line.left, line.right, line.slope, c.low[i], c.high[i], h, v
         )
-    return nearest_labeled(code[i], p[i], y[i], weight[i], h, v)
+    return nearest_labeled(c.code[i], c.p[i], c.y[i], c.weight[i], h, v)
+
+
+@njit
+def slope_at(c, i, f):
+    """The slope of the envelope of the bounded row i at f in its interval."""
+    line = c.lines[i]
+    return envelope_slope(c.weight[i], c.s, c.q[i], line.left, line.right, line.slope, f)
 
 
 @njit
@@ -284,16 +292,15 @@ def largest_diagonal(H):
 
 
 @njit
-def sweep(code, p, y, weight, s, q, low, high, bounded, lines, H, alpha, f):
+def sweep(c, H, alpha, f):
     """One round of exact maximizations of D over each α_i in turn; f = f0 − Hα is kept."""
     least_h = _FLATTEST * largest_diagonal(H)
     for i in range(alpha.size):
         h = max(H[i, i], least_h)
         v = f[i] + h * alpha[i]
-        target = nearest(i, code, p, y, weight, s, q, low, high, bounded, lines, h, v)
-        new = (v - target) / h
-        if not bounded[i]:
-            new = in_domain(code[i], y[i], weight[i], new)
+        new = (v - nearest(c, i, h, v)) / h
+        if not c.bounded[i]:
+            new = in_domain(c.code[i], c.y[i], c.weight[i], new)
         change = new - alpha[i]
         if change != 0.0:
             alpha[i] = new
@@ -302,7 +309,7 @@ def sweep(code, p, y, weight, s, q, low, high, bounded, lines, H, alpha, f):
 
 
 @njit
-def linearize(code, p, y, weight, s, q, low, high, bounded, lines, H, alpha, f, pattern):
+def linearize(c, H, alpha, f, pattern):
     """The piece of every ψ_i that is nearest to (f_i, α_i), into ``pattern`` (5, n).
 
     Its rows are a point of the piece and the slope of ψ_i there, 1/ψ_i'' (0 at a kink or an end,
@@ -312,47 +319,44 @@ def linearize(code, p, y, weight, s, q, low, high, bounded, lines, H, alpha, f, 
     for i in range(alpha.size):
         h = max(H[i, i], least_h)
         v = f[i] + h * alpha[i]
-        point = nearest(i, code, p, y, weight, s, q, low, high, bounded, lines, h, v)
+        point = nearest(c, i, h, v)
         slope, flex, least, most = (v - point) / h, 0.0, -math.inf, math.inf
-        if not bounded[i]:
-            slope = in_domain(code[i], y[i], weight[i], slope)
-            flex = flexibility(code[i], p[i], y[i], weight[i], point, slope)
-            least = in_domain(code[i], y[i], weight[i], -math.inf)
-            most = in_domain(code[i], y[i], weight[i], math.inf)
-            if code[i] == EPSILON_INSENSITIVE:
-                least, most = (0.0, most) if slope > 0.0 else (least, 0.0)
-        elif point <= low[i] or point >= high[i]:
-            end = low[i] if point <= low[i] else high[i]
-            bound = envelope_slope(weight[i], s, q[i], lines[1, i], lines[2, i], lines[3, i], end)
-            least, most = (least, bound) if point <= low[i] else (bound, most)
-        elif lines[1, i] < point < lines[2, i]:
+        if not c.bounded[i]:
+            slope = in_domain(c.code[i], c.y[i], c.weight[i], slope)
+            flex = conjugate_curvature(c.code[i], slope / c.weight[i], c.p[i], c.weight[i])
+            least, most = slope_piece(c.code[i], c.y[i], slope)
+            least, most = c.weight[i] * least, c.weight[i] * most
+        elif point <= c.low[i]:
+            most = slope_at(c, i, c.low[i])
+        elif point >= c.high[i]:
+            least = slope_at(c, i, c.high[i])
+        elif c.lines[i].left < point < c.lines[i].right:
             flex = math.inf
         else:
-            flex = 1.0 / max(cost_bend(weight[i], s, q[i], point), 1e-300)
+            flex = 1.0 / max(cost_bend(c.weight[i], c.s, c.q[i], point), 1e-300)
         pattern[0, i], pattern[1, i], pattern[2, i] = point, slope, flex
         pattern[3, i], pattern[4, i] = least, most
 
 
 @njit
-def start_slopes(code, p, y, weight, s, q, low, high, bounded, lines, f, alpha):
+def start_slopes(c, f, alpha):
     """α_i as a slope of ψ_i at f_i, which is first moved into its interval."""
     for i in range(alpha.size):
-        if bounded[i]:
-            at = min(max(f[i], low[i]), high[i])
-            alpha[i] = envelope_slope(weight[i], s, q[i], lines[1, i], lines[2, i], lines[3, i], at)
+        if c.bounded[i]:
+            alpha[i] = slope_at(c, i, min(max(f[i], c.low[i]), c.high[i]))
         else:
-            alpha[i] = weight[i] * labeled_derivative(code[i], y[i], f[i], p[i])
+            alpha[i] = c.weight[i] * labeled_derivative(c.code[i], c.y[i], f[i], c.p[i])
 
 
 @njit
-def gaps(weight, s, q, low, high, bounded, lines, f):
+def gaps(c, f):
     """By how much φ exceeds its envelope at the output of each row; 0 for labeled rows."""
     out = np.zeros(f.size)
     for i in range(f.size):
-        if bounded[i]:
-            at = min(max(f[i], low[i]), high[i])
-            under = envelope_value(weight[i], s, q[i], lines[1, i], lines[2, i], lines[3, i], at)
-            out[i] = cost(weight[i], s, q[i], at) - under
+        if c.bounded[i]:
+            at, line = min(max(f[i], c.low[i]), c.high[i]), c.lines[i]
+            under = envelope_value(c.weight[i], c.s, c.q[i], line.left, line.right, line.slope, at)
+            out[i] = cost(c.weight[i], c.s, c.q[i], at) - under
     return out
 
 

@@ -1,6 +1,8 @@
 """The estimator `BranchBoundS3VM`."""
 
+from collections.abc import Callable
 from numbers import Real
+from typing import Literal
 
 import numpy as np
 import scipy.sparse as sp
@@ -8,8 +10,9 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from s3vm_lib._base import BaseS3VM, BinaryFit
 from s3vm_lib._limits import GAP, SHAPE, WEIGHT, ZERO
+from s3vm_lib.branch_and_bound._relaxation import PROVED
 from s3vm_lib.branch_and_bound._search import BRANCHING, solve_branch_and_bound
-from s3vm_lib.losses import LABELED_LOSSES, labeled_loss, unlabeled_loss
+from s3vm_lib.losses import labeled_loss, unlabeled_loss
 from s3vm_lib.objective import BIASES, Problem
 
 
@@ -157,7 +160,7 @@ class BranchBoundS3VM(BaseS3VM):
         **BaseS3VM._kernel_constraints,
         "tol": [GAP],
         "C_star": [WEIGHT, ZERO, None],
-        "labeled_loss": [StrOptions(set(LABELED_LOSSES))],
+        "labeled_loss": [StrOptions(PROVED)],
         "loss_parameter": [SHAPE, None],
         "unlabeled_loss": [StrOptions({"effective", "symmetric_ramp", "gaussian"})],
         "s": [Interval(Real, -1, 1e10, closed="right"), None],
@@ -173,28 +176,28 @@ class BranchBoundS3VM(BaseS3VM):
     def __init__(
         self,
         *,
-        C=1.0,
-        C_star=None,
-        kernel="rbf",
-        gamma="scale",
-        degree=3,
-        coef0=0.0,
-        sigma_f=1.0,
-        labeled_loss="hinge",
-        loss_parameter=None,
-        unlabeled_loss="effective",
-        s=None,
-        bias="free",
-        balance="labels",
-        balance_mode="mean",
-        balance_tol=0.05,
-        branching="gain",
-        tol=1e-6,
-        max_iter=100_000,
-        class_weight=None,
-        verbose=0,
-        callback=None,
-    ):
+        C: float = 1.0,
+        C_star: float | None = None,
+        kernel: Literal["linear", "poly", "rbf", "laplacian", "precomputed"] = "rbf",
+        gamma: Literal["scale", "auto"] | float = "scale",
+        degree: int = 3,
+        coef0: float = 0.0,
+        sigma_f: float = 1.0,
+        labeled_loss: str = "hinge",
+        loss_parameter: float | None = None,
+        unlabeled_loss: Literal["effective", "symmetric_ramp", "gaussian"] = "effective",
+        s: float | None = None,
+        bias: Literal["free", "regularized", "none"] = "free",
+        balance: Literal["labels"] | float | None = "labels",
+        balance_mode: Literal["mean", "counts", "share"] = "mean",
+        balance_tol: float = 0.05,
+        branching: Literal["gain", "confidence"] = "gain",
+        tol: float = 1e-6,
+        max_iter: int = 100_000,
+        class_weight: Literal["balanced"] | dict | None = None,
+        verbose: int = 0,
+        callback: Callable | None = None,
+    ) -> None:
         self.C = C
         self.C_star = C_star
         self.kernel = kernel
@@ -269,6 +272,7 @@ class BranchBoundS3VM(BaseS3VM):
             branching=self.branching,
             callback=self._report,
         )
+        bound = float(min(solution.lower_bound, solution.objective))
         coef, b = None, solution.b
         if data.kernel.name == "linear":
             coef = data.kernel.sigma_f**2 * (solution.beta @ data.X)
@@ -282,10 +286,5 @@ class BranchBoundS3VM(BaseS3VM):
             solution.n_iter,
             solution.status,
             solution.history,
+            {"lower_bound_": bound, "gap_": solution.objective - bound},
         )
-
-    def _store(self, data, problems, fits):
-        super()._store(data, problems, fits)
-        bounds = np.array([min(fit.history[-1].lower_bound, fit.objective) for fit in fits])
-        self.lower_bound_ = float(bounds[0]) if len(fits) == 1 else bounds
-        self.gap_ = self.objective_ - self.lower_bound_

@@ -4,20 +4,13 @@ A step from β that stays in the domain of the child's dual bounds the child fro
 solved. A row that opens moves its own β_j and, where Σβ = 0, that of a `reference`.
 """
 
+import math
 from typing import NamedTuple
 
 import numpy as np
 
 from s3vm_lib._numba import njit
-from s3vm_lib.losses import (
-    EPSILON_INSENSITIVE,
-    L1,
-    LOGISTIC,
-    MODIFIED_LOGISTIC,
-    SQUARED_HINGE,
-    labeled_derivative,
-    labeled_value,
-)
+from s3vm_lib.losses import dual_cost, labeled_derivative, labeled_value
 from s3vm_lib.smo import BIG, slope_up
 
 _SWEEPS = 10  # of the coordinate ascent in `joint_gain`
@@ -36,17 +29,18 @@ class Opening(NamedTuple):
 def push_and_cap(code, p, weight, y, f):
     """(p, cap) with −φ(β_j) − f β_j ≥ p α for 0 ≤ α = ``|β_j|`` ≤ cap and one sign of β_j.
 
-    The left side is α(1 − y f) for the hinge, to which the squared and the smooth hinge add what
-    `ridge` stands for, and ``α(|1 − y f| − p)`` for l1 and the ε-insensitive loss. For the logistic
-    losses it is concave, 0 at 0, and ℓ c at α = c d with d the size of the derivative of ℓ: the
-    chord lies below it.
+    Where φ is piecewise quadratic its slope at 0 counts: α(1 − y f) for the hinges, for example;
+    the quadratic part is left to `s3vm_lib.losses.dual_ridge`. The left side of any loss is
+    concave, 0 at 0, and ℓ c at α = c d with d the size of the derivative of ℓ: for the logistic
+    losses the chord is taken, which lies below it.
     """
-    if code == L1 or code == EPSILON_INSENSITIVE:
-        return abs(1.0 - y * f) - (p if code == EPSILON_INSENSITIVE else 0.0), weight
-    if code == LOGISTIC or code == MODIFIED_LOGISTIC:
+    lo, _, hi, s1, s2 = dual_cost(code, p, y, weight)
+    if math.isnan(lo):
         slope = max(abs(labeled_derivative(code, y, f, p)), 1e-300)
         return labeled_value(code, y, f, p) / slope, weight * slope
-    return 1.0 - y * f, (BIG if code == SQUARED_HINGE else weight)
+    if hi > 0.0 and (lo == 0.0 or -s2 - f > s1 + f):
+        return -s2 - f, min(hi, BIG)
+    return s1 + f, min(-lo, BIG)
 
 
 @njit

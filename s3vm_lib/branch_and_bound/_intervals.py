@@ -32,6 +32,8 @@ import numpy as np
 
 from s3vm_lib.branch_and_bound._decisions import labeled_costs, twins
 from s3vm_lib.branch_and_bound._envelopes import (
+    LINE,
+    Costs,
     conjugates,
     cost,
     gaps,
@@ -42,7 +44,7 @@ from s3vm_lib.branch_and_bound._envelopes import (
     start_slopes,
     sweep,
 )
-from s3vm_lib.branch_and_bound._relaxation import fold, unfold
+from s3vm_lib.branch_and_bound._relaxation import fold, require_proof, unfold
 from s3vm_lib.branch_and_bound._results import Progress, Solution, Visit
 
 _ROUND = 100  # nodes between two reports
@@ -56,21 +58,6 @@ _EDGE = 0.15  # a cut keeps this share of the interval away from both ends
 _NEGLIGIBLE = 1e-4  # cost above its envelope, relative to the tolerance, that is not worth a cut
 _NARROWEST = 1e-6  # interval that is cut no more
 _OFFSET = 1e-2  # ε relative to the weight of all losses
-
-
-class Costs(NamedTuple):
-    """The costs ψ_i of all rows, arguments of the compiled functions."""
-
-    code: np.ndarray  # of the labeled losses, (n,)
-    p: np.ndarray
-    y: np.ndarray  # labels, 0 for rows with intervals
-    weight: np.ndarray  # c_i; 0 for the row of the offset
-    s: float
-    q: np.ndarray  # q in ``φ(f) = c exp(−s f²) + ½ q f²``
-    low: np.ndarray
-    high: np.ndarray
-    bounded: np.ndarray  # of bool: the rows with intervals
-    lines: np.ndarray  # turning points and lines of the envelopes, (4, n)
 
 
 class Bracket(NamedTuple):
@@ -132,7 +119,7 @@ def dual_bound(bracket, costs, alpha):
     """D(α)."""
     H, f0 = bracket.H, bracket.f0
     smooth = bracket.constant + alpha @ f0 - 0.5 * alpha @ (H @ alpha)
-    return float(smooth - conjugates(*costs, alpha))
+    return float(smooth - conjugates(costs, alpha))
 
 
 def face_step(bracket, alpha, pattern):
@@ -205,8 +192,8 @@ def solve_box(bracket, costs, alpha, cutoff=np.inf, max_iter=_MOST_STEPS, patien
     value, n_iter = dual_bound(bracket, costs, alpha), 0
     while value < cutoff and n_iter < max_iter:
         f = f0 - H @ alpha
-        sweep(*costs, H, alpha, f)
-        linearize(*costs, H, alpha, f, pattern)
+        sweep(costs, H, alpha, f)
+        linearize(costs, H, alpha, f, pattern)
         best = dual_bound(bracket, costs, alpha)
         target = face_step(bracket, alpha, pattern)
         alpha, best = line_search(bracket, costs, alpha, target, best)
@@ -264,14 +251,13 @@ class _Boxes:
             if self.weight[j] > 0:
                 bend[j] += least_bend(self.weight[j], self.s, low[j], high[j])
         bracket = share_penalty(self.G, self.fixed, bend)
-        lines = np.zeros((4, f.size))
         costs = Costs(
             self.code, self.p, self.y, self.weight, self.s, self.own + bracket.d, low, high,
-            self.bounded, lines,
+            self.bounded, np.zeros(f.size, LINE),
         )  # fmt: skip
-        set_envelopes(self.weight, self.s, costs.q, low, high, self.bounded, lines)
+        set_envelopes(costs)
         alpha = np.zeros(f.size)
-        start_slopes(*costs, f, alpha)
+        start_slopes(costs, f, alpha)
         patient = patient or bracket.exact
         found = solve_box(bracket, costs, alpha, cutoff - self.constant, patient=patient)
         beta = bracket.d * found.f - found.alpha
@@ -312,7 +298,7 @@ class _Boxes:
             bracket, costs, found, J = self.relax(low, high, start, self.cutoff, patient)
             start = found.f
             bound = max(node.bound, found.value + self.constant)
-            excess = gaps(*costs[3:], found.f)
+            excess = gaps(costs, found.f)
             # Where φ equals its envelope J equals the bound, if only the ascent has converged.
             if bound >= self.cutoff or excess.max() > negligible:
                 break
@@ -383,7 +369,7 @@ def solve_intervals(
     Parameters
     ----------
     problem : Problem
-        Any labeled loss; ``balance`` "none" or "mean".
+        With a labeled loss of `BranchBoundS3VM`; ``balance`` "none" or "mean".
     K : ndarray of shape (n, n)
         Gram matrix.
     t : ndarray of shape (n,)
@@ -406,9 +392,11 @@ def solve_intervals(
     Raises
     ------
     ValueError
-        With ``balance`` "counts" or "share", which constrain labels; or if the offset is free
-        without balance constraint and only one class is labeled: then J has no minimum.
+        With ``balance`` "counts" or "share", which constrain labels; for a loss without a proof; or
+        if the offset is free without balance constraint and only one class is labeled: then J has
+        no minimum.
     """
+    require_proof(problem)
     if problem.balance not in ("none", "mean"):
         raise ValueError(
             f"balance must be 'none' or 'mean' with unlabeled_loss 'gaussian', got "

@@ -17,13 +17,10 @@ from s3vm_lib._numba import njit
 from s3vm_lib.branch_and_bound._gains import Opening, open_rows, reference
 from s3vm_lib.kernels import Kernel
 from s3vm_lib.losses import (
-    EPSILON_INSENSITIVE,
-    L1,
-    LOGISTIC,
-    MODIFIED_LOGISTIC,
-    SMOOTH_HINGE,
-    SQUARED_HINGE,
+    dual_cost,
+    dual_ridge,
     labeled_conjugate,
+    labeled_curvature,
     labeled_derivative,
     labeled_value,
 )
@@ -36,6 +33,20 @@ _SHORTEST = 1e-10  # Newton step
 _NEWTON_STEPS = 100
 _DAMPING = 1e-8  # least curvature of a loss in a Newton step, relative to its weight
 LOGISTIC_LOSSES = ("logistic", "modified_logistic")
+# Losses for which the bounds of this package are proved; another one asks for its own proof.
+PROVED = {
+    *("hinge", "squared_hinge", "smooth_hinge", "l1", "epsilon_insensitive"),
+    *LOGISTIC_LOSSES,
+}
+
+
+def require_proof(problem):
+    """Refuse a problem with a loss for which no bound has been proved."""
+    unlabeled = problem.unlabeled_loss
+    effective = None if unlabeled is None else unlabeled.effective_of
+    for loss in (problem.labeled_loss.name, effective):
+        if loss is not None and loss not in PROVED:
+            raise ValueError(f"branch and bound is proved for {sorted(PROVED)}, got {loss!r}")
 
 
 # --- Offset and balance ---------------------------------------------------------------------------
@@ -125,39 +136,11 @@ def unfold(beta, b, K, bias="free", share=None, mean=0.0):
 
 
 @njit
-def dual_cost(code, p, y, weight):
-    """φ(β) = c ℓ*(y, −β/c) without its quadratic part: (lo, mid, hi, s1, s2) of `Costs`.
-
-    A row with y = 0 is closed: β = 0. The quadratic parts of the squared and of the smooth hinge
-    are left to `ridge`.
-    """
-    if y == 0.0:
-        return 0.0, 0.0, 0.0, 0.0, 0.0
-    if code == L1 or code == EPSILON_INSENSITIVE:
-        width = p if code == EPSILON_INSENSITIVE else 0.0
-        return -weight, 0.0, weight, -y - width, -y + width
-    top = BIG if code == SQUARED_HINGE else weight
-    if y > 0:
-        return 0.0, top, top, -y, -y
-    return -top, 0.0, 0.0, -y, -y
-
-
-@njit
-def ridge(code, p, weight):
-    """What the quadratic part of φ adds to K_ii: 1/c for the squared, p/c for the smooth hinge."""
-    if weight == 0.0:
-        return 0.0
-    if code == SQUARED_HINGE:
-        return 1.0 / weight
-    return p / weight if code == SMOOTH_HINGE else 0.0
-
-
-@njit
 def set_labels(c, code, p, weight, fixed, y):
     """Costs ``c`` of all rows with the labels y, the fixed part of the outputs included."""
     for i in range(y.size):
         lo, mid, hi, s1, s2 = dual_cost(code[i], p[i], y[i], weight[i])
-        c.lo[i], c.mid[i], c.hi[i] = lo, mid, hi
+        c.lo[i], c.mid[i], c.hi[i] = max(lo, -BIG), max(min(mid, BIG), -BIG), min(hi, BIG)
         c.s1[i], c.s2[i] = s1 + fixed[i], s2 + fixed[i]
 
 
@@ -310,16 +293,10 @@ def level(code, p, weight, y, g, free):
 
 @njit
 def slopes_and_curvatures(code, p, weight, y, f, a, h):
-    """First and second derivatives of c ℓ(y, f) for the logistic losses, the latter damped.
-
-    With d the size of ∂ℓ/∂f the second derivative is κ d(1 − d), κ being 1 or the sharpness.
-    """
+    """First and second derivatives of c ℓ(y, f), the latter damped."""
     for i in range(y.size):
-        slope = labeled_derivative(code[i], y[i], f[i], p[i])
-        d = abs(slope)
-        sharpness = p[i] if code[i] == MODIFIED_LOGISTIC else 1.0
-        a[i] = weight[i] * slope
-        h[i] = weight[i] * max(sharpness * d * (1.0 - d), _DAMPING)
+        a[i] = weight[i] * labeled_derivative(code[i], y[i], f[i], p[i])
+        h[i] = weight[i] * max(labeled_curvature(code[i], y[i], f[i], p[i]), _DAMPING)
 
 
 def newton(folded, code, p, weight, y, beta, tol, max_iter, cutoff, last):
@@ -397,8 +374,9 @@ class Relaxation:
         self.folded, self.weight, self.tol, self.max_iter = folded, weight, tol, max_iter
         self.code, self.p = code, p
         n = weight.size
-        self.smo = not np.any((code == LOGISTIC) | (code == MODIFIED_LOGISTIC))
-        self.ridges = np.array([ridge(*v) for v in zip(code, p, weight, strict=True)])
+        ridges = np.array([dual_ridge(*v) for v in zip(code, p, weight, strict=True)])
+        self.smo = not np.isnan(ridges).any()
+        self.ridges = np.nan_to_num(ridges)
         if not self.smo:
             return
         # Without a constraint on Σβ one more row, of zero features and no cost, takes up the sum.

@@ -16,7 +16,13 @@ import numpy as np
 from s3vm_lib.branch_and_bound._decisions import FLAT, Decisions, labeled_costs, piece_costs, twins
 from s3vm_lib.branch_and_bound._gains import joint_gain, single_gains
 from s3vm_lib.branch_and_bound._intervals import solve_intervals
-from s3vm_lib.branch_and_bound._relaxation import LOGISTIC_LOSSES, Relaxation, fold, unfold
+from s3vm_lib.branch_and_bound._relaxation import (
+    LOGISTIC_LOSSES,
+    Relaxation,
+    fold,
+    require_proof,
+    unfold,
+)
 from s3vm_lib.branch_and_bound._results import Progress, Solution, Visit
 from s3vm_lib.losses import Pieces as LossPieces
 
@@ -216,10 +222,11 @@ def solve_branch_and_bound(
     Parameters
     ----------
     problem : Problem
-        Any labeled loss; the unlabeled loss is an effective loss, the symmetric ramp or the
-        Gaussian (see `solve_intervals`). Logistic losses may be mixed with the Gaussian, but with
-        no other loss. With ``balance="counts"`` and ``"share"`` the constraint is one on the labels
-        that the unlabeled rows are charged for; the Gaussian has none, and refuses both.
+        The labeled loss is one of those of `BranchBoundS3VM`; the unlabeled loss is an effective
+        loss, the symmetric ramp or the Gaussian (see `solve_intervals`). Logistic losses may be
+        mixed with the Gaussian, but with no other loss. With ``balance="counts"`` and ``"share"``
+        the constraint is one on the labels that the unlabeled rows are charged for; the Gaussian
+        has none, and refuses both.
     K : ndarray of shape (n, n)
         Gram matrix.
     t : ndarray of shape (n,)
@@ -251,8 +258,9 @@ def solve_branch_and_bound(
     Raises
     ------
     ValueError
-        For losses that do not mix, a share of positive labels that no labels of the unlabeled rows
-        have (or none that the search met before it was stopped), or what `solve_intervals` refuses.
+        For a loss without a proof, losses that do not mix, a share of positive labels that no
+        labels of the unlabeled rows have (or none that the search met before it was stopped), or
+        what `solve_intervals` refuses.
 
     References
     ----------
@@ -262,6 +270,7 @@ def solve_branch_and_bound(
     t = np.asarray(t, dtype=float)
     s = np.ones(t.size) if sample_weight is None else np.asarray(sample_weight, dtype=float)
     unlabeled = t == 0
+    require_proof(problem)
     if problem.unlabeled_loss is not None and problem.unlabeled_loss.pieces is None:
         if unlabeled.any() and problem.C_star > 0:
             options = dict(tol=tol, max_iter=max_iter, trace=trace, callback=callback)

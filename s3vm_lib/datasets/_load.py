@@ -1,12 +1,12 @@
 """Loading benchmark sets by name: from a folder, from the cache, or from their public host."""
 
 import os
-import sys
 import urllib.request
 from pathlib import Path
 
 import numpy as np
 import scipy.sparse as sp
+from tqdm.auto import tqdm
 
 from s3vm_lib.datasets._sources import (
     PAIR_NAME,
@@ -201,7 +201,10 @@ def _fetch(url, progress):
     with urllib.request.urlopen(request, timeout=_TIMEOUT) as response:
         total = int(response.headers.get("Content-Length") or 0)
         chunks = []
-        with _Bar(url.rsplit("/", 1)[-1], total, progress) as bar:
+        name = url.rsplit("/", 1)[-1]
+        with tqdm(
+            desc=name, total=total or None, unit="B", unit_scale=True, disable=not progress
+        ) as bar:
             while chunk := response.read(_CHUNK):
                 chunks.append(chunk)
                 bar.update(len(chunk))
@@ -209,30 +212,3 @@ def _fetch(url, progress):
     if total and len(content) != total:
         raise OSError(f"{url}: {len(content)} of {total} bytes arrived")
     return content
-
-
-class _Bar:
-    """A progress bar: tqdm's where it is installed, otherwise one line on stderr."""
-
-    def __init__(self, label, total, enabled):
-        self._label, self._bar, self._done, self._enabled = label, None, 0, enabled
-        if enabled:
-            try:
-                from tqdm.auto import tqdm
-            except ImportError:
-                return
-            self._bar = tqdm(desc=label, total=total or None, unit="B", unit_scale=True)
-
-    def __enter__(self):
-        return self
-
-    def update(self, n):
-        self._done += n
-        if self._bar is not None:
-            self._bar.update(n)
-
-    def __exit__(self, *exception):
-        if self._bar is not None:
-            self._bar.close()
-        elif self._enabled:
-            print(f"{self._label}: {self._done / 1e6:.1f} MB", file=sys.stderr)

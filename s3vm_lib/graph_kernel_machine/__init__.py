@@ -28,7 +28,16 @@ from s3vm_lib.graph_kernel_machine._solver import (
     Stretch,
     solve_gkm,
 )
-from s3vm_lib.graph_kernel_machine._steps import draw_edges, draw_labeled, rbf_sums, window
+from s3vm_lib.graph_kernel_machine._steps import (
+    STATE,
+    TOTALS,
+    Terms,
+    draw_edges,
+    draw_labeled,
+    rbf_sums,
+    terms_of,
+    window,
+)
 from s3vm_lib.graph_kernel_machine._theory import (
     Bounds,
     largest_C_graph,
@@ -45,8 +54,11 @@ __all__ = [
     "GRAPH_CONSTRAINTS",
     "GraphMachine",
     "KernelSums",
+    "STATE",
     "Solution",
     "Stretch",
+    "TOTALS",
+    "Terms",
     "draw_edges",
     "draw_labeled",
     "largest_C_graph",
@@ -54,6 +66,7 @@ __all__ = [
     "rbf_sums",
     "smallest_norm_bound",
     "solve_gkm",
+    "terms_of",
     "theorem_bounds",
     "window",
 ]

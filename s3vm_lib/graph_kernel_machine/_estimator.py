@@ -2,7 +2,9 @@
 
 import dataclasses
 import math
+from collections.abc import Callable
 from numbers import Real
+from typing import Literal
 
 import numpy as np
 import scipy.sparse as sp
@@ -31,14 +33,14 @@ from s3vm_lib.graph_kernel_machine._solver import (
     solve_gkm,
     stretch_of,
 )
-from s3vm_lib.losses import LABELED_LOSSES
+from s3vm_lib.graphs import CompleteGraph, Graph
 from s3vm_lib.objective import Problem
 
 
 class Machine:
     """What `GKM` keeps of a two-class problem between the calls of ``partial_fit``."""
 
-    def __init__(self, pool, accumulators, keys):
+    def __init__(self, pool, accumulators, keys) -> None:
         self.pool = pool
         self.accumulators = accumulators
         self.keys = keys
@@ -212,7 +214,14 @@ class GKM(GraphMachine, OnlineS3VM):
     _parameter_constraints = {
         **GRAPH_CONSTRAINTS,
         "class_weight": BaseS3VM._kernel_constraints["class_weight"],
-        "labeled_loss": [StrOptions(set(LABELED_LOSSES))],
+        "labeled_loss": [
+            StrOptions(
+                {
+                    *("hinge", "squared_hinge", "smooth_hinge", "logistic", "modified_logistic"),
+                    *("l1", "epsilon_insensitive"),
+                }
+            )
+        ],
         "online_steps": [Interval(Real, 0, 1e6, closed="both")],
     }
     _largest_n = 100_000
@@ -221,34 +230,34 @@ class GKM(GraphMachine, OnlineS3VM):
     def __init__(
         self,
         *,
-        C=1.0,
-        C_graph=None,
-        labeled_loss="hinge",
-        tau=0.5,
-        epsilon=0.1,
-        power=2.0,
-        kernel="rbf",
-        gamma="scale",
-        degree=3,
-        coef0=0.0,
-        sigma_f=1.0,
-        graph="knn",
-        n_neighbors=5,
-        radius=1.0,
-        edge_weights="gaussian",
-        edge_gamma=None,
-        sampling="uniform",
-        fit_intercept=True,
-        projection="auto",
-        precision="single",
-        online_steps=1.0,
-        tol=0.1,
-        max_iter=200_000,
-        class_weight=None,
-        random_state=None,
-        verbose=0,
-        callback=None,
-    ):
+        C: float = 1.0,
+        C_graph: Literal["paper", "theorem"] | float | None = None,
+        labeled_loss: str = "hinge",
+        tau: float = 0.5,
+        epsilon: float = 0.1,
+        power: float = 2.0,
+        kernel: Literal["linear", "poly", "rbf", "laplacian", "precomputed"] = "rbf",
+        gamma: Literal["scale", "auto"] | float = "scale",
+        degree: int = 3,
+        coef0: float = 0.0,
+        sigma_f: Literal["theorem"] | float = 1.0,
+        graph: Literal["knn", "radius", "complete"] | Graph | CompleteGraph = "knn",
+        n_neighbors: int = 5,
+        radius: float = 1.0,
+        edge_weights: Literal["gaussian", "binary"] = "gaussian",
+        edge_gamma: Literal["kernel"] | float | None = None,
+        sampling: Literal["uniform", "weight"] = "uniform",
+        fit_intercept: bool = True,
+        projection: Literal["auto"] | bool = "auto",
+        precision: Literal["single", "double"] = "single",
+        online_steps: float = 1.0,
+        tol: float = 0.1,
+        max_iter: Literal["paper"] | int = 200_000,
+        class_weight: Literal["balanced"] | dict | None = None,
+        random_state: int | np.random.RandomState | None = None,
+        verbose: int = 0,
+        callback: Callable | None = None,
+    ) -> None:
         self.C = C
         self.C_graph = C_graph
         self.labeled_loss = labeled_loss
@@ -279,20 +288,16 @@ class GKM(GraphMachine, OnlineS3VM):
 
     # --- Before the solver -----------------------------------------------------------------------
 
-    def _resolve_kernel(self, X, weight):
+    def _resolve_kernel(self, X, weight, sigma_f=None):
         if self.sigma_f != "theorem":
-            return super()._resolve_kernel(X, weight)
+            return super()._resolve_kernel(X, weight, sigma_f)
         if self.kernel not in ("rbf", "laplacian"):
             raise ValueError(
                 f"sigma_f='theorem' needs kernel='rbf' or 'laplacian', got {self.kernel!r}"
             )
         if self.C_graph == "theorem":
             raise ValueError("only one of C_graph and sigma_f can be 'theorem'")
-        self.sigma_f = 1.0  # for the parent, which knows numbers only
-        try:
-            return super()._resolve_kernel(X, weight)
-        finally:
-            self.sigma_f = "theorem"
+        return super()._resolve_kernel(X, weight, 1.0)  # until `_with_sigma_f`
 
     def _training(self, X, codes, weight, classes):
         self._pool = None
@@ -347,8 +352,6 @@ class GKM(GraphMachine, OnlineS3VM):
         labeled = t != 0
         weight = data.loss_weight[labeled]
         bounds = self._bounds(problem, problem.C * weight.sum(), data.X)
-        self._found = [] if index == 0 else self._found
-        self._found.append(bounds)
         solution = solve_gkm(
             data.X,
             t,
@@ -362,9 +365,9 @@ class GKM(GraphMachine, OnlineS3VM):
             callback=lambda stretch: self._report(stretch._asdict()),
             **self._plan(data.X.shape[0]),
         )
-        return self._reported(solution, data.X, problem, self._status(solution.status))
+        return self._reported(solution, data.X, problem, self._status(solution.status), bounds)
 
-    def _reported(self, solution, X, problem, status):
+    def _reported(self, solution, X, problem, status, bounds):
         coef = None
         if problem.kernel.name == "linear":
             coef = problem.kernel.sigma_f**2 * np.asarray(solution.dual @ X).ravel()
@@ -378,6 +381,7 @@ class GKM(GraphMachine, OnlineS3VM):
             solution.n_iter,
             status,
             solution.history,
+            {"bounds_": bounds},
         )
 
     # --- After the solver ------------------------------------------------------------------------
@@ -386,7 +390,6 @@ class GKM(GraphMachine, OnlineS3VM):
         super()._store(data, problems, fits)
         self._objective = self._labels = None
         self.graph_ = self._pool.graph
-        self.bounds_ = self._found[0] if len(fits) == 1 else self._found
 
     def _transduce(self, X, codes, rows, fits):
         self._rows, self._codes = X, codes
@@ -452,7 +455,7 @@ class GKM(GraphMachine, OnlineS3VM):
     def _update(self, machine, data, t, problem, index):
         if index == 0:
             self._pool = self._extended(machine, data)
-            self._found, self._current = [], []
+            self._current = []
         pool, accumulators = self._pool, machine.accumulators
         m, machine.pool = t.size, pool
         machine.t = np.concatenate([machine.t, t])
@@ -461,14 +464,13 @@ class GKM(GraphMachine, OnlineS3VM):
         targets, weight = machine.t[pool.labeled], machine.weight[pool.labeled]
         problem = self._grown(problem, weight.sum(), pool)
         bounds = self._bounds(problem, problem.C * weight.sum(), pool.X) if m else None
-        self._found.append(bounds)
         self._current.append(problem)
         machine.owed += m * self.online_steps
         steps = int(machine.owed)
         machine.owed -= steps
         history = []
         if weight.size and steps:
-            accumulators.totals[:3] = 0.0
+            accumulators.forget()
             accumulators.advance(
                 steps,
                 np.flatnonzero(pool.labeled),
@@ -482,7 +484,7 @@ class GKM(GraphMachine, OnlineS3VM):
             history.append(stretch_of(accumulators, steps))
             self._report(history[-1]._asdict())
         solution = solution_of(accumulators, "completed", history)
-        return self._reported(solution, pool.X, problem, "completed")
+        return self._reported(solution, pool.X, problem, "completed", bounds)
 
     def _extended(self, machine, data):
         """The rows so far with those of the batch, and their graph."""

@@ -1,15 +1,19 @@
 """The regressor `GKMRegressor`."""
 
 import warnings
+from collections.abc import Callable
+from typing import Literal, Self
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.base import BaseEstimator, RegressorMixin, _fit_context
+from numpy.typing import ArrayLike
+from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_array, check_consistent_length, column_or_1d
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
+from s3vm_lib._base import Labels, Rows, validated
 from s3vm_lib._limits import (
     check_kernel,
     check_reach,
@@ -25,6 +29,7 @@ from s3vm_lib.graph_kernel_machine._common import (
 )
 from s3vm_lib.graph_kernel_machine._rules import resolve_C_graph, space_radius
 from s3vm_lib.graph_kernel_machine._solver import solve_gkm
+from s3vm_lib.graphs import CompleteGraph, Graph
 from s3vm_lib.kernels import Kernel, resolve_gamma
 from s3vm_lib.objective import Problem
 
@@ -132,31 +137,31 @@ class GKMRegressor(GraphMachine, RegressorMixin, BaseEstimator):
     def __init__(
         self,
         *,
-        C=1.0,
-        C_graph=None,
-        labeled_loss="epsilon_insensitive",
-        epsilon=0.1,
-        power=2.0,
-        kernel="rbf",
-        gamma="scale",
-        degree=3,
-        coef0=0.0,
-        sigma_f=1.0,
-        graph="knn",
-        n_neighbors=5,
-        radius=1.0,
-        edge_weights="gaussian",
-        edge_gamma=None,
-        sampling="uniform",
-        fit_intercept=True,
-        projection="auto",
-        precision="single",
-        tol=0.1,
-        max_iter=200_000,
-        random_state=None,
-        verbose=0,
-        callback=None,
-    ):
+        C: float = 1.0,
+        C_graph: Literal["paper", "theorem"] | float | None = None,
+        labeled_loss: Literal["epsilon_insensitive", "l1"] = "epsilon_insensitive",
+        epsilon: float = 0.1,
+        power: float = 2.0,
+        kernel: Literal["linear", "poly", "rbf", "laplacian", "precomputed"] = "rbf",
+        gamma: Literal["scale", "auto"] | float = "scale",
+        degree: int = 3,
+        coef0: float = 0.0,
+        sigma_f: float = 1.0,
+        graph: Literal["knn", "radius", "complete"] | Graph | CompleteGraph = "knn",
+        n_neighbors: int = 5,
+        radius: float = 1.0,
+        edge_weights: Literal["gaussian", "binary"] = "gaussian",
+        edge_gamma: Literal["kernel"] | float | None = None,
+        sampling: Literal["uniform", "weight"] = "uniform",
+        fit_intercept: bool = True,
+        projection: Literal["auto"] | bool = "auto",
+        precision: Literal["single", "double"] = "single",
+        tol: float = 0.1,
+        max_iter: Literal["paper"] | int = 200_000,
+        random_state: int | np.random.RandomState | None = None,
+        verbose: int = 0,
+        callback: Callable | None = None,
+    ) -> None:
         self.C = C
         self.C_graph = C_graph
         self.labeled_loss = labeled_loss
@@ -182,8 +187,14 @@ class GKMRegressor(GraphMachine, RegressorMixin, BaseEstimator):
         self.verbose = verbose
         self.callback = callback
 
-    @_fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X, y, sample_weight=None, unlabeled_mask=None):
+    @validated
+    def fit(
+        self,
+        X: Rows,
+        y: Labels,
+        sample_weight: ArrayLike | None = None,
+        unlabeled_mask: ArrayLike | None = None,
+    ) -> Self:
         """Fit the model to rows with and without a known target.
 
         Parameters
@@ -314,7 +325,7 @@ class GKMRegressor(GraphMachine, RegressorMixin, BaseEstimator):
         dual, b = self.dual_coef_[None], np.array([self.intercept_])
         return predictions(self.problem_.kernel, self.support_vectors_, dual, b, X)[:, 0]
 
-    def predict(self, X):
+    def predict(self, X: Rows) -> np.ndarray:
         """Predicted targets.
 
         Parameters

@@ -9,9 +9,12 @@ import scipy.sparse as sp
 from s3vm_lib._rng import hash_key
 from s3vm_lib.graph_kernel_machine._steps import (
     SMALLEST_SCALE,
+    STATE,
+    TOTALS,
     draw_edges,
     draw_labeled,
     rbf_sums,
+    terms_of,
     window,
 )
 
@@ -30,6 +33,7 @@ class Stretch(NamedTuple):
     gradient: float  # largest norm of a stochastic gradient so far
     n_support: int  # rows visited
     change: float  # of the averaged outputs, relative; infinite at the first look
+    given_up: int  # support rows given up for a budget so far (`BGS3VM`)
 
 
 class Solution(NamedTuple):
@@ -186,12 +190,11 @@ class Accumulators:
         self.sums = sums
         self.offset = float(offset)
         self.n_iter = 0
-        self.state = np.array([0.0, 0.0, 0.0, 1.0])  # h, Σ a, ‖Σ a_j Φ_j‖², scale
-        self.total_b = 0.0  # Σ b
+        self.state, self.totals = np.zeros(1, STATE), np.zeros(1, TOTALS)
+        self.state["scale"] = 1.0
         self._listed = np.empty(1024, np.int64)
         self._ab = np.zeros((1024, 2))
         self.place = np.full(sums.X.shape[0], -1, np.int64)
-        self.totals = np.zeros(5)
 
     def extend(self, X, labeled):
         """Take over more rows; X begins with those before, and ``labeled`` marks labeled ones."""
@@ -211,16 +214,16 @@ class Accumulators:
 
     def average(self):
         """Coefficients of w̄ on the listed rows, and its offset."""
-        T = max(self.n_iter, 1)
+        T, now = max(self.n_iter, 1), self.state[0]
         factor = -4.0 / (T * (T + 1.0))
-        dual = factor * (self.state[0] * self.ab[:, 0] - self.ab[:, 1])
-        return dual, self.offset * factor * (self.state[0] * self.state[1] - self.total_b)
+        dual = factor * (now.h * self.ab[:, 0] - self.ab[:, 1])
+        return dual, self.offset * factor * (now.h * now.sum_a - now.sum_b)
 
     def last(self):
         """Coefficients of w_{T+1} on the listed rows, and its offset."""
-        T = max(self.n_iter, 1)
-        factor = -2.0 * self.state[3] / (T * (T + 1.0))
-        return factor * self.ab[:, 0], self.offset * factor * self.state[1]
+        T, now = max(self.n_iter, 1), self.state[0]
+        factor = -2.0 * now.scale / (T * (T + 1.0))
+        return factor * self.ab[:, 0], self.offset * factor * now.sum_a
 
     def spread(self, on_listed):
         """Coefficients of all rows from those of the listed ones."""
@@ -253,17 +256,24 @@ class Accumulators:
         np.add.at(self._ab[:, 0], at, slopes)
         np.add.at(self._ab[:, 1], at, counts * slopes)
 
+    def forget(self):
+        """Begin the sums of a stretch anew; the largest norms are those of all steps."""
+        for name in ("loss", "smooth", "regularizer"):
+            self.totals[name] = 0.0
+
     def rescale(self):
         """Set the scale to 1 and h to 0, which leaves w and w̄ as they are.
 
         In w̄ only the differences of h to its last value count, and they drown in its first terms
         when the scale has become small.
         """
-        h, scale = self.state[0], self.state[3]
-        self._ab[:, 1] -= h * self._ab[:, 0]
-        self._ab[:, 0] *= scale
-        self.total_b -= h * self.state[1]
-        self.state *= [0.0, scale, scale**2, 1 / scale]
+        now = self.state[0]
+        self._ab[:, 1] -= now.h * self._ab[:, 0]
+        self._ab[:, 0] *= now.scale
+        now.sum_b -= now.h * now.sum_a
+        now.sum_a *= now.scale
+        now.norm2 *= now.scale**2
+        now.h, now.scale = 0.0, 1.0
 
     def advance(self, n_steps, rows, targets, cumulative, sampler, problem, keys, radius, width=64):
         """Run steps of Algorithm 1.
@@ -289,13 +299,8 @@ class Accumulators:
         width : int, default=64
             Steps whose kernel sums are computed together; the result is the same for every width.
         """
-        loss = problem.labeled_loss
-        mean_C = problem.C * cumulative[-1]
         smooth = sampler is not None and problem.C_graph > 0
-        parameters = (
-            loss.code, loss.p, mean_C, float(problem.C_graph), float(problem.power),
-            self.offset, float(radius),
-        )  # fmt: skip
+        terms, now = terms_of(problem, cumulative[-1], self.offset, radius), self.state[0]
         end, ahead = self.n_iter + n_steps, width
         while self.n_iter < end:
             first = self.n_iter
@@ -317,8 +322,7 @@ class Accumulators:
             slopes, counts = np.zeros((m, 2)), np.zeros(m)
             done = window(
                 first, np.arange(m), left, right, factor, targets[drawn], F,
-                self.sums.gram(index), self.state, parameters,
-                slopes, counts, self.totals,
+                self.sums.gram(index), terms, self.state, self.totals, slopes, counts,
             )  # fmt: skip
             pull = slopes[pulled, 1]
             self.add(
@@ -326,11 +330,11 @@ class Accumulators:
                 np.concatenate([slopes[:, 0], pull, -pull]),
                 np.concatenate([counts, counts[pulled], counts[pulled]]),
             )
-            self.total_b += float(counts @ slopes[:, 0])
+            now.sum_b += float(counts @ slopes[:, 0])
             self.n_iter += done
             # What is computed for steps after a scale that is too small is lost.
-            ahead = done if self.state[3] < SMALLEST_SCALE else min(width, 2 * ahead)
-            if self.state[3] < 1.0:
+            ahead = done if now.scale < SMALLEST_SCALE else min(width, 2 * ahead)
+            if now.scale < 1.0:
                 self.rescale()
 
 
@@ -391,7 +395,7 @@ def solve_gkm(
     status, history, before, values, done = "max_iter", [], None, None, 0
     while True:
         look = min(look, max_iter)
-        accumulators.totals[:3] = 0.0
+        accumulators.forget()
         accumulators.advance(
             look - done, rows, targets[rows], cumulative, sampler, problem, keys,
             radius, width,
@@ -424,6 +428,14 @@ def stretch_of(accumulators, n_steps, before=None, values=None, size=1.0):
     if before is not None:
         size = max(size, float(np.sqrt(np.mean(values**2))))
         change = float(np.sqrt(np.mean((values - before) ** 2))) / size if size > 0 else 0.0
-    mean = float(accumulators.totals[:3].sum()) / max(1, n_steps)
-    norm, gradient = (float(v) for v in accumulators.totals[3:])
-    return Stretch(accumulators.n_iter, mean, norm, gradient, accumulators.listed.size, change)
+    total = accumulators.totals[0]
+    mean = float(total.loss + total.smooth + total.regularizer) / max(1, n_steps)
+    return Stretch(
+        accumulators.n_iter,
+        mean,
+        float(total.norm),
+        float(total.gradient),
+        accumulators.listed.size,
+        change,
+        int(total.given_up),
+    )

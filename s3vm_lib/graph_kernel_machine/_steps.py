@@ -1,6 +1,7 @@
 """The compiled part: draws, kernel sums, and a window of steps on both lazy accumulators."""
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 
@@ -12,6 +13,54 @@ from s3vm_lib.losses import labeled_derivative, labeled_value
 
 _ROWS = 256  # support rows whose kernel values are computed together: fits the cache
 SMALLEST_SCALE = 1e-6
+
+STATE = np.dtype(
+    [
+        ("h", float),  # Σ scale_t / (t − 1)
+        ("sum_a", float),  # Σ a of the losses, and Σ b
+        ("sum_b", float),
+        ("norm2", float),  # ‖Σ a_j Φ_j‖²
+        ("scale", float),
+    ]
+)
+STATE = np.dtype((np.record, STATE))
+TOTALS = np.dtype(
+    [
+        ("loss", float),  # sums over the steps: C ℓ, C' factor |d|^p and ½‖w_t‖²
+        ("smooth", float),
+        ("regularizer", float),
+        ("norm", float),  # largest ‖w_t‖
+        ("gradient", float),  # largest norm of a stochastic gradient
+        ("given_up", float),  # support rows given up for a budget
+    ]
+)
+TOTALS = np.dtype((np.record, TOTALS))
+
+
+class Terms(NamedTuple):
+    """What the steps minimize."""
+
+    loss: int  # code of the labeled loss, and its parameter
+    p: float
+    C: float  # weight of the mean loss
+    C_graph: float  # C'
+    power: float
+    offset: float  # 1.0 with an offset, else 0.0
+    radius: float  # of the ball, infinite for none
+
+
+def terms_of(problem, mass, offset, radius):
+    """The `Terms` of a problem whose labeled rows have the weight ``mass``."""
+    loss = problem.labeled_loss
+    return Terms(
+        loss.code,
+        loss.p,
+        float(problem.C * mass),
+        float(problem.C_graph),
+        float(problem.power),
+        offset,
+        float(radius),
+    )
 
 
 @njit
@@ -58,7 +107,7 @@ def rbf_sums(support, points, coefficients, out):
 
 
 @njit
-def window(first, labeled, left, right, factor, y, F, K, state, parameters, slopes, counts, totals):
+def window(first, labeled, left, right, factor, y, F, K, terms, state, totals, slopes, counts):
     """Steps first + 1, first + 2, … of the algorithm on rows that were drawn beforehand.
 
     Parameters
@@ -76,19 +125,16 @@ def window(first, labeled, left, right, factor, y, F, K, state, parameters, slop
         Sums Σ_j a_j k(x_j, ·) at the rows of the window; kept up to date.
     K : ndarray of shape (q, q)
         Kernel values between these rows.
-    state : ndarray of shape (4,)
-        h, the sum of all a, Σ_ij a_i a_j k(x_i, x_j), and the scale; kept up to date.
-    parameters : tuple
-        Loss code and parameter, weight C of the mean loss, C', p, 1.0 with an offset or else 0.0,
-        and the radius of the ball (infinite for none).
+    terms : Terms
+    state : ndarray of `STATE`, shape (1,)
+        Kept up to date.
+    totals : ndarray of `TOTALS`, shape (1,)
+        Sums over the steps are added, largest norms are kept.
     slopes : ndarray of shape (steps, 2)
         Receives what is added to a: at the labeled row, and at ``left`` (its negative at
         ``right``).
     counts : ndarray of shape (steps,)
         Receives h.
-    totals : ndarray of shape (5,)
-        Sums over the steps of C ℓ, C' factor |d|^p and ½‖w_t‖² are added, the largest ‖w_t‖ and
-        the largest norm of a stochastic gradient are kept.
 
     Returns
     -------
@@ -96,48 +142,51 @@ def window(first, labeled, left, right, factor, y, F, K, state, parameters, slop
         Number of steps done: fewer than asked for when the scale has become so small that h would
         lose its digits, see `Accumulators`.
     """
-    loss, width, C, C_graph, p, offset, radius = parameters
+    now, total, C_graph = state[0], totals[0], terms.C_graph
     for s in range(labeled.size):
         t = first + s + 1
         l, u, v = labeled[s], left[s], right[s]
-        # w_t = −2 scale a / ((t − 1) t), and w_1 = 0.
-        c = 0.0
+        # Line 5 is kept as h, of which w̄ is made at the end (see `Accumulators`).
+        c = 0.0  # w_t = −2 scale a / ((t − 1) t), and w_1 = 0
         if t > 1:
-            state[0] += state[3] / (t - 1)
-            c = -2.0 * state[3] / ((t - 1.0) * t)
-        f = c * (F[l] + offset * state[1])
-        slope = C * labeled_derivative(loss, y[s], f, width)
+            now.h += now.scale / (t - 1)
+            c = -2.0 * now.scale / ((t - 1.0) * t)
+        # Line 3: the slope of the loss, and the pull of the edge on its ends.
+        f = c * (F[l] + terms.offset * now.sum_a)
+        slope = terms.C * labeled_derivative(terms.loss, y[s], f, terms.p)
         smooth, pull = 0.0, 0.0
         if u >= 0:
             d = c * (F[u] - F[v])
-            pull = C_graph * factor[s] * power_slope(d, p)
-            smooth = C_graph * factor[s] * abs(d) ** p
-        norm2 = c * c * state[2]
-        totals[0] += C * labeled_value(loss, y[s], f, width)
-        totals[1] += smooth
-        totals[2] += 0.5 * norm2
-        totals[3] = max(totals[3], math.sqrt(norm2))
+            pull = C_graph * factor[s] * power_slope(d, terms.power)
+            smooth = C_graph * factor[s] * abs(d) ** terms.power
+        norm2 = c * c * now.norm2
+        total.loss += terms.C * labeled_value(terms.loss, y[s], f, terms.p)
+        total.smooth += smooth
+        total.regularizer += 0.5 * norm2
+        total.norm = max(total.norm, math.sqrt(norm2))
         # ‖ξ_t‖² and ⟨a, ξ_t⟩ from kernel values at hand; the constant is seen by the loss alone.
-        inner = slope * (F[l] + offset * state[1])
-        square = slope * slope * (K[l, l] + offset)
+        inner = slope * (F[l] + terms.offset * now.sum_a)
+        square = slope * slope * (K[l, l] + terms.offset)
         if pull != 0.0:
             inner += pull * (F[u] - F[v])
             square += pull * pull * (K[u, u] + K[v, v] - 2.0 * K[u, v])
             square += 2.0 * slope * pull * (K[l, u] - K[l, v])
-        totals[4] = max(totals[4], math.sqrt(max(0.0, norm2 + 2.0 * c * inner + square)))
-        weight = t / state[3]
-        slopes[s, 0], slopes[s, 1], counts[s] = weight * slope, weight * pull, state[0]
-        state[2] = max(0.0, state[2] + 2.0 * weight * inner + weight * weight * square)
-        state[1] += slopes[s, 0]
+        total.gradient = max(total.gradient, math.sqrt(max(0.0, norm2 + 2.0 * c * inner + square)))
+        # Line 4: a ← a + t ξ_t, of which the outputs F follow.
+        weight = t / now.scale
+        slopes[s, 0], slopes[s, 1], counts[s] = weight * slope, weight * pull, now.h
+        now.norm2 = max(0.0, now.norm2 + 2.0 * weight * inner + weight * weight * square)
+        now.sum_a += slopes[s, 0]
         if slope != 0.0:
             for q in range(F.size):
                 F[q] += slopes[s, 0] * K[l, q]
         if pull != 0.0:
             for q in range(F.size):
                 F[q] += slopes[s, 1] * (K[u, q] - K[v, q])
-        norm = 2.0 * state[3] * math.sqrt(state[2]) / (t * (t + 1.0))
-        if norm > radius:
-            state[3] *= radius / norm
-            if state[3] < SMALLEST_SCALE:
+        # The ball: a factor of all coefficients.
+        norm = 2.0 * now.scale * math.sqrt(now.norm2) / (t * (t + 1.0))
+        if norm > terms.radius:
+            now.scale *= terms.radius / norm
+            if now.scale < SMALLEST_SCALE:
                 return s + 1
     return labeled.size

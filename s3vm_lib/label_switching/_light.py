@@ -8,8 +8,9 @@ over f, b and all t with a given number of positives: an SVM for fixed t, and fo
 matter of sorting. The costs C*_+ and C*_− of the two labels start small and end at C*.
 """
 
+from collections.abc import Callable
 from numbers import Real
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -213,7 +214,7 @@ def annealing_levels(C_star, start=1e-5, factor=2.0, plus=0.5):
 class _Machine:
     """The SVM on all rows under changing labels and costs; each training starts at the last."""
 
-    def __init__(self, gram, labels, upper, max_inner_iter):
+    def __init__(self, gram, labels, upper, max_inner_iter) -> None:
         self.gram, self.labels, self.upper = gram, labels, upper
         self.max_inner_iter = max_inner_iter
         self.beta, self.f = np.zeros(labels.size), np.zeros(labels.size)
@@ -529,28 +530,28 @@ class S3VMLight(LabelSwitching):
     def __init__(
         self,
         *,
-        C=1.0,
-        C_star=None,
-        kernel="rbf",
-        gamma="scale",
-        degree=3,
-        coef0=0.0,
-        sigma_f=1.0,
-        balance="labels",
-        switching="all",
-        annealing_start=1e-5,
-        annealing_factor=2.0,
-        annealing_ratio="balanced",
-        tol=1e-3,
-        annealing_tol=1e-3,
-        max_iter=100_000,
-        max_inner_iter=1_000_000,
-        gram="auto",
-        cache_size=1000,
-        class_weight=None,
-        verbose=0,
-        callback=None,
-    ):
+        C: float = 1.0,
+        C_star: float | None = None,
+        kernel: Literal["linear", "poly", "rbf", "laplacian", "precomputed"] = "rbf",
+        gamma: Literal["scale", "auto"] | float = "scale",
+        degree: int = 3,
+        coef0: float = 0.0,
+        sigma_f: float = 1.0,
+        balance: Literal["labels"] | float | None = "labels",
+        switching: Literal["all", "pair"] = "all",
+        annealing_start: float = 1e-5,
+        annealing_factor: float = 2.0,
+        annealing_ratio: Literal["balanced", "equal", "paper"] = "balanced",
+        tol: float = 1e-3,
+        annealing_tol: float = 1e-3,
+        max_iter: int = 100_000,
+        max_inner_iter: int = 1_000_000,
+        gram: Literal["auto", "full", "rows"] = "auto",
+        cache_size: float = 1000,
+        class_weight: Literal["balanced"] | dict | None = None,
+        verbose: int = 0,
+        callback: Callable | None = None,
+    ) -> None:
         self.C = C
         self.C_star = C_star
         self.kernel = kernel
@@ -618,9 +619,8 @@ class S3VMLight(LabelSwitching):
             callback=lambda round: self._report(round._asdict()),
         )
         b = solution.b
-        dual, outputs = np.zeros(t.size), np.full(t.size, np.nan)
-        dual[rows], outputs[rows] = solution.beta, solution.f + b
-        self._assign(solution.labels, rows, t.size)
+        dual, outputs, labels = np.zeros(t.size), np.full(t.size, np.nan), np.zeros(t.size)
+        dual[rows], outputs[rows], labels[rows] = solution.beta, solution.f + b, solution.labels
         coef = data.kernel.sigma_f**2 * (dual @ data.X) if self.kernel == "linear" else None
         if center is not None:
             b -= coef @ center
@@ -633,4 +633,5 @@ class S3VMLight(LabelSwitching):
             solution.n_iter,
             solution.status,
             solution.history,
+            {"labels": labels},
         )

@@ -9,8 +9,9 @@ The method alternates between the two: train, then give better labels to the sam
 step lowers F, so a level of C* ends after finitely many rounds. C* rises from almost nothing.
 """
 
+from collections.abc import Callable
 from numbers import Real
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
@@ -372,20 +373,20 @@ class MultiSwitchTSVM(LabelSwitching):
     def __init__(
         self,
         *,
-        C=1.0,
-        C_star=None,
-        balance="labels",
-        start=1e-5,
-        factor=1.5,
-        n_switch=None,
-        max_rounds=1000,
-        tol=1e-3,
-        path_tol=0.03,
-        max_iter=50,
-        class_weight=None,
-        verbose=0,
-        callback=None,
-    ):
+        C: float = 1.0,
+        C_star: float | None = None,
+        balance: Literal["labels"] | float | None = "labels",
+        start: float = 1e-5,
+        factor: float = 1.5,
+        n_switch: int | None = None,
+        max_rounds: int = 1000,
+        tol: float = 1e-3,
+        path_tol: float = 0.03,
+        max_iter: int = 50,
+        class_weight: Literal["balanced"] | dict | None = None,
+        verbose: int = 0,
+        callback: Callable | None = None,
+    ) -> None:
         self.C = C
         self.C_star = C_star
         self.balance = balance
@@ -435,7 +436,6 @@ class MultiSwitchTSVM(LabelSwitching):
             max_iter=self.max_iter,
             callback=lambda level: self._report({name: getattr(level, name) for name in shown}),
         )
-        self._assign(solution.labels, np.arange(t.size), t.size)
         return BinaryFit(
             None,
             solution.v[:-1],
@@ -445,4 +445,5 @@ class MultiSwitchTSVM(LabelSwitching):
             solution.n_iter,
             solution.status,
             list(solution.history),
+            {"labels": solution.labels},
         )

@@ -1,9 +1,12 @@
 """The estimator `LapSVM`."""
 
+from collections.abc import Callable
 from numbers import Integral, Real
+from typing import Literal
 
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import ArrayLike
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from s3vm_lib._base import BaseS3VM, BinaryFit
@@ -234,36 +237,36 @@ class LapSVM(BaseS3VM):
     def __init__(
         self,
         *,
-        C=1.0,
-        C_graph=None,
-        kernel="rbf",
-        gamma="scale",
-        degree=3,
-        coef0=0.0,
-        sigma_f=1.0,
-        labeled_loss="squared_hinge",
-        fit_intercept=True,
-        graph="knn",
-        n_neighbors=10,
-        radius=None,
-        edge_weights="binary",
-        edge_gamma=None,
-        labeled_edges=True,
-        normalized=False,
-        laplacian_degree=1,
-        solver="auto",
-        stopping="gap",
-        check_every=None,
-        check_share=0.015,
-        memory=4000,
-        rank=None,
-        rank_tol=1e-6,
-        tol=1e-4,
-        max_iter=1000,
-        class_weight=None,
-        verbose=0,
-        callback=None,
-    ):
+        C: float = 1.0,
+        C_graph: float | None = None,
+        kernel: Literal["linear", "poly", "rbf", "laplacian", "precomputed"] = "rbf",
+        gamma: Literal["scale", "auto"] | float = "scale",
+        degree: int = 3,
+        coef0: float = 0.0,
+        sigma_f: float = 1.0,
+        labeled_loss: Literal["squared_hinge", "hinge"] = "squared_hinge",
+        fit_intercept: bool = True,
+        graph: Literal["knn", "radius"] | ArrayLike = "knn",
+        n_neighbors: int = 10,
+        radius: float | None = None,
+        edge_weights: Literal["binary", "gaussian"] = "binary",
+        edge_gamma: float | None = None,
+        labeled_edges: bool = True,
+        normalized: bool = False,
+        laplacian_degree: int = 1,
+        solver: Literal["auto", "newton", "pcg"] = "auto",
+        stopping: Literal["gap", "stability", "validation", "gradient", "change"] = "gap",
+        check_every: int | None = None,
+        check_share: float = 0.015,
+        memory: float = 4000,
+        rank: int | None = None,
+        rank_tol: float = 1e-6,
+        tol: float = 1e-4,
+        max_iter: int = 1000,
+        class_weight: Literal["balanced"] | dict | None = None,
+        verbose: int = 0,
+        callback: Callable | None = None,
+    ) -> None:
         self.C = C
         self.C_graph = C_graph
         self.kernel = kernel
@@ -319,7 +322,6 @@ class LapSVM(BaseS3VM):
             if solver == "newton":
                 shared = DeformedKernel(shared, lap, kappa, labeled)
         self.solver_, self.rank_ = solver, rank
-        self._gaps = []
         return shared, labeled, kappa
 
     def _build_graph(self, data):
@@ -401,10 +403,9 @@ class LapSVM(BaseS3VM):
         coef = None
         if data.kernel.name == "linear":
             coef = data.kernel.sigma_f**2 * np.ravel(c @ data.X)
-        self._gaps.append(max(0.0, solution.gap))
         return BinaryFit(
             c, coef, solution.b, f + solution.b, float(objective), max(solution.n_iter, 1),
-            solution.status, solution.history,
+            solution.status, solution.history, {"gap_": float(max(0.0, solution.gap))},
         )  # fmt: skip
 
     def _watch(self, t, labeled):
@@ -425,5 +426,4 @@ class LapSVM(BaseS3VM):
 
     def _store(self, data, problems, fits):
         super()._store(data, problems, fits)
-        self.gap_ = self._gaps[0] if len(fits) == 1 else np.array(self._gaps)
-        del self._gaps, self._lap
+        del self._lap

@@ -6,17 +6,11 @@ from s3vm_lib._numba import njit
 from s3vm_lib.path_following._path import settle
 from s3vm_lib.path_following._rows import combine, dot
 from s3vm_lib.path_following._state import (
-    ENERGY,
-    FLIPS,
+    BETA,
     GONE,
     IDLE,
-    N_A,
-    N_M,
-    RHO,
-    SIGMA,
-    STEPS,
+    WAY,
     A,
-    B,
     E,
     M,
     O,
@@ -74,8 +68,9 @@ def leave(v, p, i, n):
 @njit
 def violators(v, p, n, hold, tol):
     """After a refresh: into A with all that is not where it should be; returns how many."""
-    places, count = np.empty(p.cnt[N_M], np.int64), 0
-    for j in range(p.cnt[N_M]):
+    now = p.now[0]
+    places, count = np.empty(now.n_margin, np.int64), 0
+    for j in range(now.n_margin):
         i = p.M[j]
         a = p.x[i].s * p.x[i].alpha
         if a < -tol * p.x[i].c or a > (1 + tol) * p.x[i].c:
@@ -93,7 +88,7 @@ def violators(v, p, n, hold, tol):
         changes_side = p.x[i].free == 1 and not hold and z < 0
         if changes_side and p.x[i].where == O:
             p.x[i].s, z, changes_side = -p.x[i].s, -z, False
-            p.cnt[FLIPS] += 1
+            now.flips += 1
         wrong = z < 1 - tol if p.x[i].where == O else z > 1 + tol
         if wrong or changes_side:
             if p.x[i].near > 0:
@@ -125,12 +120,13 @@ def turn(v, p, n):
 @njit
 def energy(p, n):
     """W = ½αᵀ(K + ρI)α − Σ a, when all outputs are current."""
+    now = p.now[0]
     W = 0.0
     for i in range(n):
         if p.x[i].alpha != 0 or p.x[i].where == A:
-            W += 0.5 * p.x[i].alpha * (p.x[i].f - p.num[B])
+            W += 0.5 * p.x[i].alpha * (p.x[i].f - now.b)
             W -= p.x[i].line if p.x[i].where == A else p.x[i].s * p.x[i].alpha
-    p.num[ENERGY] = W
+    now.energy = W
     return W
 
 
@@ -161,12 +157,13 @@ def value(p, n, gone):
 
     What the others still contribute to the outputs, ``gone`` of shape (n,), is left out.
     """
+    now = p.now[0]
     J = 0.0
     for i in range(n):
         if p.x[i].where != GONE and p.x[i].leaving == 0:
-            f = p.x[i].f - p.num[RHO] * p.x[i].alpha - gone[i]
+            f = p.x[i].f - now.rho * p.x[i].alpha - gone[i]
             z = abs(f) if p.x[i].free == 1 else p.x[i].s * f
-            J += 0.5 * p.x[i].alpha * (f - p.num[B]) + p.x[i].c * max(0.0, 1 - z)
+            J += 0.5 * p.x[i].alpha * (f - now.b) + p.x[i].c * max(0.0, 1 - z)
     return J
 
 
@@ -179,8 +176,9 @@ def candidates(v, p):
 
     Not those that leave, and not those that just left M, with outputs at the margin still.
     """
-    m, k = p.cnt[N_M], 0
-    for j in range(p.cnt[N_A]):
+    now = p.now[0]
+    m, k = now.n_margin, 0
+    for j in range(now.n_moving):
         i = p.A[j]
         a, rest = p.x[i].s * p.x[i].alpha, 1 - p.x[i].s * p.x[i].f
         if abs(rest) < _LEFT and (a < 0 or a > p.x[i].c):
@@ -193,7 +191,7 @@ def candidates(v, p):
         target[0] = p.ids[a]
         combine(v, target, one, 1, p.M, m, X[a], False)
         for j in range(m):
-            X[a, j] += p.num[SIGMA]
+            X[a, j] += now.sigma
     return X
 
 
@@ -207,31 +205,32 @@ def propose(v, p, X):
     R⁻ᵀ times those of `candidates`; the factor grows by one of them for each that joins, and needs
     room for all.
     """
-    m, k = p.cnt[N_M], X.shape[0]
+    now = p.now[0]
+    m, k = now.n_margin, X.shape[0]
     one, target = np.ones(1), np.zeros(1, np.int64)
-    shift = p.num[RHO] + p.num[SIGMA]
+    shift = now.rho + now.sigma
     joined = np.empty(k, np.int64)
     for a in range(k):
-        i, size = p.ids[a], p.cnt[N_M]
+        i, size = p.ids[a], now.n_margin
         target[0] = i
-        combine(v, target, one, 1, p.M[m:], size - m, p.w[0], False)
+        combine(v, target, one, 1, p.M[m:], size - m, p.w[BETA], False)
         pivot = v.diagonal[i] + shift - dot(X[a], X[a])
         for b in range(size - m):
-            value = p.w[0, b] + p.num[SIGMA] - dot(X[a], X[joined[b]])
+            value = p.w[BETA, b] + now.sigma - dot(X[a], X[joined[b]])
             for l in range(b):
-                value -= p.w[0, l] * p.R[m + l, m + b]
-            p.w[0, b] = value / p.R[m + b, m + b]
-            pivot -= p.w[0, b] ** 2
-        pivot = max(pivot, 0.1 * p.num[RHO])
+                value -= p.w[BETA, l] * p.R[m + l, m + b]
+            p.w[BETA, b] = value / p.R[m + b, m + b]
+            pivot -= p.w[BETA, b] ** 2
+        pivot = max(pivot, 0.1 * now.rho)
         end = p.x[i].s * p.x[i].alpha + (1 - p.x[i].s * p.x[i].f) / pivot
         if 0 <= end <= p.x[i].c:
             p.R[:m, size] = X[a]
-            p.R[m:size, size] = p.w[0, : size - m]
+            p.R[m:size, size] = p.w[BETA, : size - m]
             p.R[size, size] = np.sqrt(pivot)
             out_of_moving(p, i)
             p.M[size], p.x[i].place, p.x[i].where, p.x[i].flipped = i, size, M, 0
             joined[size - m] = a
-            p.cnt[N_M] += 1
+            now.n_margin += 1
         else:
             p.x[i].upward = 1 if end > p.x[i].c else 0
 
@@ -239,15 +238,16 @@ def propose(v, p, X):
 @njit
 def demand(v, p):
     """What is left for M when A goes to its targets: r of `solve_bordered`, and r0."""
-    m, n_a, total = p.cnt[N_M], p.cnt[N_A], 0.0
+    now = p.now[0]
+    m, n_a, total = now.n_margin, now.n_moving, 0.0
     for i in range(p.x.size):
         total += p.x[i].alpha
     for k in range(n_a):
         i = p.A[k]
-        p.x[i].v = p.w[1, k] = goal(p, i) - p.x[i].alpha
+        p.x[i].v = p.w[WAY, k] = goal(p, i) - p.x[i].alpha
         total += p.x[i].v
     r = np.empty(m)
-    combine(v, p.A, p.w[1], n_a, p.M, m, r, False)
+    combine(v, p.A, p.w[WAY], n_a, p.M, m, r, False)
     for j in range(m):
         r[j] = p.x[p.M[j]].s - p.x[p.M[j]].f - r[j]
     return r, -total
@@ -256,10 +256,11 @@ def demand(v, p):
 @njit
 def jump(p, beta, delta):
     """All of A to their targets and M to outputs ±1, without a look at the events between."""
-    for k in range(p.cnt[N_A]):
+    now = p.now[0]
+    for k in range(now.n_moving):
         p.x[p.A[k]].alpha += p.x[p.A[k]].v
-    for j in range(p.cnt[N_M]):
+    for j in range(now.n_margin):
         p.x[p.M[j]].alpha += beta[j]
-    p.num[B] += delta
-    p.cnt[STEPS] += 1
+    now.b += delta
+    now.steps += 1
     settle(p)

@@ -1,15 +1,17 @@
 """The estimator `ILS3VM`."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from numbers import Real
+from typing import Literal, Self
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.base import _fit_context
+from numpy.typing import ArrayLike
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from s3vm_lib._base import BinaryFit, refuse_missing
+from s3vm_lib._base import BinaryFit, validated
 from s3vm_lib._limits import MEGABYTES, TOL, WEIGHT, ZERO, check_size, checked_gram
 from s3vm_lib._online import OnlineS3VM
 from s3vm_lib.cccp import solve_cccp
@@ -28,7 +30,7 @@ _WORK_LEAST, _WORK = 2e7, 4  # multiplications, these and so many per n²: what 
 class Run:
     """One call's operations on one machine: how many steps they took, and how they ended."""
 
-    def __init__(self, estimator, machine):
+    def __init__(self, estimator, machine) -> None:
         self.estimator, self.machine, self.status = estimator, machine, "converged"
         self.history, self.first, self.n_convex = [], machine.n_iter, 0
 
@@ -246,27 +248,27 @@ class ILS3VM(OnlineS3VM):
     def __init__(
         self,
         *,
-        C=1.0,
-        C_star=None,
-        kernel="rbf",
-        gamma="scale",
-        degree=3,
-        coef0=0.0,
-        sigma_f=1.0,
-        order="simultaneous",
-        update="auto",
-        start="cccp",
-        start_tol=1e-3,
-        ridge=1e-8,
-        tol=1e-10,
-        max_iter=1_000_000,
-        gram="auto",
-        cache_size=1000,
-        record=False,
-        class_weight=None,
-        verbose=0,
-        callback=None,
-    ):
+        C: float = 1.0,
+        C_star: float | None = None,
+        kernel: Literal["linear", "poly", "rbf", "laplacian", "precomputed"] = "rbf",
+        gamma: Literal["scale", "auto"] | float = "scale",
+        degree: int = 3,
+        coef0: float = 0.0,
+        sigma_f: float = 1.0,
+        order: Literal["simultaneous", "finite"] = "simultaneous",
+        update: Literal["auto", "path", "together", "block"] = "auto",
+        start: Literal["cccp", "path"] = "cccp",
+        start_tol: float = 1e-3,
+        ridge: float = 1e-8,
+        tol: float = 1e-10,
+        max_iter: int = 1_000_000,
+        gram: Literal["auto", "full", "rows"] = "auto",
+        cache_size: float = 1000,
+        record: bool = False,
+        class_weight: Literal["balanced"] | dict | None = None,
+        verbose: int = 0,
+        callback: Callable | None = None,
+    ) -> None:
         self.C = C
         self.C_star = C_star
         self.kernel = kernel
@@ -360,7 +362,6 @@ class ILS3VM(OnlineS3VM):
         """With a precomputed kernel: values between the new rows and all, the new ones last."""
         if not self._precomputed:
             return super()._checked_batch(X, y, first)
-        refuse_missing(y)
         X, y = validate_data(self, X, y, dtype=self._dtype, order="C")
         rows = X.shape[0] + (0 if first else self._ids.size)
         if X.shape[1] != rows:
@@ -471,8 +472,8 @@ class ILS3VM(OnlineS3VM):
         machine.set_weight(self._ids[known], problem.C_star * self._loss_weight[known])
         return problem
 
-    @_fit_context(prefer_skip_nested_validation=True)
-    def forget(self, indices):
+    @validated
+    def forget(self, indices: ArrayLike) -> Self:
         """Unlearn rows: the solution becomes one of the problem without them.
 
         Parameters

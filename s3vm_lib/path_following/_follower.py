@@ -29,32 +29,10 @@ from s3vm_lib.path_following._path import (
 )
 from s3vm_lib.path_following._rows import CACHED
 from s3vm_lib.path_following._state import (
-    ALLOWED,
-    B0,
-    BACKFLIPS,
-    CLAMPED,
-    ENERGY,
-    FLIPS,
     GONE,
     IDLE,
-    LARGEST,
-    LOGGED,
-    LONGEST,
-    N_A,
-    N_M,
-    N_T,
-    PROMOTED,
-    RADIUS,
-    REFRESHED,
-    RHO,
+    NOW,
     SAMPLE,
-    SEED,
-    SIGMA,
-    SLACK,
-    SPENT,
-    STEPS,
-    ZERO,
-    B,
     E,
     M,
     O,
@@ -63,7 +41,7 @@ from s3vm_lib.path_following._state import (
     polish,
     reference,
     refresh,
-)  # fmt: skip
+)
 
 ORDERS = ("simultaneous", "finite")
 SETS = "OMEA"
@@ -133,6 +111,7 @@ class Follower:
             self._resize()
         fetch_touched(self.store.view, self.state, self.store.n)
         p, x = self.state, np.zeros(ids.size, SAMPLE)
+        now = p.now[0]
         x["s"], x["free"] = np.where(label == 0, 1.0, label), label == 0
         x["c"], x["where"] = weight, IDLE
         if ids.size == 0:
@@ -141,25 +120,26 @@ class Follower:
             self._settled()  # α of a row that has just left still counts in what has changed
         p.x[ids] = _NOBODY
         support = np.flatnonzero(p.x["alpha0"][: self.store.n])
-        x["f"] = p.num[B0]
+        x["f"] = now.b0
         if support.size:
             x["f"] += self.store.outputs(support, p.x["alpha0"][support], ids)
         x["f0"] = x["f"]
         p.x[ids] = x
         diagonal = self.store.view.diagonal
-        p.num[LARGEST] = np.sqrt(diagonal[: self.store.n].max())
+        now.largest = np.sqrt(diagonal[: self.store.n].max())
         self._choose_ridge()
 
     def _choose_ridge(self):
         """ρ and σ by the size of the kernel, again when it turns out to be of another size."""
         p = self.state
+        now = p.now[0]
         scale = float(np.mean(self.store.view.diagonal[: self.store.n])) or 1.0
-        if p.num[SIGMA] == 0 or not 0.25 < scale / p.num[SIGMA] < 4:
-            before = p.num[RHO]
-            p.num[RHO], p.num[SIGMA] = self.ridge * scale, scale
-            if p.cnt[N_M]:
+        if now.sigma == 0 or not 0.25 < scale / now.sigma < 4:
+            before = now.rho
+            now.rho, now.sigma = self.ridge * scale, scale
+            if now.n_margin:
                 self._settled()
-                p.x["f"] += (p.num[RHO] - before) * p.x["alpha"]
+                p.x["f"] += (now.rho - before) * p.x["alpha"]
                 reference(p, self.store.n)
                 self.factorize()
 
@@ -168,10 +148,10 @@ class Follower:
         x = np.full(size, _NOBODY)
         parts = {name: np.zeros(size, np.int64) for name in _LISTS}
         if old is None:
-            num, cnt = np.zeros(11), np.zeros(19, np.int64)
-            cnt[SEED], num[SLACK], num[RADIUS], num[ALLOWED] = 1, -1.0, -1.0, np.inf
+            now = np.zeros(1, NOW)
+            now["seed"], now["slack"], now["radius"], now["allowed"] = 1, -1.0, -1.0, np.inf
             R = np.zeros((32, 32))
-            self.state = State(x, *parts.values(), w=np.zeros((5, size)), R=R, num=num, cnt=cnt)
+            self.state = State(x, *parts.values(), w=np.zeros((5, size)), R=R, now=now)
             return
         kept = min(old.x.size, size)
         x[:kept] = old.x[:kept]
@@ -190,9 +170,10 @@ class Follower:
             Signs −1 and +1; for labeled rows their labels.
         """
         p, n = self.state, self.store.n
+        now = p.now[0]
         x = p.x[:n]
         gone = (x["where"] == GONE) | (x["leaving"] == 1)
-        x["leaving"] = x["flipped"] = p.cnt[N_A] = 0
+        x["leaving"] = x["flipped"] = now.n_moving = 0
         c = np.where(gone, 0.0, x["c"])
         a = np.clip(s * alpha, 0, c)
         near = _SNAP * c
@@ -201,11 +182,11 @@ class Follower:
         x["s"], x["alpha"], x["alpha0"] = s, s * a, 0.0
         x["where"] = np.where(gone, GONE, np.where(c == 0, IDLE, np.where(a == 0, O, E)))
         x["where"][inside], x["place"][inside] = M, np.arange(inside.size)
-        p.M[: inside.size], p.cnt[N_M] = inside, inside.size
+        p.M[: inside.size], now.n_margin = inside, inside.size
         support = np.flatnonzero(a)
-        p.num[B] = p.num[B0] = 0.0
+        now.b = now.b0 = 0.0
         x["f"] = self.store.outputs(support, x["alpha"][support], np.arange(n))
-        x["f"] += p.num[RHO] * x["alpha"]
+        x["f"] += now.rho * x["alpha"]
         reference(p, n)
         self.factorize()
         self.energy()
@@ -213,13 +194,13 @@ class Follower:
     def allow(self, work=np.inf):
         """Have `run` stop once paths have taken so many more multiplications; see `given_up`."""
         if self.state is not None:
-            self.state.num[ALLOWED] = self.state.num[SPENT] + work
+            self.state.now[0].allowed = self.state.now[0].spent + work
 
     @property
     def given_up(self):
         """Whether the work that `allow` allows has been done, and A is not empty."""
-        num, cnt = self.state.num, self.state.cnt
-        return bool(num[SPENT] > num[ALLOWED] and cnt[N_A] > 0)
+        now = self.state.now[0]
+        return bool(now.spent > now.allowed and now.n_moving > 0)
 
     def present(self):
         """Rows that take part and stay, or wait to take part; their t and c."""
@@ -282,12 +263,13 @@ class Follower:
     def compact(self, keep):
         """Follow `KernelStore.compact`; call `finish` first, and have nobody in A."""
         p, k = self.state, keep.size
+        now = p.now[0]
         place = np.full(p.x.size, -1)
         place[keep] = np.arange(k)
         p.x[:k] = p.x[keep]
         p.x[k:] = _NOBODY
-        for part, count in ((p.M, N_M), (p.T, N_T)):
-            part[: p.cnt[count]] = place[part[: p.cnt[count]]]
+        for part, count in ((p.M, now.n_margin), (p.T, now.n_touched)):
+            part[:count] = place[part[:count]]
 
     # The path ----------------------------------------------------------------------------------
 
@@ -299,9 +281,9 @@ class Follower:
         samples move, as with kernels of low rank, all is taken back, and False returned.
         """
         start, n = self.save(), self.store.n
-        first = before = self.state.cnt[N_A]
+        first = before = self.state.now[0].n_moving
         for k in range(largest):
-            count, m = self.state.cnt[N_A], self.state.cnt[N_M]
+            count, m = self.state.now[0].n_moving, self.state.now[0].n_margin
             if count == 0 or m == 0:
                 break
             most = max(2 * first, m // 2) if k == 1 else max(_LESS * before, 2)
@@ -314,7 +296,7 @@ class Follower:
             if m + count + 1 > len(self.state.R):
                 self._more_room(m + count + 1)
             if self.store.view.kind == CACHED:
-                while self.state.cnt[N_T] + count + 1 > self.store.view.owner.size:
+                while self.state.now[0].n_touched + count + 1 > self.store.view.owner.size:
                     self.store.more_slots()
             self._newton_step()
             refresh(self.store.view, self.state, n)
@@ -325,13 +307,14 @@ class Follower:
     def _newton_step(self):
         """The new samples of M and the targets of A, and a jump to where both want to be."""
         v, p = self.store.view, self.state
+        now = p.now[0]
         X = candidates(v, p)
         if X.size:
-            X = triangular(p.R, p.cnt[N_M], X.T).T
+            X = triangular(p.R, now.n_margin, X.T).T
         propose(v, p, X)
-        m = p.cnt[N_M]
+        m = now.n_margin
         r, r0 = demand(v, p)
-        top, one = triangular(p.R, m, r + p.num[SIGMA] * r0), triangular(p.R, m, np.ones(m))
+        top, one = triangular(p.R, m, r + now.sigma * r0), triangular(p.R, m, np.ones(m))
         delta = (top @ one - r0) / (one @ one)
         jump(p, triangular(p.R, m, top - delta * one, 1), delta)
 
@@ -341,25 +324,27 @@ class Follower:
     def run(self, max_steps=None):
         """Walk until A is empty; True unless ``max_steps`` came before."""
         p = self.state
-        hold, steps = self.order == "finite", p.cnt[STEPS]
+        hold, steps = self.order == "finite", p.now[0].steps
         log = np.zeros((256 if self.record else 0, len(LOG_FIELDS)))
         allowed, falls, since = self._limit(), 0, steps
         while True:
             p = self.state
-            left = (since + allowed if max_steps is None else steps + max_steps) - p.cnt[STEPS]
+            left = (since + allowed if max_steps is None else steps + max_steps) - p.now[0].steps
             # Some tenths of a second of work, after which Python can answer Ctrl-C.
-            few = 1 + _WORK // ((self.store.n + p.cnt[N_M]) * (1 + p.cnt[N_M] + p.cnt[N_A]))
+            few = 1 + _WORK // (
+                (self.store.n + p.now[0].n_margin) * (1 + p.now[0].n_margin + p.now[0].n_moving)
+            )
             code = follow(self.store.view, p, self.store.n, min(left, few), hold, log)
             if code == LIMIT and few < left and not self.given_up:
                 continue
             if self.record:
-                self.log.extend(log[: p.cnt[LOGGED]].tolist())
-                p.cnt[LOGGED] = 0
+                self.log.extend(log[: p.now[0].logged].tolist())
+                p.now[0].logged = 0
             if code == ROOM:
                 self._more_room()
             elif code == ROWS:
-                before = p.cnt[N_T]
-                if before > p.cnt[N_M] + p.cnt[N_A]:
+                before = p.now[0].n_touched
+                if before > p.now[0].n_margin + p.now[0].n_moving:
                     self._settled()
                 else:
                     self.store.more_slots()
@@ -369,7 +354,7 @@ class Follower:
                 if falls == _FALLS:
                     return False
                 hold, allowed, falls = True, self._limit() + allowed, falls + 1
-                since = p.cnt[STEPS]
+                since = p.now[0].steps
                 self.fallbacks += 1
             elif code == DONE:
                 if not hold or not self._turn():
@@ -419,14 +404,14 @@ class Follower:
     def factorize(self):
         """The factor of the margin block from scratch."""
         p = self.state
-        index = p.M[: p.cnt[N_M]]
+        index = p.M[: p.now[0].n_margin]
         self.refactored += 1
         while len(p.R) < index.size + 1:
             self._more_room()
             p = self.state
         if index.size:
-            S = self.store.gram(index, index) + p.num[SIGMA]
-            S.flat[:: index.size + 1] += p.num[RHO]
+            S = self.store.gram(index, index) + p.now[0].sigma
+            S.flat[:: index.size + 1] += p.now[0].rho
             p.R[: index.size, : index.size] = np.linalg.cholesky(S).T
 
     # What was found ----------------------------------------------------------------------------
@@ -434,37 +419,37 @@ class Follower:
     @property
     def b(self):
         """The offset."""
-        return float(self.state.num[B])
+        return float(self.state.now[0].b)
 
     @property
     def n_iter(self):
         """Steps so far."""
-        return 0 if self.state is None else int(self.state.cnt[STEPS])
+        return 0 if self.state is None else int(self.state.now[0].steps)
 
     @property
     def n_flips(self):
         """Changes of sign so far."""
-        return 0 if self.state is None else int(self.state.cnt[FLIPS])
+        return 0 if self.state is None else int(self.state.now[0].flips)
 
     @property
     def n_margin(self):
         """Size of M."""
-        return 0 if self.state is None else int(self.state.cnt[N_M])
+        return 0 if self.state is None else int(self.state.now[0].n_margin)
 
     @property
     def n_moving(self):
         """Size of A."""
-        return 0 if self.state is None else int(self.state.cnt[N_A])
+        return 0 if self.state is None else int(self.state.now[0].n_moving)
 
     @property
     def objective(self):
         """−W, which is J, ridge included, where A is empty."""
-        return float(-self.state.num[ENERGY])
+        return float(-self.state.now[0].energy)
 
     def read(self, ids):
         """α, outputs, b and ρ of the rows ``ids``."""
-        x, num = self.state.x, self.state.num
-        return x["alpha"][ids], x["f"][ids], float(num[B]), float(num[RHO])
+        x, now = self.state.x, self.state.now[0]
+        return x["alpha"][ids], x["f"][ids], float(now.b), float(now.rho)
 
     def energy(self):
         """W = ½αᵀ(K + ρI)α − Σ a, minus the objective where A is empty; computed anew."""
@@ -494,13 +479,17 @@ class Follower:
 
     def counters(self):
         """Steps, flips and what the guards saw, since the beginning."""
-        cnt = self.state.cnt
-        names = {
-            "n_iter": STEPS, "n_flips": FLIPS, "n_back_flips": BACKFLIPS, "zero_steps": ZERO,
-            "longest_zero_run": LONGEST, "outputs_computed": PROMOTED, "refreshes": REFRESHED,
-            "raised_pivots": CLAMPED,
-        }  # fmt: skip
-        counts = {name: int(cnt[k]) for name, k in names.items()}
+        now = self.state.now[0]
+        counts = {
+            "n_iter": int(now.steps),
+            "n_flips": int(now.flips),
+            "n_back_flips": int(now.back_flips),
+            "zero_steps": int(now.zero_steps),
+            "longest_zero_run": int(now.longest_run),
+            "outputs_computed": int(now.promoted),
+            "refreshes": int(now.refreshes),
+            "raised_pivots": int(now.raised),
+        }
         return counts | {"fallbacks": self.fallbacks, "factorizations": self.refactored}
 
     def take_log(self):
@@ -520,7 +509,7 @@ class Follower:
             return None
         lists = {name: getattr(p, name)[:n].copy() for name in _LISTS}
         x = p.x[:n].view(np.uint8).copy()  # NumPy copies records field by field
-        kept = dict(x=x, num=p.num.copy(), cnt=p.cnt.copy(), **lists)
+        kept = dict(x=x, now=p.now.copy(), **lists)
         return kept, (len(self.log), self.fallbacks, self.refactored, self.problem)
 
     def load(self, saved):
@@ -546,7 +535,7 @@ class Follower:
             n = self.store.n
             state["state"] = {name: np.array(p.x[name][:n]) for name in SAMPLE.names}
             state["state"] |= {name: getattr(p, name)[:n].copy() for name in _LISTS}
-            state["state"] |= {"num": p.num.copy(), "cnt": p.cnt.copy()}
+            state["state"]["now"] = p.now.copy()
         return state
 
     def __setstate__(self, state):
@@ -558,7 +547,7 @@ class Follower:
         p, n = self.state, parts["alpha"].size
         for name in SAMPLE.names:
             p.x[name][:n] = parts[name]
-        for name in (*_LISTS, "num", "cnt"):
+        for name in (*_LISTS, "now"):
             getattr(p, name)[: parts[name].size] = parts[name]
         self.factorize()
         self.refactored -= 1

@@ -21,34 +21,12 @@ from s3vm_lib._numba import njit
 from s3vm_lib.path_following._factor import solve_bordered
 from s3vm_lib.path_following._rows import CACHED, INNER, combine, gather
 from s3vm_lib.path_following._state import (
-    ALLOWED,
-    B0,
-    ENERGY,
+    BETA,
     GONE,
-    HELD,
-    LARGEST,
-    LOGGED,
-    LONGEST,
-    N_A,
-    N_LOCKED,
-    N_M,
-    N_P,
-    N_Q,
-    N_T,
-    PROMOTED,
-    RADIUS,
-    RHO,
-    SEED,
-    SIGMA,
-    SLACK,
-    SPENT,
-    STEPS,
+    OUT,
+    SPARE,
     TINY,
-    TRAVEL,
-    WORK,
-    ZERO,
-    ZERO_RUN,
-    B,
+    WAY,
     E,
     O,
     bring_up,
@@ -80,7 +58,8 @@ _STALL_AFTER = 1000
 @njit
 def settle(p):
     """Samples of A that have arrived join O or E, or leave."""
-    k = p.cnt[N_A] - 1
+    now = p.now[0]
+    k = now.n_moving - 1
     while k >= 0:
         i = p.A[k]
         to, z = goal(p, i), p.x[i].s * p.x[i].f
@@ -91,8 +70,8 @@ def settle(p):
                 p.x[i].upward = 1 - p.x[i].upward
                 k -= 1
                 continue
-            p.cnt[N_A] -= 1
-            p.A[k] = p.A[p.cnt[N_A]]
+            now.n_moving -= 1
+            p.A[k] = p.A[now.n_moving]
             p.x[i].flipped = 0
             p.x[i].where = GONE if p.x[i].leaving == 1 else (E if p.x[i].upward == 1 else O)
             if p.x[i].where != GONE:
@@ -103,8 +82,9 @@ def settle(p):
 @njit(**INNER)
 def direction(v, p, may_shift):
     """β, δ and γ of A into v, g; returns δ, whether b moves alone, and Σ_A dγ."""
-    m, n_a, total, size = p.cnt[N_M], p.cnt[N_A], 0.0, 0.0
-    d, ids = p.w[1], p.ids
+    now = p.now[0]
+    m, n_a, total, size = now.n_margin, now.n_moving, 0.0, 0.0
+    d, ids = p.w[WAY], p.ids
     for k in range(n_a):
         i = p.A[k]
         p.x[i].v = goal(p, i) - p.x[i].alpha
@@ -119,21 +99,21 @@ def direction(v, p, may_shift):
         return np.sign(total), True, 0.0
     delta = 0.0
     if m > 0:
-        combine(v, p.A, d, n_a, p.M, m, p.w[0], False)
+        combine(v, p.A, d, n_a, p.M, m, p.w[BETA], False)
         for j in range(m):
-            p.w[0, j] = -p.w[0, j]
-        delta = solve_bordered(p.R, m, p.num[SIGMA], -total, p.w[0], p.w[1])
+            p.w[BETA, j] = -p.w[BETA, j]
+        delta = solve_bordered(p.R, m, now.sigma, -total, p.w[BETA], p.w[WAY])
     for j in range(m):
-        p.x[p.M[j]].v = p.w[0, j]
+        p.x[p.M[j]].v = p.w[BETA, j]
         ids[j] = p.M[j]
-    weights = p.w[0]
+    weights = p.w[BETA]
     for k in range(n_a):
         ids[m + k], weights[m + k] = p.A[k], p.x[p.A[k]].v
-    combine(v, ids, weights, m + n_a, p.A, n_a, p.w[3], True)
+    combine(v, ids, weights, m + n_a, p.A, n_a, p.w[OUT], True)
     curvature = 0.0
     for k in range(n_a):
         i = p.A[k]
-        p.x[i].g = p.w[3, k] + p.num[RHO] * p.x[i].v + delta
+        p.x[i].g = p.w[OUT, k] + now.rho * p.x[i].v + delta
         curvature += p.x[i].v * p.x[i].g
     return delta, False, max(curvature, 0.0)
 
@@ -141,32 +121,35 @@ def direction(v, p, may_shift):
 @njit(**INNER)
 def rates(v, p, ids, k, n, delta, alone, again):
     """γ of the first k of ``ids``, samples at rest; ``again`` right after `direction`."""
+    now = p.now[0]
     if alone:
         for j in range(k):
             p.x[ids[j]].g = delta
         return
-    m, n_a = p.cnt[N_M], p.cnt[N_A]
-    gather(v, p.ids, p.w[0], m + n_a, ids, k, n, p.w[3], p.w[4], again)
+    m, n_a = now.n_margin, now.n_moving
+    gather(v, p.ids, p.w[BETA], m + n_a, ids, k, n, p.w[OUT], p.w[SPARE], again)
     for j in range(k):
-        p.x[ids[j]].g = p.w[3, j] + delta
+        p.x[ids[j]].g = p.w[OUT, j] + delta
 
 
 @njit(**INNER)
 def earlier(p, eta, best):
     """Whether an event comes before the best one so far; ties at random once they go on."""
-    if p.cnt[ZERO_RUN] > _RANDOM_AFTER and eta <= 1e-14 and best <= 1e-14:
-        p.cnt[SEED] = (p.cnt[SEED] * 1103515245 + 12345) % 2147483648
-        return p.cnt[SEED] > 1073741824
+    now = p.now[0]
+    if now.zero_run > _RANDOM_AFTER and eta <= 1e-14 and best <= 1e-14:
+        now.seed = (now.seed * 1103515245 + 12345) % 2147483648
+        return now.seed > 1073741824
     return eta < best
 
 
 @njit(**INNER)
 def margin_event(p, best, event, who):
     """The first sample of M to meet an end of its box."""
+    now = p.now[0]
     largest = 0.0  # of A too: where only rounding is left for M, nothing meets an end
-    for j in range(p.cnt[N_M] + p.cnt[N_A]):
+    for j in range(now.n_margin + now.n_moving):
         largest = max(largest, abs(p.x[p.ids[j]].v))
-    for j in range(p.cnt[N_M]):
+    for j in range(now.n_margin):
         i = p.M[j]
         rate = p.x[i].s * p.x[i].v
         if abs(rate) > TINY * largest:
@@ -203,7 +186,7 @@ def moving_event(p, scale, hold, best, event, who):
     After a change of sign a is outside. There nothing happens at z = 1, and the target stays what
     it was: to change it back and forth could take forever where both drive z back to 1.
     """
-    for k in range(p.cnt[N_A]):
+    for k in range(p.now[0].n_moving):
         i = p.A[k]
         rate, z, a, c = p.x[i].s * p.x[i].g, p.x[i].s * p.x[i].f, p.x[i].s * p.x[i].alpha, p.x[i].c
         if p.x[i].leaving == 1:
@@ -234,13 +217,14 @@ def moving_event(p, scale, hold, best, event, who):
 @njit(**INNER)
 def survey(p, n, hold, radius):
     """Into Q with all at rest whose outputs were within ``radius`` of an event at the refresh."""
+    now = p.now[0]
     k = 0
     for i in range(n):
         if (p.x[i].where == O or p.x[i].where == E) and p.x[i].near == 0:
             if distance(p, i, p.x[i].f0, hold) <= radius:
                 p.Q[k] = i
                 k += 1
-    p.cnt[N_Q], p.num[RADIUS], p.cnt[HELD] = k, radius, 1 if hold else 0
+    now.n_watched, now.radius, now.held = k, radius, 1 if hold else 0
 
 
 @njit(**INNER)
@@ -249,13 +233,14 @@ def bring_near(v, p, n, hold, moved, moved_b):
 
     Returns how many; they are the last ones of P.
     """
-    bound = p.num[LARGEST] * moved + abs(moved_b)
-    if p.num[SLACK] > bound:
+    now = p.now[0]
+    bound = now.largest * moved + abs(moved_b)
+    if now.slack > bound:
         return 0
-    if not bound < p.num[RADIUS] or (p.cnt[HELD] == 1 and not hold):
+    if not bound < now.radius or (now.held == 1 and not hold):
         survey(p, n, hold, 3 * bound + TINY)
-    start, least, kept = p.cnt[N_P], p.num[RADIUS], 0
-    for k in range(p.cnt[N_Q]):
+    start, least, kept = now.n_near, now.radius, 0
+    for k in range(now.n_watched):
         i = p.Q[k]
         if p.x[i].near != 0 or (p.x[i].where != O and p.x[i].where != E):
             continue
@@ -266,19 +251,20 @@ def bring_near(v, p, n, hold, moved, moved_b):
             least = min(least, distance(p, i, p.x[i].f0, hold))
             p.Q[kept] = i
             kept += 1
-    p.cnt[N_Q], p.num[SLACK] = kept, least
-    k = p.cnt[N_P] - start
+    now.n_watched, now.slack = kept, least
+    k = now.n_near - start
     if k > 0:
         bring_up(v, p, p.P[start:], k, n)
-        p.cnt[PROMOTED] += k
+        now.promoted += k
     return k
 
 
 @njit(**INNER)
 def move(p, eta, delta, curvature, travel, alone):
     """Walk the step η and keep the energy W = ½αᵀKα − Σ a (with ridge) up to date."""
+    now = p.now[0]
     rate = 0.0
-    for k in range(p.cnt[N_A]):
+    for k in range(now.n_moving):
         i = p.A[k]
         p.x[i].f += eta * p.x[i].g
         if alone:
@@ -292,26 +278,27 @@ def move(p, eta, delta, curvature, travel, alone):
         p.x[i].line += eta * change
         p.x[i].alpha += eta * p.x[i].v
     if not alone:
-        for j in range(p.cnt[N_M]):
+        for j in range(now.n_margin):
             p.x[p.M[j]].alpha += eta * p.x[p.M[j]].v
-    for j in range(p.cnt[N_P]):
+    for j in range(now.n_near):
         p.x[p.P[j]].f += eta * p.x[p.P[j]].g
-    p.num[B] += eta * delta
-    p.num[TRAVEL] = travel
-    p.num[ENERGY] += eta * rate + 0.5 * eta * eta * curvature
+    now.b += eta * delta
+    now.travel = travel
+    now.energy += eta * rate + 0.5 * eta * eta * curvature
 
 
 @njit(**INNER)
 def happen(v, p, n, event, i):
     """What the event changes in the sets."""
+    now = p.now[0]
     if event == TO_O or event == TO_E:
         out_of_margin(p, np.full(1, p.x[i].place))
         p.x[i].alpha = p.x[i].s * p.x[i].c if event == TO_E else 0.0
         p.x[i].where = O if event == TO_O else E
         watch(p, i)
-        if p.cnt[ZERO_RUN] > _RANDOM_AFTER:
+        if now.zero_run > _RANDOM_AFTER:
             p.x[i].near = LOCKED
-            p.cnt[N_LOCKED] += 1
+            now.n_locked += 1
     elif event == TO_M:
         unwatch(p, i)
         into_margin(v, p, i, n)
@@ -324,7 +311,7 @@ def happen(v, p, n, event, i):
     elif event == CROSS:
         out_of_moving(p, i)
         # The copy with the old sign hands over to the one with the new sign.
-        p.num[ENERGY] += p.x[i].line - p.x[i].s * p.x[i].alpha
+        now.energy += p.x[i].line - p.x[i].s * p.x[i].alpha
         into_margin(v, p, i, n)
     elif event == BOUND:
         p.x[i].alpha = 0.0 if p.x[i].s * p.x[i].alpha < 0.5 * p.x[i].c else p.x[i].s * p.x[i].c
@@ -334,10 +321,11 @@ def happen(v, p, n, event, i):
 @njit(**INNER)
 def unlock(p):
     """After a step of some length every sample at rest may meet events again."""
-    if p.cnt[N_LOCKED] > 0:
-        for k in range(p.cnt[N_P]):
+    now = p.now[0]
+    if now.n_locked > 0:
+        for k in range(now.n_near):
             p.x[p.P[k]].near = 1
-        p.cnt[N_LOCKED] = 0
+        now.n_locked = 0
 
 
 @njit(**INNER)
@@ -346,11 +334,12 @@ def case(p):
 
     4 is added where a sample is leaving.
     """
+    now = p.now[0]
     changed, leaving = 0, 0
-    for k in range(p.cnt[N_A]):
+    for k in range(now.n_moving):
         changed += p.x[p.A[k]].flipped
         leaving += p.x[p.A[k]].leaving
-    kind = 0 if changed == 0 else (1 if changed == p.cnt[N_A] else 2)
+    kind = 0 if changed == 0 else (1 if changed == now.n_moving else 2)
     return kind + (4 if leaving > 0 else 0)
 
 
@@ -377,34 +366,35 @@ def follow(v, p, n, max_steps, hold, log):
         or `ROOM`, `ROWS`, `LOG`: memory for the factor, for kernel rows or for the log is needed
         first.
     """
-    start, may_shift = p.cnt[STEPS], True
+    now = p.now[0]
+    start, may_shift = now.steps, True
     if not fetch_touched(v, p, n):
         return ROWS
     while True:
         settle(p)
-        if p.cnt[N_A] == 0:
-            p.cnt[ZERO_RUN] = 0
+        if now.n_moving == 0:
+            now.zero_run = 0
             unlock(p)
             return DONE
-        if p.cnt[STEPS] - start >= max_steps or p.num[SPENT] > p.num[ALLOWED]:
+        if now.steps - start >= max_steps or now.spent > now.allowed:
             return LIMIT
-        if p.cnt[N_M] >= p.R.shape[0]:
+        if now.n_margin >= p.R.shape[0]:
             return ROOM
-        if v.kind == CACHED and p.cnt[N_T] >= v.owner.size:
+        if v.kind == CACHED and now.n_touched >= v.owner.size:
             return ROWS
-        if log.shape[0] > 0 and p.cnt[LOGGED] == log.shape[0]:
+        if log.shape[0] > 0 and now.logged == log.shape[0]:
             return LOG
-        crowded = p.cnt[N_T] > 64 + 2 * p.cnt[N_M] + p.cnt[N_A]
-        if (crowded or p.cnt[WORK] > 2 * n * p.cnt[N_T]) and p.cnt[N_LOCKED] == 0:
+        crowded = now.n_touched > 64 + 2 * now.n_margin + now.n_moving
+        if (crowded or now.work > 2 * n * now.n_touched) and now.n_locked == 0:
             refresh(v, p, n)
         delta, alone, curvature = direction(v, p, may_shift)
         may_shift = True
-        near = p.cnt[N_P]
+        near = now.n_near
         rates(v, p, p.P, near, n, delta, alone, True)
-        p.cnt[WORK] += near * (p.cnt[N_M] + p.cnt[N_A] + 10)
-        p.num[SPENT] += min(8 * near, n) * (p.cnt[N_M] + p.cnt[N_A]) + p.cnt[N_M] ** 2
+        now.work += near * (now.n_margin + now.n_moving + 10)
+        now.spent += min(8 * near, n) * (now.n_margin + now.n_moving) + now.n_margin**2
         scale = abs(delta)
-        for k in range(p.cnt[N_A]):
+        for k in range(now.n_moving):
             scale = max(scale, abs(p.x[p.A[k]].g))
         for k in range(near):
             scale = max(scale, abs(p.x[p.P[k]].g))
@@ -415,37 +405,37 @@ def follow(v, p, n, max_steps, hold, log):
         eta, event, who = resting_event(p, p.P, near, scale, hold, eta, event, who)
         along = 0.0
         if not alone:
-            for j in range(p.cnt[N_M] + p.cnt[N_A]):
+            for j in range(now.n_margin + now.n_moving):
                 i = p.ids[j]
                 along += p.x[i].v * (p.x[i].f - p.x[i].f0)
         far = min(eta, 1e100)
-        travel = p.num[TRAVEL] + far * (2 * along + far * curvature)
+        travel = now.travel + far * (2 * along + far * curvature)
         moved = np.sqrt(max(travel, 0.0))
-        k = bring_near(v, p, n, hold, moved, p.num[B] - p.num[B0] + far * delta)
+        k = bring_near(v, p, n, hold, moved, now.b - now.b0 + far * delta)
         if k > 0:
             rates(v, p, p.P[near:], k, n, delta, alone, False)
             eta, event, who = resting_event(p, p.P[near:], k, scale, hold, eta, event, who)
-            travel = p.num[TRAVEL] + eta * (2 * along + eta * curvature)
+            travel = now.travel + eta * (2 * along + eta * curvature)
         if eta == np.inf:
             may_shift = False  # nothing holds b: what is left of Σ_A d is rounding
             continue
-        kind, before, moving = case(p), p.num[ENERGY], p.cnt[N_A]
+        kind, before, moving = case(p), now.energy, now.n_moving
         move(p, eta, delta, curvature, max(travel, 0.0), alone)
-        p.cnt[STEPS] += 1
+        now.steps += 1
         if eta <= 1e-14:
-            p.cnt[ZERO] += 1
-            p.cnt[ZERO_RUN] += 1
-            p.cnt[LONGEST] = max(p.cnt[LONGEST], p.cnt[ZERO_RUN])
+            now.zero_steps += 1
+            now.zero_run += 1
+            now.longest_run = max(now.longest_run, now.zero_run)
         else:
-            p.cnt[ZERO_RUN] = 0
+            now.zero_run = 0
             unlock(p)
         if log.shape[0] > 0:
-            row = log[p.cnt[LOGGED]]
-            row[0], row[1], row[2], row[3] = eta, before, p.num[ENERGY], event
-            row[4], row[5], row[6], row[7] = who, p.cnt[N_M], moving, kind
-            p.cnt[LOGGED] += 1
+            row = log[now.logged]
+            row[0], row[1], row[2], row[3] = eta, before, now.energy, event
+            row[4], row[5], row[6], row[7] = who, now.n_margin, moving, kind
+            now.logged += 1
         if event != TARGET:
             happen(v, p, n, event, who)
-        if p.cnt[ZERO_RUN] > _STALL_AFTER:
-            p.cnt[ZERO_RUN] = 0
+        if now.zero_run > _STALL_AFTER:
+            now.zero_run = 0
             return STALLED

@@ -14,18 +14,51 @@ from s3vm_lib.path_following._factor import append, delete, solve_bordered
 from s3vm_lib.path_following._rows import INNER, combine, combine_all, fetch, gather
 
 O, M, E, A, IDLE, GONE = range(6)  # IDLE: a row without a loss; its output is kept
-(B, B0, TRAVEL, ENERGY, RHO, SIGMA, SLACK, LARGEST, RADIUS,
- SPENT, ALLOWED) = range(11)  # fmt: skip  # places in `num`
-(N_M, N_A, N_P, N_T, STEPS, FLIPS, BACKFLIPS, ZERO, ZERO_RUN, LONGEST, PROMOTED, REFRESHED,
- CLAMPED, LOGGED, SEED, N_LOCKED, N_Q, HELD, WORK) = range(19)  # fmt: skip
 TINY = 1e-11  # relative: what is no movement
+BETA, WAY, CHANGE, OUT, SPARE = range(5)  # rows of the workspace `w`
 
+NOW = np.dtype(
+    [
+        ("b", float),
+        ("b0", float),  # b at the last refresh
+        ("travel", float),  # ‖Δw‖² since then
+        ("energy", float),  # W
+        ("rho", float),  # ridge ρ, and the shift σ that makes the factor of M positive definite
+        ("sigma", float),
+        ("slack", float),  # outputs outside P were at least so far from an event then
+        ("largest", float),  # largest √k(x, x)
+        ("radius", float),  # of Q
+        ("spent", float),  # multiplications, and how many are allowed
+        ("allowed", float),
+        ("n_margin", np.int64),  # sizes of M, A, P, T and Q
+        ("n_moving", np.int64),
+        ("n_near", np.int64),
+        ("n_touched", np.int64),
+        ("n_watched", np.int64),
+        ("n_locked", np.int64),  # samples of P that wait for a step of some length
+        ("steps", np.int64),
+        ("flips", np.int64),  # changes of sign, and of sign again on the way
+        ("back_flips", np.int64),
+        ("zero_steps", np.int64),  # of length 0, those in a row, and the longest row
+        ("zero_run", np.int64),
+        ("longest_run", np.int64),
+        ("promoted", np.int64),  # outputs brought up to date for P
+        ("refreshes", np.int64),
+        ("raised", np.int64),  # pivots of the factor
+        ("logged", np.int64),
+        ("seed", np.int64),  # for ties
+        ("held", np.int64),  # 1: Q was chosen with signs frozen
+        ("work", np.int64),  # of rates since the last refresh
+    ],
+    align=True,
+)
+NOW = np.dtype((np.record, NOW))
 
 SAMPLE = np.dtype(
     [
         ("alpha", float),
         ("f", float),  # current for M, A and P, otherwise that of the last refresh
-        ("alpha0", float),  # α and f at the last refresh; b of then is in `num`
+        ("alpha0", float),  # α and f at the last refresh; b of then is `b0`
         ("f0", float),
         ("s", float),
         ("c", float),
@@ -58,8 +91,7 @@ class State(NamedTuple):
     ids: np.ndarray  # workspace
     w: np.ndarray  # workspace, (5, capacity)
     R: np.ndarray  # factor of the margin block
-    num: np.ndarray
-    cnt: np.ndarray
+    now: np.ndarray  # of dtype NOW, (1,)
 
 
 # --- Membership -----------------------------------------------------------------------------------
@@ -67,17 +99,18 @@ class State(NamedTuple):
 
 @njit(**INNER)
 def touch(v, p, i, n):
+    now = p.now[0]
     if p.x[i].touched == 0:
         p.x[i].touched = 1
-        p.T[p.cnt[N_T]] = i
-        p.cnt[N_T] += 1
+        p.T[now.n_touched] = i
+        now.n_touched += 1
     fetch(v, i, n, p.x)
 
 
 @njit
 def fetch_touched(v, p, n):
     """Have the kernel rows of T in memory, complete; False when there is no room for all."""
-    for k in range(p.cnt[N_T]):
+    for k in range(p.now[0].n_touched):
         if not fetch(v, p.T[k], n, p.x):
             return False
     return True
@@ -86,42 +119,46 @@ def fetch_touched(v, p, n):
 @njit(**INNER)
 def watch(p, i):
     """Into P: its output is current and stays so."""
+    now = p.now[0]
     p.x[i].near = 1
-    p.x[i].place = p.cnt[N_P]
-    p.P[p.cnt[N_P]] = i
-    p.cnt[N_P] += 1
+    p.x[i].place = now.n_near
+    p.P[now.n_near] = i
+    now.n_near += 1
 
 
 @njit(**INNER)
 def unwatch(p, i):
-    last = p.P[p.cnt[N_P] - 1]
+    now = p.now[0]
+    last = p.P[now.n_near - 1]
     p.P[p.x[i].place] = last
     p.x[last].place = p.x[i].place
-    p.cnt[N_P] -= 1
+    now.n_near -= 1
     p.x[i].near = 0
 
 
 @njit(**INNER)
 def into_margin(v, p, i, n):
     """Into M, from no list."""
+    now = p.now[0]
     touch(v, p, i, n)
-    m = p.cnt[N_M]
-    column, one, target = p.w[0], np.ones(1), np.full(1, i)
+    m = now.n_margin
+    column, one, target = p.w[BETA], np.ones(1), np.full(1, i)
     combine(v, target, one, 1, p.M, m, column, False)
     for j in range(m):
-        column[j] += p.num[SIGMA]
-    shift = p.num[RHO] + p.num[SIGMA]
-    if not append(p.R, m, column, v.diagonal[i] + shift, 0.1 * p.num[RHO]):
-        p.cnt[CLAMPED] += 1
+        column[j] += now.sigma
+    shift = now.rho + now.sigma
+    if not append(p.R, m, column, v.diagonal[i] + shift, 0.1 * now.rho):
+        now.raised += 1
     p.M[m], p.x[i].place, p.x[i].where = i, m, M
     p.x[i].flipped = 0
-    p.cnt[N_M] += 1
+    now.n_margin += 1
 
 
 @njit(**INNER)
 def out_of_margin(p, places):
     """Out of M, into no list; ``places`` ascend."""
-    m, k = p.cnt[N_M], 0
+    now = p.now[0]
+    m, k = now.n_margin, 0
     delete(p.R, m, places, p.w if places.size <= len(p.w) else np.empty((places.size, m)))
     for j in range(places[0], m):
         if k < places.size and places[k] == j:
@@ -129,39 +166,42 @@ def out_of_margin(p, places):
         else:
             p.M[j - k] = p.M[j]
             p.x[p.M[j]].place = j - k
-    p.cnt[N_M] -= k
+    now.n_margin -= k
 
 
 @njit(**INNER)
 def into_moving(v, p, i, n, upward):
     """Into A, from no list."""
+    now = p.now[0]
     touch(v, p, i, n)
     p.x[i].where, p.x[i].upward, p.x[i].flipped, p.x[i].leaving = A, upward, 0, 0
     p.x[i].line = p.x[i].s * p.x[i].alpha
-    p.A[p.cnt[N_A]] = i
-    p.cnt[N_A] += 1
+    p.A[now.n_moving] = i
+    now.n_moving += 1
 
 
 @njit(**INNER)
 def out_of_moving(p, i):
     """Out of A, into no list."""
+    now = p.now[0]
     k = 0
-    while p.A[k] != i and k + 1 < p.cnt[N_A]:
+    while p.A[k] != i and k + 1 < now.n_moving:
         k += 1
-    p.cnt[N_A] -= 1
-    p.A[k] = p.A[p.cnt[N_A]]
+    now.n_moving -= 1
+    p.A[k] = p.A[now.n_moving]
 
 
 @njit(**INNER)
 def flip(p, i, fresh):
     """The other sign: α stays, a becomes −a, and the target is the other end of the box."""
+    now = p.now[0]
     if fresh:
         p.x[i].line = abs(p.x[i].alpha)
     elif p.x[i].flipped == 1:
-        p.cnt[BACKFLIPS] += 1
+        now.back_flips += 1
     p.x[i].s = -p.x[i].s
     p.x[i].flipped = p.x[i].upward = 1
-    p.cnt[FLIPS] += 1
+    now.flips += 1
 
 
 @njit(**INNER)
@@ -177,7 +217,7 @@ def goal(p, i):
 def changes(p, out):
     """α − α⁰ over T; returns whether any of it is not zero."""
     some = False
-    for k in range(p.cnt[N_T]):
+    for k in range(p.now[0].n_touched):
         i = p.T[k]
         out[k] = p.x[i].alpha - p.x[i].alpha0
         some = some or out[k] != 0
@@ -187,11 +227,12 @@ def changes(p, out):
 @njit(**INNER)
 def bring_up(v, p, ids, k, n):
     """Current outputs of the first k of ``ids``, none of them in T."""
-    p.w[3, :k] = 0.0
-    if changes(p, p.w[2]):
-        gather(v, p.T, p.w[2], p.cnt[N_T], ids, k, n, p.w[3], p.w[4])
+    now = p.now[0]
+    p.w[OUT, :k] = 0.0
+    if changes(p, p.w[CHANGE]):
+        gather(v, p.T, p.w[CHANGE], now.n_touched, ids, k, n, p.w[OUT], p.w[SPARE])
     for j in range(k):
-        p.x[ids[j]].f = p.x[ids[j]].f0 + p.w[3, j] + p.num[B] - p.num[B0]
+        p.x[ids[j]].f = p.x[ids[j]].f0 + p.w[OUT, j] + now.b - now.b0
 
 
 @njit(**INNER)
@@ -208,13 +249,15 @@ def distance(p, i, f, hold):
 @njit
 def moves(p):
     """The most that outputs move by per unit of an α: the largest k(x, x), or 1 if all are 0."""
-    return p.num[LARGEST] ** 2 if p.num[LARGEST] > 0 else 1.0
+    now = p.now[0]
+    return now.largest**2 if now.largest > 0 else 1.0
 
 
 @njit
 def polish(v, p):
     """Newton steps on M until its outputs are at ±1 and Σα = 0; returns what is left of both."""
-    m, worst, unit = p.cnt[N_M], 0.0, moves(p)
+    now = p.now[0]
+    m, worst, unit = now.n_margin, 0.0, moves(p)
     for _ in range(5):
         total, size = 0.0, 0.0
         for k in range(p.x.size):
@@ -222,58 +265,60 @@ def polish(v, p):
             size += abs(p.x[k].alpha)
         if m == 0:
             return unit * abs(total)
-        moved = changes(p, p.w[2]) or p.num[B] != p.num[B0]
+        moved = changes(p, p.w[CHANGE]) or now.b != now.b0
         if moved:
-            combine(v, p.T, p.w[2], p.cnt[N_T], p.M, m, p.w[0], True)
+            combine(v, p.T, p.w[CHANGE], now.n_touched, p.M, m, p.w[BETA], True)
         before, worst = worst, unit * abs(total)
         for j in range(m):
             i = p.M[j]
             if moved:
-                change = p.num[RHO] * (p.x[i].alpha - p.x[i].alpha0) + p.num[B] - p.num[B0]
-                p.x[i].f = p.x[i].f0 + p.w[0, j] + change
-            p.w[0, j] = p.x[i].s - p.x[i].f
-            worst = max(worst, abs(p.w[0, j]))
+                change = now.rho * (p.x[i].alpha - p.x[i].alpha0) + now.b - now.b0
+                p.x[i].f = p.x[i].f0 + p.w[BETA, j] + change
+            p.w[BETA, j] = p.x[i].s - p.x[i].f
+            worst = max(worst, abs(p.w[BETA, j]))
         stuck = before > 0 and worst > 0.1 * before and worst < 1e-11
         if worst < 1e-14 * (1 + unit * size) or stuck:
             return worst
-        delta = solve_bordered(p.R, m, p.num[SIGMA], -total, p.w[0], p.w[1])
+        delta = solve_bordered(p.R, m, now.sigma, -total, p.w[BETA], p.w[WAY])
         for j in range(m):
-            p.x[p.M[j]].alpha += p.w[0, j]
-        p.num[B] += delta
+            p.x[p.M[j]].alpha += p.w[BETA, j]
+        now.b += delta
     return worst
 
 
 @njit
 def refresh(v, p, n):
     """All outputs, and a new point of reference."""
-    k, out = p.cnt[N_T], p.w[3]
-    if changes(p, p.w[2]) or p.num[B] != p.num[B0]:
+    now = p.now[0]
+    k, out = now.n_touched, p.w[OUT]
+    if changes(p, p.w[CHANGE]) or now.b != now.b0:
         for i in range(n):
-            out[i] = p.x[i].f0 + p.num[B] - p.num[B0]
-        combine_all(v, p.T, p.w[2], k, n, out)
+            out[i] = p.x[i].f0 + now.b - now.b0
+        combine_all(v, p.T, p.w[CHANGE], k, n, out)
         for i in range(n):
             p.x[i].f = out[i]
         for a in range(k):
-            p.x[p.T[a]].f += p.num[RHO] * p.w[2, a]
+            p.x[p.T[a]].f += now.rho * p.w[CHANGE, a]
     reference(p, n)
 
 
 @njit
 def reference(p, n):
     """Make the outputs in f, all of them current, the point of reference."""
-    for a in range(p.cnt[N_T]):
+    now = p.now[0]
+    for a in range(now.n_touched):
         p.x[p.T[a]].touched = 0
-    p.cnt[N_T] = 0
-    for a in range(p.cnt[N_P]):
+    now.n_touched = 0
+    for a in range(now.n_near):
         p.x[p.P[a]].near = 0
-    p.cnt[N_P] = p.cnt[N_LOCKED] = p.cnt[WORK] = 0
+    now.n_near = now.n_locked = now.work = 0
     for i in range(n):
         p.x[i].f0 = p.x[i].f
         p.x[i].alpha0 = p.x[i].alpha
-    p.num[B0], p.num[TRAVEL], p.num[SLACK], p.num[RADIUS] = p.num[B], 0.0, -1.0, -1.0
-    for j in range(p.cnt[N_M] + p.cnt[N_A]):
-        i = p.M[j] if j < p.cnt[N_M] else p.A[j - p.cnt[N_M]]
+    now.b0, now.travel, now.slack, now.radius = now.b, 0.0, -1.0, -1.0
+    for j in range(now.n_margin + now.n_moving):
+        i = p.M[j] if j < now.n_margin else p.A[j - now.n_margin]
         p.x[i].touched = 1
-        p.T[p.cnt[N_T]] = i
-        p.cnt[N_T] += 1
-    p.cnt[REFRESHED] += 1
+        p.T[now.n_touched] = i
+        now.n_touched += 1
+    now.refreshes += 1

@@ -7,11 +7,9 @@ continuation in C*), `_estimator` (`NewtonS3VM`).
 
 from s3vm_lib.primal_newton._curvature import (
     CurvedObjective,
-    labeled_curvature,
     loss_derivatives,
     ray_derivatives,
     search_ray,
-    unlabeled_curvature,
 )
 from s3vm_lib.primal_newton._directions import (
     dense_direction,
@@ -43,7 +41,6 @@ __all__ = [
     "Stage",
     "dense_direction",
     "krylov_direction",
-    "labeled_curvature",
     "lanczos",
     "loss_derivatives",
     "minimize",
@@ -52,5 +49,4 @@ __all__ = [
     "ray_derivatives",
     "search_ray",
     "solve_newton",
-    "unlabeled_curvature",
 ]

@@ -1,4 +1,4 @@
-"""Second derivatives of the losses, the objective with its Hessian, and the search along a ray."""
+"""The objective with its Hessian, and the search along a ray."""
 
 import math
 
@@ -6,77 +6,16 @@ import numpy as np
 
 from s3vm_lib._numba import njit
 from s3vm_lib.losses import (
-    GAUSSIAN,
-    LOGISTIC,
-    MODIFIED_LOGISTIC,
-    SMOOTH_HINGE,
-    SQUARED_HINGE,
-    SQUARED_SYMMETRIC_HINGE,
+    labeled_curvature,
     labeled_derivative,
     labeled_value,
-    sigmoid,
+    unlabeled_curvature,
     unlabeled_derivative,
     unlabeled_value,
 )
 
 _ARMIJO = 1e-4
 _SLACK = 1e-15  # rounding of the values that a line search compares, relative
-
-
-@njit
-def labeled_curvature(code, y, f, p):
-    """Second derivative of `s3vm_lib.losses.labeled_value` with respect to the output f.
-
-    Parameters
-    ----------
-    code : int
-        Loss; piecewise linear losses have curvature 0.
-    y, f, p : float
-        Label, output, parameter of the loss.
-
-    Returns
-    -------
-    float
-        Where it jumps (at z = yf = 1 of the squared hinge, and at both ends of the curved part of
-        the smooth hinge) the value of the flat side.
-    """
-    z = y * f
-    if code == SQUARED_HINGE:
-        return 1.0 if z < 1.0 else 0.0
-    if code == SMOOTH_HINGE:
-        return 1.0 / p if 1.0 - p < z < 1.0 else 0.0
-    if code == LOGISTIC:
-        return sigmoid(z) * sigmoid(-z)
-    if code == MODIFIED_LOGISTIC:
-        e = p * (1.0 - z)
-        return p * sigmoid(e) * sigmoid(-e)
-    return 0.0
-
-
-@njit
-def unlabeled_curvature(code, f, p):
-    """Second derivative of `s3vm_lib.losses.unlabeled_value` with respect to the output f.
-
-    2s(2sf² − 1) exp(−sf²) for the Gaussian: negative for ``|f| < 1/√(2s)``. The squared symmetric
-    hinge has 1 inside the margin; its downward kink at 0, where the slope falls from 1 to −1, is
-    not seen by a second derivative.
-
-    Parameters
-    ----------
-    code : int
-        Loss; piecewise linear losses have curvature 0.
-    f, p : float
-        Output, parameter of the loss.
-
-    Returns
-    -------
-    float
-    """
-    if code == GAUSSIAN:
-        return 2.0 * p * (2.0 * p * f * f - 1.0) * math.exp(-p * f * f)
-    if code == SQUARED_SYMMETRIC_HINGE:
-        return 1.0 if abs(f) < 1.0 else 0.0
-    return 0.0
 
 
 @njit

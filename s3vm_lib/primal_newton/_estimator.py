@@ -1,6 +1,8 @@
 """The estimator `NewtonS3VM`."""
 
+from collections.abc import Callable, Sequence
 from numbers import Real
+from typing import Literal
 
 import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
@@ -208,34 +210,34 @@ default="squared_hinge"
     def __init__(
         self,
         *,
-        C=1.0,
-        C_star=None,
-        kernel="rbf",
-        gamma="scale",
-        degree=3,
-        coef0=0.0,
-        sigma_f=1.0,
-        labeled_loss="squared_hinge",
-        sharpness=20.0,
-        unlabeled_loss="gaussian",
-        s=3.0,
-        balance="labels",
-        fit_intercept=True,
-        solver="newton",
-        curvature="trust",
-        system="auto",
-        coordinates="cholesky",
-        rank=None,
-        rank_tol=1e-6,
-        labeled_pivots=True,
-        annealing="geometric",
-        tol=1e-5,
-        ftol=1e-9,
-        max_iter=500,
-        class_weight=None,
-        verbose=0,
-        callback=None,
-    ):
+        C: float = 1.0,
+        C_star: float | None = None,
+        kernel: Literal["linear", "poly", "rbf", "laplacian", "precomputed"] = "rbf",
+        gamma: Literal["scale", "auto"] | float = "scale",
+        degree: int = 3,
+        coef0: float = 0.0,
+        sigma_f: float = 1.0,
+        labeled_loss: str = "squared_hinge",
+        sharpness: float = 20.0,
+        unlabeled_loss: Literal["gaussian", "squared_symmetric_hinge"] = "gaussian",
+        s: float = 3.0,
+        balance: Literal["labels"] | float | None = "labels",
+        fit_intercept: bool = True,
+        solver: Literal["newton", "conjugate_gradient", "gradient"] = "newton",
+        curvature: Literal["drop", "modify", "trust"] = "trust",
+        system: Literal["auto", "dense", "krylov"] = "auto",
+        coordinates: Literal["cholesky", "eigen"] = "cholesky",
+        rank: int | None = None,
+        rank_tol: float = 1e-6,
+        labeled_pivots: bool = True,
+        annealing: Literal["geometric", "doubling", "none"] | Sequence[float] = "geometric",
+        tol: float = 1e-5,
+        ftol: float = 1e-9,
+        max_iter: int = 500,
+        class_weight: Literal["balanced"] | dict | None = None,
+        verbose: int = 0,
+        callback: Callable | None = None,
+    ) -> None:
         self.C = C
         self.C_star = C_star
         self.kernel = kernel

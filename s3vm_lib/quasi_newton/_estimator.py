@@ -1,6 +1,8 @@
 """The estimator `QNS3VM`."""
 
+from collections.abc import Callable, Sequence
 from numbers import Integral, Real
+from typing import Literal
 
 import numpy as np
 from sklearn.utils import check_random_state
@@ -204,35 +206,35 @@ default="modified_logistic"
     def __init__(
         self,
         *,
-        C=1.0,
-        C_star=None,
-        kernel="rbf",
-        gamma="scale",
-        degree=3,
-        coef0=0.0,
-        sigma_f=1.0,
-        labeled_loss="modified_logistic",
-        sharpness=20.0,
-        unlabeled_loss="gaussian",
-        s=3.0,
-        balance="labels",
-        balance_tol=None,
-        fit_intercept=True,
-        coordinates="cholesky",
-        rank=None,
-        rank_tol=1e-6,
-        labeled_pivots=True,
-        annealing="geometric",
-        engine="scipy",
-        memory=50,
-        tol=1e-5,
-        ftol=1e-9,
-        max_iter=500,
-        class_weight=None,
-        random_state=None,
-        verbose=0,
-        callback=None,
-    ):
+        C: float = 1.0,
+        C_star: float | None = None,
+        kernel: Literal["linear", "poly", "rbf", "laplacian", "precomputed"] = "rbf",
+        gamma: Literal["scale", "auto"] | float = "scale",
+        degree: int = 3,
+        coef0: float = 0.0,
+        sigma_f: float = 1.0,
+        labeled_loss: str = "modified_logistic",
+        sharpness: float = 20.0,
+        unlabeled_loss: Literal["gaussian", "squared_symmetric_hinge"] = "gaussian",
+        s: float = 3.0,
+        balance: Literal["labels"] | float | None = "labels",
+        balance_tol: float | None = None,
+        fit_intercept: bool = True,
+        coordinates: Literal["cholesky", "eigen", "raw", "regressors", "kpca"] = "cholesky",
+        rank: int | None = None,
+        rank_tol: float = 1e-6,
+        labeled_pivots: bool = True,
+        annealing: Literal["geometric", "paper"] | Sequence[float] = "geometric",
+        engine: Literal["scipy", "lbfgs", "bfgs"] = "scipy",
+        memory: int = 50,
+        tol: float = 1e-5,
+        ftol: float = 1e-9,
+        max_iter: int = 500,
+        class_weight: Literal["balanced"] | dict | None = None,
+        random_state: int | np.random.RandomState | None = None,
+        verbose: int = 0,
+        callback: Callable | None = None,
+    ) -> None:
         self.C = C
         self.C_star = C_star
         self.kernel = kernel

@@ -1,5 +1,8 @@
 """The estimator `SVM`."""
 
+from collections.abc import Callable
+from typing import Literal
+
 import numpy as np
 import scipy.sparse as sp
 from sklearn.utils._param_validation import StrOptions
@@ -111,25 +114,27 @@ class SVM(BaseS3VM):
     _largest_n = 100_000
     _memory = "visited kernel rows"
 
+    _wants_unlabeled = False
+
     def __init__(
         self,
         *,
-        C=1.0,
-        kernel="rbf",
-        gamma="scale",
-        degree=3,
-        coef0=0.0,
-        sigma_f=1.0,
-        tol=1e-3,
-        max_iter=10_000_000,
-        shrinking=True,
-        gram="auto",
-        cache_size=1000,
-        class_weight=None,
-        warm_start=False,
-        verbose=0,
-        callback=None,
-    ):
+        C: float = 1.0,
+        kernel: Literal["linear", "poly", "rbf", "laplacian", "precomputed"] = "rbf",
+        gamma: Literal["scale", "auto"] | float = "scale",
+        degree: int = 3,
+        coef0: float = 0.0,
+        sigma_f: float = 1.0,
+        tol: float = 1e-3,
+        max_iter: int = 10_000_000,
+        shrinking: bool = True,
+        gram: Literal["auto", "full", "rows"] = "auto",
+        cache_size: float = 1000,
+        class_weight: Literal["balanced"] | dict | None = None,
+        warm_start: bool = False,
+        verbose: int = 0,
+        callback: Callable | None = None,
+    ) -> None:
         self.C = C
         self.kernel = kernel
         self.gamma = gamma

@@ -8,11 +8,11 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
+from tqdm.auto import tqdm
 
 from s3vm_lib._base import BaseS3VM, BinaryFit
 from s3vm_lib._limits import COUNT, SHAPE, TOL_OR_ZERO, WEIGHT, ZERO
 from s3vm_lib._online import OnlineS3VM
-from s3vm_lib._progress import Bar
 from s3vm_lib.losses import labeled_loss, unlabeled_loss
 from s3vm_lib.objective import Problem
 from s3vm_lib.quasi_newton import ANNEALING
@@ -167,7 +167,6 @@ class RandomFeatureS3VM(OnlineS3VM):
     # --- Fit --------------------------------------------------------------------------------------
 
     def _prepare(self, data):
-        self._found = []
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         self.stream_ = self._new_stream(data.kernel, data.X, seed)
         return self.stream_, seed
@@ -280,8 +279,8 @@ class RandomFeatureS3VM(OnlineS3VM):
         arguments = (X, t, weight, problem, stream, schedule, seed, start)
         with np.errstate(over="ignore", invalid="ignore"):
             if self.verbose:
-                with Bar(type(self).__name__, schedule.n_steps) as bar:
-                    run = self._run(*arguments, tick=bar)
+                with tqdm(desc=type(self).__name__, total=schedule.n_steps, unit=" steps") as bar:
+                    run = self._run(*arguments, tick=lambda done: bar.update(done - bar.n))
             else:
                 run = self._run(*arguments)
         if not (np.all(np.isfinite(run.alpha)) and np.all(np.isfinite(run.last[0]))):
@@ -305,7 +304,6 @@ class RandomFeatureS3VM(OnlineS3VM):
         if kernel.name == "linear":
             coef = math.sqrt(stream.n_dims) * kernel.sigma_f * alpha.sum(axis=0)
         norm = _squared_norm(alpha, coef, kernel)
-        self._found.append((alpha, norm))
         f, objective = np.full(t.size, np.nan), float("nan")
         if self.transduce:
             f = _outputs(stream, X, alpha, coef, self.n_jobs)
@@ -315,13 +313,14 @@ class RandomFeatureS3VM(OnlineS3VM):
             f = f + offset
             objective = problem.value(f, t, norm, offset, weight)
         return BinaryFit(
-            None, coef, float(offset), f, float(objective), int(n_iter), status, history
-        )
+            None, coef, float(offset), f, float(objective), int(n_iter), status, history,
+            {"feature_coef": alpha, "squared_norm_": float(norm)},
+        )  # fmt: skip
 
     # --- One batch after the other ----------------------------------------------------------------
 
     def _start(self, data, problem, index):
-        if index == 0 and not hasattr(self, "_found"):  # not called by fit
+        if index == 0 and not hasattr(self, "stream_"):  # not called by fit
             self._prepare(data)
         m, d = self.stream_.block_size, data.X.shape[1]
         X = single(data.X[:0]) if data.X.shape[0] else np.zeros((0, d), np.float32)
@@ -342,7 +341,6 @@ class RandomFeatureS3VM(OnlineS3VM):
         machine.weight = np.concatenate([machine.weight, data.loss_weight[new]])[-limit:]
 
     def _update(self, machine, data, t, problem, index):
-        self.__dict__.setdefault("_found", [])
         unlabeled = np.flatnonzero(t == 0)
         # Rows of earlier calls join a small batch, which would stand for all by itself otherwise.
         rows = _newest(machine.X_unlabeled, data.X, unlabeled, unlabeled.size + self.unlabeled_kept)
@@ -394,14 +392,10 @@ class RandomFeatureS3VM(OnlineS3VM):
 
     def _store(self, data, problems, fits):
         super()._store(data, problems, fits)
-        count = max(len(alpha) for alpha, _ in self._found)
-        m = self._found[0][0].shape[1]
-        self.feature_coef_ = np.zeros((len(fits), count, m))
-        for k, (alpha, _) in enumerate(self._found):
+        parts = [fit.extra["feature_coef"] for fit in fits]
+        self.feature_coef_ = np.zeros((len(parts), max(map(len, parts)), parts[0].shape[1]))
+        for k, alpha in enumerate(parts):
             self.feature_coef_[k, : len(alpha)] = alpha
-        norms = [norm for _, norm in self._found]
-        self.squared_norm_ = norms[0] if len(norms) == 1 else np.array(norms)
-        del self._found
 
     def _transduce(self, X, codes, rows, fits):
         if self.transduce:

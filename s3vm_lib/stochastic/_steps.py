@@ -117,6 +117,31 @@ class Sampler:
         return rows, counts.astype(float)
 
 
+class Draws:
+    """The rows of each step: labeled ones, all of them or drawn, and a batch of others.
+
+    Parameters
+    ----------
+    slopes : Slopes
+    schedule : Schedule
+    seed : int
+    """
+
+    def __init__(self, slopes, schedule, seed):
+        self.first, self.size = schedule.first, schedule.labeled_batch or 0
+        self.batch = schedule.batch_size if slopes.uses_pool else 0
+        self._labeled = Sampler(np.arange(slopes.labeled.size), slopes.weight, seed, LABELED)
+        self._pool = Sampler(slopes.pool, slopes.pool_weight, seed, UNLABELED)
+
+    def labeled(self, k):
+        """Positions among the labeled rows in step k; None for all of them."""
+        return self._labeled.draw((self.first + k) * self.size, self.size) if self.size else None
+
+    def unlabeled(self, k):
+        """Rows of the batch of step k, in ascending order."""
+        return np.sort(self._pool.draw((self.first + k) * self.batch, self.batch))
+
+
 def take(X, rows):
     """Rows of an array, memory map or CSR matrix in single precision."""
     return single(X[rows])
@@ -215,6 +240,42 @@ class Slopes:
             return gamma
         curvature = float(mean @ mean) / count + float(offset)
         return min(gamma, 1.0 / (1.0 + self.rho * curvature))
+
+    def gradient(self, step, gamma, labeled, pool, scale, count):
+        """Σ_i a_i φ(x_i) before the scale and Σ_i a_i over the rows of a step, and its size.
+
+        Parameters
+        ----------
+        step : int
+            Step of the run.
+        gamma : float
+            Its size, before `capped`.
+        labeled : tuple (f, Z, drawn)
+            Outputs and features of the labeled rows, and which they are, as in `of_labeled`.
+        pool : tuple (f, Z) or None
+            Those of the batch.
+        scale : float
+            Factor of the features.
+        count : int
+            As in `capped`.
+
+        Returns
+        -------
+        gradient : ndarray of float64, shape (D,)
+        total, gamma : float
+        """
+        f, Z, drawn = labeled
+        a = self.of_labeled(f, drawn)
+        gradient, total = a.astype(np.float32) @ Z, a.sum()
+        if pool is not None:
+            f, Z = pool
+            a = self.of_pool(f, self.share(step))
+            if self.rho > 0:
+                mean = scale * Z.mean(axis=0, dtype=float)
+                gamma = self.capped(gamma, mean, count, self.problem.bias == "regularized")
+            gradient = gradient + a.astype(np.float32) @ Z
+            total += a.sum()
+        return gradient.astype(np.float64), total, gamma
 
     def share(self, step):
         """Share of C* at a step of the run, 0 ≤ step < n_steps."""

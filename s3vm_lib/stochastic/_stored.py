@@ -7,8 +7,7 @@ import numpy as np
 from s3vm_lib.random_features import in_threads, row_tiles, single
 from s3vm_lib.stochastic._steps import (
     CENTER,
-    LABELED,
-    UNLABELED,
+    Draws,
     Sampler,
     Slopes,
     step_sizes,
@@ -131,20 +130,19 @@ def solve_stored(
     -------
     Run
     """
-    n_steps, batch = schedule.n_steps, schedule.batch_size
+    n_steps, D = schedule.n_steps, n_blocks * stream.block_size
     slopes = Slopes(problem, t, weight, schedule, unlabeled_from)
     gammas = step_sizes(
         schedule.rule, schedule.eta0, n_steps, slopes.total, schedule.power, schedule.max_step,
         schedule.first,
     )  # fmt: skip
-    pool = Sampler(slopes.pool, slopes.pool_weight, seed, UNLABELED)
-    among = Sampler(np.arange(slopes.labeled.size), slopes.weight, seed, LABELED)
+    draws = Draws(slopes, schedule, seed)
     features = _Growing(stream, n_blocks, X, slopes.labeled, n_jobs)
     centered = problem.balance == "mean" and slopes.pool.size > 0
     if centered:
         unlabeled = np.flatnonzero(t == 0)
         features.center(*Sampler(unlabeled, weight[unlabeled], seed, CENTER).sample(CENTER_ROWS))
-    c, b = np.zeros(n_blocks * stream.block_size), 0.0
+    c, b = np.zeros(D), 0.0
     if start is not None:
         c[: start[0].size] = start[0].ravel()
         b = start[1]
@@ -152,52 +150,38 @@ def solve_stored(
     old = features.count
     mean, mean_b, averaged = np.zeros_like(c), 0.0, 0
     first_averaged = n_steps - max(1, round(schedule.average * n_steps))
-    history, status, k = [], "completed", 0
+    history, status, done, every = [], "completed", 0, max(1, n_steps // REPORTS)
     for k in range(n_steps):
         features.grow(n_blocks if growth == 0 else old + k // growth + 1)
-        D, gamma = features.size, gammas[k]
-        w = c[:D]
+        w = c[: features.size]
         if centered:
-            b = slopes.target - float(features.mean @ w) * features.scale
-        f_labeled, Z_labeled, drawn = features.labeled_outputs(
-            w, b, among, schedule.labeled_batch, schedule.first + k
-        )
-        a = slopes.of_labeled(f_labeled, drawn)
-        gradient = a.astype(np.float32) @ Z_labeled
-        total = a.sum()
-        f_pool = None
+            b = features.offset(slopes.target, w)
+        # The outputs of the rows of this step.
+        drawn, pool = draws.labeled(k), None
+        labeled = (*features.of_labeled(w, b, drawn), drawn)
         if slopes.uses_pool:
-            rows = np.sort(pool.draw((schedule.first + k) * batch, batch))
-            Z = features.values(take(X, rows))
-            f_pool = features.scale * (Z @ w.astype(np.float32)).astype(np.float64) + b
-            a = slopes.of_pool(f_pool, slopes.share(k))
-            if slopes.rho > 0:
-                steep = features.scale * Z.mean(axis=0, dtype=float)
-                gamma = slopes.capped(gamma, steep, c.size, problem.bias == "regularized")
-            gradient = gradient + a.astype(np.float32) @ Z
-            total += a.sum()
-        gradient = gradient.astype(np.float64)
+            pool = features.of_rows(take(X, draws.unlabeled(k)), w, b)
+        # c ← (1 − γ) c − (γ/D) Σ a_i φ(x_i), and b like the coefficient of a feature 1.
+        gradient, total, gamma = slopes.gradient(k, gammas[k], labeled, pool, features.scale, D)
         if centered:
             gradient -= total * features.mean
         w *= 1.0 - gamma
-        w -= gamma / c.size * features.scale * gradient
+        w -= gamma / D * features.scale * gradient
         if not centered and problem.bias == "regularized":
             b = (1.0 - gamma) * b - gamma * total
         if k >= first_averaged:
             mean += c
             mean_b += b
             averaged += 1
+        done = k + 1
         if tick is not None:
-            tick(k + 1)
-        if callback is not None or (k + 1) % max(1, n_steps // REPORTS) == 0:
-            if (k + 1) % max(1, n_steps // REPORTS) == 0 or k + 1 == n_steps:
-                n_iter = schedule.first + k + 1
-                history.append(
-                    progress(problem, slopes, f_labeled, drawn, f_pool, n_iter, gamma, D)
-                )
-                if callback is not None and callback(history[-1]):
-                    status = "stopped"
-                    break
+            tick(done)
+        if done % every == 0 or (callback is not None and done == n_steps):
+            n_iter = schedule.first + done
+            history.append(progress(problem, slopes, labeled, pool, n_iter, gamma, w.size))
+            if callback is not None and callback(history[-1]):
+                status = "stopped"
+                break
     shape = (features.count, stream.block_size)
     last = c[: features.size].reshape(shape)
     alpha = (mean[: features.size] / averaged).reshape(shape) if averaged else last
@@ -206,20 +190,21 @@ def solve_stored(
         flat = features.mean * features.scale
         offset = slopes.target - float(flat @ alpha.ravel())
         b = slopes.target - float(flat @ last.ravel())
-    return Run(alpha, offset, k + 1 if n_steps else 0, status, tuple(history), (last, b))
+    return Run(alpha, offset, done, status, tuple(history), (last, b))
 
 
-def progress(problem, slopes, f_labeled, drawn, f_pool, n_iter, gamma, n_features):
-    """A `Progress` from the outputs of the last step; ``drawn`` as in `Slopes.of_labeled`."""
+def progress(problem, slopes, labeled, pool, n_iter, gamma, n_features):
+    """A `Progress` from the outputs of the last step, given as in `Slopes.gradient`."""
+    f, _, drawn = labeled
     if drawn is None:
-        labeled = float(slopes.weight @ problem.labeled_loss.value(slopes.t, f_labeled))
+        part = float(slopes.weight @ problem.labeled_loss.value(slopes.t, f))
     else:
-        losses = problem.labeled_loss.value(slopes.t[drawn], f_labeled)
-        labeled = slopes.total * float(losses.mean())
-    unlabeled = 0.0
-    if f_pool is not None and problem.unlabeled_loss is not None:
-        unlabeled = slopes.star * float(problem.unlabeled_loss.value(f_pool).mean())
-    return Progress(n_iter, float(gamma), labeled, unlabeled, n_features)
+        losses = problem.labeled_loss.value(slopes.t[drawn], f)
+        part = slopes.total * float(losses.mean())
+    rest = 0.0
+    if pool is not None and problem.unlabeled_loss is not None:
+        rest = slopes.star * float(problem.unlabeled_loss.value(pool[0]).mean())
+    return Progress(n_iter, float(gamma), part, rest, n_features)
 
 
 class _Growing:
@@ -267,11 +252,16 @@ class _Growing:
         in_threads(fill, parts, self.n_jobs)
         return Z
 
-    def labeled_outputs(self, w, b, sampler, size, step):
-        """Outputs and features of the labeled rows, or of ``size`` draws among them."""
-        Z, drawn = self.Z_labeled, None
-        if size is not None:
-            drawn = sampler.draw(step * size, size)
-            Z = Z[drawn]
-        f = self.scale * (Z @ w.astype(np.float32)).astype(np.float64) + b
-        return f, Z, drawn
+    def offset(self, target, w):
+        """The offset with which the mean output of the rows of `center` is ``target``."""
+        return target - float(self.mean @ w) * self.scale
+
+    def of_labeled(self, w, b, drawn):
+        """Outputs and features of the labeled rows, or of draws among them."""
+        Z = self.Z_labeled if drawn is None else self.Z_labeled[drawn]
+        return self.scale * (Z @ w.astype(np.float32)).astype(np.float64) + b, Z
+
+    def of_rows(self, rows, w, b):
+        """Outputs and features of other rows."""
+        Z = self.values(rows)
+        return self.scale * (Z @ w.astype(np.float32)).astype(np.float64) + b, Z

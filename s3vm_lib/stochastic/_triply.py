@@ -5,8 +5,7 @@ import numpy as np
 from s3vm_lib.random_features import outputs
 from s3vm_lib.stochastic._steps import (
     CENTER,
-    LABELED,
-    UNLABELED,
+    Draws,
     Sampler,
     Slopes,
     step_sizes,
@@ -61,115 +60,126 @@ def solve_triply_stochastic(
     Run
         Memory: T·m numbers for the coefficients, and as many for their mean.
     """
-    n_steps, batch, m = schedule.n_steps, schedule.batch_size, stream.block_size
+    n_steps, m = schedule.n_steps, stream.block_size
     slopes = Slopes(problem, t, weight, schedule, unlabeled_from)
     gammas = step_sizes(
         schedule.rule, schedule.eta0, n_steps, slopes.total, schedule.power, schedule.max_step,
         schedule.first,
     )  # fmt: skip
-    pool = Sampler(slopes.pool, slopes.pool_weight, seed, UNLABELED)
-    among = Sampler(np.arange(slopes.labeled.size), slopes.weight, seed, LABELED)
-    draws_labeled = schedule.labeled_batch or 0
-    carried = draws_labeled == 0 or slopes.labeled.size <= CARRIED
-    X_labeled = take(X, slopes.labeled if carried else slopes.labeled[:0])
-    # Rows of one step in the window: drawn labeled ones unless they are carried, then the batch.
-    ahead = 0 if carried else draws_labeled
-    width = ahead + (batch if slopes.uses_pool else 0)
+    known = _Known(X, slopes, Draws(slopes, schedule, seed), stream, n_jobs)
     centered = problem.balance == "mean" and slopes.pool.size > 0
     if centered:
         unlabeled = np.flatnonzero(t == 0)
         rows, counts = Sampler(unlabeled, weight[unlabeled], seed, CENTER).sample(CENTER_ROWS)
-        X_center = take(X, rows)
+        X_center, every_row = take(X, rows), np.arange(rows.size)
     old = 0 if start is None else len(start[0])
-    alpha = _Scaled(old + n_steps, m)
-    b = 0.0
-    f_labeled = np.zeros(X_labeled.shape[0])  # without the offset
+    alpha, b = _Scaled(old + n_steps, m), slopes.target if centered else 0.0
     if start is not None:
         alpha.start(start[0])
         b = start[1]
-        f_labeled += outputs(stream, X_labeled, alpha.values(old), n_jobs=n_jobs)
-    elif centered:
-        b = slopes.target
+        known.start(alpha.values(old))
     mean_b, averaged = 0.0, 0
     first_averaged = n_steps - max(1, round(schedule.average * n_steps))
-    history, status, done = [], "completed", 0
+    history, status, done, every = [], "completed", 0, max(1, n_steps // REPORTS)
     while done < n_steps and status == "completed":
         K = min(schedule.window, n_steps - done)
-        base = old + done
-        chosen, index = [], []
-        for step in range(schedule.first + done, schedule.first + done + K):
-            if draws_labeled:
-                index.append(among.draw(step * draws_labeled, draws_labeled))
-            if ahead:
-                chosen.append(slopes.labeled[index[-1]])
-            if slopes.uses_pool:
-                chosen.append(np.sort(pool.draw(step * batch, batch)))
-        f_window, rows = np.zeros(0), X_labeled[:0]
-        if chosen:
-            rows = take(X, np.concatenate(chosen))
-            f_window = outputs(stream, rows, alpha.values(base), n_jobs=n_jobs)
+        known.look_ahead(done, K, alpha.values(old + done))  # lines 2, 3, 5 and 6 of K steps
         for k in range(K):
-            gamma = gammas[done + k]
-            block = stream.block(base + k)
-            Z_labeled = stream.values(X_labeled, block)
-            # Rows of one step by themselves: matrix products of one shape round in one way.
-            Z = stream.values(rows[k * width : (k + 1) * width], block)
-            drawn = index[k] if draws_labeled else None
-            if ahead:
-                f, part = f_window[k * width : k * width + ahead] + b, Z[:ahead]
-            elif draws_labeled:
-                f, part = f_labeled[drawn] + b, Z_labeled[drawn]
-            else:
-                f, part = f_labeled + b, Z_labeled
-            a = slopes.of_labeled(f, drawn)
-            gradient, total, now = a.astype(np.float32) @ part, a.sum(), None
-            if slopes.uses_pool:
-                now = f_window[k * width + ahead : (k + 1) * width] + b
-                a = slopes.of_pool(now, slopes.share(done + k))
-                if slopes.rho > 0:
-                    mean = block.scale * Z[ahead:].mean(axis=0, dtype=float)
-                    gamma = slopes.capped(gamma, mean, m, problem.bias == "regularized")
-                gradient = gradient + a.astype(np.float32) @ Z[ahead:]
-                total += a.sum()
-            gradient = gradient.astype(np.float64)
+            # 4
+            block = stream.block(old + done)
+            labeled, pool = known.of_step(k, block, b)
+            # 7
+            gradient, total, gamma = slopes.gradient(
+                done, gammas[done], labeled, pool, block.scale, m
+            )
             middle = 0.0
             if centered:
-                every = np.arange(X_center.shape[0])
-                middle = feature_means(stream, [block], X_center, every, counts)[0]
+                middle = feature_means(stream, [block], X_center, every_row, counts)[0]
                 gradient -= total * middle
-            shrink = 1.0 - gamma
             new = -gamma / m * block.scale * gradient
-            alpha.add(new, shrink)
-            step = (block.scale * new).astype(np.float32)
-            f_labeled *= shrink
-            f_labeled += Z_labeled @ step
-            if k + 1 < K and width:
-                rest = f_window[(k + 1) * width :]
-                rest *= shrink
-                rest += stream.values(rows[(k + 1) * width :], block) @ step
+            # 8
+            alpha.add(new, 1.0 - gamma)
+            known.follow(k, block, 1.0 - gamma, (block.scale * new).astype(np.float32))
             if centered:
-                b = slopes.target + shrink * (b - slopes.target) - block.scale * float(middle @ new)
+                fall = block.scale * float(middle @ new)
+                b = slopes.target + (1.0 - gamma) * (b - slopes.target) - fall
             elif problem.bias == "regularized":
-                b = shrink * b - gamma * total
-            if done + k >= first_averaged:
+                b = (1.0 - gamma) * b - gamma * total
+            if done >= first_averaged:
                 alpha.include()
                 mean_b += b
                 averaged += 1
-            n = done + k + 1
+            done += 1
             if tick is not None:
-                tick(n)
-            if n % max(1, n_steps // REPORTS) == 0:
-                n_iter, n_features = schedule.first + n, (base + k + 1) * m
-                history.append(progress(problem, slopes, f, drawn, now, n_iter, gamma, n_features))
+                tick(done)
+            if done % every == 0:
+                n_iter, n_features = schedule.first + done, (old + done) * m
+                history.append(progress(problem, slopes, labeled, pool, n_iter, gamma, n_features))
                 if callback is not None and callback(history[-1]):
-                    status, K = "stopped", k + 1
+                    status = "stopped"
                     break
-        done += K
     last = (alpha.values(old + done), b)
     if averaged == 0:
         return Run(*last, done, status, tuple(history), last)
     mean = alpha.sums(old + done) / averaged
     return Run(mean, mean_b / averaged, done, status, tuple(history), last)
+
+
+class _Known:
+    """Outputs, without the offset, of the rows that the coming steps ask for.
+
+    Those of the labeled rows are carried from step to step, unless they are drawn from more than
+    4096. Those of all rows of a window are computed when it begins.
+    """
+
+    def __init__(self, X, slopes, draws, stream, n_jobs):
+        self.X, self.slopes, self.draws = X, slopes, draws
+        self.stream, self.n_jobs = stream, n_jobs
+        carried = draws.size == 0 or slopes.labeled.size <= CARRIED
+        self.X_labeled = take(X, slopes.labeled if carried else slopes.labeled[:0])
+        self.f_labeled = np.zeros(self.X_labeled.shape[0])
+        # Rows of a step in the window: drawn labeled ones unless they are carried, then the batch.
+        self.ahead = 0 if carried else draws.size
+        self.width = self.ahead + draws.batch
+
+    def start(self, alpha):
+        """Begin with these blocks."""
+        self.f_labeled += outputs(self.stream, self.X_labeled, alpha, n_jobs=self.n_jobs)
+
+    def look_ahead(self, done, K, alpha):
+        """Draw the rows of K steps, and every old block once for all of them."""
+        steps = range(done, done + K)
+        self.drawn, chosen = [self.draws.labeled(step) for step in steps], []
+        for drawn, step in zip(self.drawn, steps, strict=True):
+            if self.ahead:
+                chosen.append(self.slopes.labeled[drawn])
+            if self.draws.batch:
+                chosen.append(self.draws.unlabeled(step))
+        self.rows, self.f = self.X_labeled[:0], np.zeros(0)
+        if chosen:
+            self.rows = take(self.X, np.concatenate(chosen))
+            self.f = outputs(self.stream, self.rows, alpha, n_jobs=self.n_jobs)
+
+    def of_step(self, k, block, b):
+        """Outputs and features of the rows of step k of the window, as `Slopes.gradient` asks."""
+        here, drawn = slice(k * self.width, (k + 1) * self.width), self.drawn[k]
+        self.Z_labeled = self.stream.values(self.X_labeled, block)
+        # Rows of one step by themselves: matrix products of one shape round in one way.
+        f, Z = self.f[here] + b, self.stream.values(self.rows[here], block)
+        pool = (f[self.ahead :], Z[self.ahead :]) if self.draws.batch else None
+        if self.ahead:
+            return (f[: self.ahead], Z[: self.ahead], drawn), pool
+        which = slice(None) if drawn is None else drawn
+        return (self.f_labeled[which] + b, self.Z_labeled[which], drawn), pool
+
+    def follow(self, k, block, shrink, step):
+        """Add what step k of the window adds to the outputs of the later ones."""
+        self.f_labeled *= shrink
+        self.f_labeled += self.Z_labeled @ step
+        later = slice((k + 1) * self.width, None)
+        if self.f[later].size:
+            self.f[later] *= shrink
+            self.f[later] += self.stream.values(self.rows[later], block) @ step
 
 
 class _Scaled:

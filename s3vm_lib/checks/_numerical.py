@@ -1,7 +1,4 @@
-"""Checks that a solver did not compute itself: for the tests, and for students.
-
-Finite differences, stationarity, and the global optimum of small problems by enumeration.
-"""
+"""Finite differences, stationarity, and the global optimum of small problems by enumeration."""
 
 import itertools
 from typing import NamedTuple
@@ -9,6 +6,8 @@ from typing import NamedTuple
 import numpy as np
 
 from s3vm_lib.kernels import Kernel
+from s3vm_lib.losses import dual_cost, dual_ridge
+from s3vm_lib.objective import signed_labels
 from s3vm_lib.smo import BIG, Costs, Gram, solve_smo
 
 
@@ -53,9 +52,17 @@ def gradient_error(value_and_gradient, x, step=1e-3):
     -------
     float
         max_i |g_i − d_i| / max(1, max_i |d_i|).
+
+    Raises
+    ------
+    ValueError
+        For a gradient of another shape than x.
     """
+    x = np.asarray(x, dtype=float)
+    analytic = np.asarray(value_and_gradient(x)[1])
+    if analytic.shape != x.shape:
+        raise ValueError(f"the gradient must have the shape {x.shape} of x, got {analytic.shape}")
     numerical = numerical_gradient(lambda z: value_and_gradient(z)[0], x, step)
-    analytic = np.asarray(value_and_gradient(np.asarray(x, dtype=float))[1])
     return float(np.max(np.abs(analytic - numerical)) / max(1.0, np.max(np.abs(numerical))))
 
 
@@ -76,7 +83,15 @@ def stationarity(problem, K, c, b, t, sample_weight=None):
     -------
     float
         √((a + c)ᵀ K (a + c)) plus the size of the derivative in b.
+
+    Raises
+    ------
+    ValueError
+        For a loss with a kink, where a minimum need not have a vanishing gradient.
     """
+    for loss in (problem.labeled_loss, problem.unlabeled_loss):
+        if loss is not None and not loss.differentiable:
+            raise ValueError(f"problem must have differentiable losses, got {loss.name!r}")
     _, gradient, gradient_b = problem.value_and_gradient(K, c, b, t, sample_weight)
     a = problem.output_gradient(K @ c + b, t, sample_weight)
     return float(np.sqrt(max(0.0, (a + c) @ gradient)) + abs(gradient_b))
@@ -93,21 +108,13 @@ class BruteForce(NamedTuple):
 
 
 def _loss_costs(loss, t, weight):
-    """Arrays lo, mid, hi, s1, s2 of `Costs`, and what the loss adds to the diagonal of K.
-
-    The conjugate of ½(1 − z)₊² has the quadratic part β²/(2c), that of the smooth hinge pβ²/(2c).
-    """
-    on, zero = np.abs(t), np.zeros(len(t))
-    width = loss.p if loss.name == "epsilon_insensitive" else 0.0
-    if loss.name in ("l1", "epsilon_insensitive"):
-        lo, mid, hi = -weight * on, zero, weight * on
-    else:
-        top = np.full(len(t), BIG) if loss.name == "squared_hinge" else weight
-        lo, hi = np.where(t < 0, -top, 0.0), np.where(t > 0, top, 0.0)
-        mid = hi
-    curvature = {"squared_hinge": 1.0, "smooth_hinge": loss.p}.get(loss.name, 0.0)
-    ridge = np.divide(curvature, weight, out=zero, where=weight > 0)
-    return np.array([lo, mid, hi, -t - width, -t + width]), ridge
+    """Arrays lo, mid, hi, s1, s2 of `Costs`, and what the loss adds to the diagonal of K."""
+    rows = list(zip(t, weight, strict=True))
+    costs = np.array([dual_cost(loss.code, loss.p, *row) for row in rows]).T
+    ridge = np.array([dual_ridge(loss.code, loss.p, c) for c in weight])
+    if np.isnan(ridge).any():
+        raise ValueError(f"losses must be piecewise quadratic, got {loss.name!r}")
+    return np.clip(costs, -BIG, BIG), ridge
 
 
 def fixed_label_svm(problem, K, t, labeled, sample_weight=None, tol=1e-8):
@@ -133,13 +140,23 @@ def fixed_label_svm(problem, K, t, labeled, sample_weight=None, tol=1e-8):
     -------
     objective, beta, b : float, ndarray of shape (n,), float
 
+    Raises
+    ------
+    ValueError
+        For other labels, and for a labeled row without one.
+
     Notes
     -----
     The balance Σ_U s_j (f_j + b) = (2r − 1) Σ_U s_j is one more point, the weighted mean of the
     unlabeled rows in feature space, with the linear cost −(2r − 1)β and no bounds.
     """
     n = len(t)
-    t = np.asarray(t, dtype=float)
+    t, labeled = np.asarray(t, dtype=float), np.asarray(labeled)
+    if not np.all(np.isin(t, (-1, 0, 1))) or np.any(t[labeled] == 0):
+        raise ValueError(
+            "t must be −1 or +1 for labeled rows, and may be 0 for others, got "
+            f"{np.unique(t[labeled])} for the labeled; from classes 0 and 1: 2 * y - 1"
+        )
     s = np.ones(n) if sample_weight is None else sample_weight
     weight = np.where(labeled, problem.C, problem.C_star) * s
     losses = [problem.labeled_loss]
@@ -191,7 +208,7 @@ def brute_force(problem, K, t, sample_weight=None):
     Raises
     ------
     ValueError
-        For another loss, bias or balance, or more unlabeled rows.
+        For another loss, bias or balance, more unlabeled rows, or labels that are classes.
     """
     pieces = getattr(problem.unlabeled_loss, "pieces", None)
     names = (problem.labeled_loss.name, getattr(problem.unlabeled_loss, "name", None))
@@ -208,9 +225,11 @@ def brute_force(problem, K, t, sample_weight=None):
         )
     if ramp and problem.balance == "counts":
         raise ValueError("balance must be 'none' or 'mean' with the symmetric ramp, got 'counts'")
+    t = np.asarray(t)
     unlabeled, most = np.flatnonzero(t == 0), 12 if ramp else 20
     if unlabeled.size > most:
         raise ValueError(f"t must leave at most {most} rows unlabeled, got {unlabeled.size}")
+    t = signed_labels(t, unlabeled=True)
     labeled = t != 0
     s = np.ones(len(t)) if sample_weight is None else sample_weight
     weight = problem.C_star * s[unlabeled]
@@ -221,7 +240,7 @@ def brute_force(problem, K, t, sample_weight=None):
         if problem.balance == "counts":
             if signs.count(1.0) != round(problem.ratio * unlabeled.size):
                 continue
-        labels = t.astype(float)
+        labels = t.copy()
         labels[unlabeled] = signs
         objective, beta, b = fixed_label_svm(problem, K, labels, labeled, sample_weight)
         flat = pieces.height * weight[labels[unlabeled] == 0].sum() if ramp else 0.0

@@ -10,8 +10,9 @@ with the hinge ℓ and u(f) = min(ℓ(−1, f), ℓ(1, f)). `solve_branch_and_bo
 are labeled rows of weight s_j C*/C.
 """
 
+from collections.abc import Callable
 from numbers import Integral
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -20,7 +21,7 @@ from sklearn.utils._param_validation import Interval
 from s3vm_lib._base import BaseS3VM, BinaryFit
 from s3vm_lib._limits import GAP, WEIGHT, ZERO
 from s3vm_lib._online import OnlineS3VM
-from s3vm_lib.branch_and_bound._search import solve_branch_and_bound
+from s3vm_lib.branch_and_bound import solve_branch_and_bound
 from s3vm_lib.cccp import solve_cccp
 from s3vm_lib.kernels import Kernel
 from s3vm_lib.losses import LabeledLoss
@@ -184,7 +185,7 @@ class Rows(NamedTuple):
 class Machine:
     """What `NNBBS3VM` keeps of a two-class problem. Arrays are replaced, never written to."""
 
-    def __init__(self, rows, t):
+    def __init__(self, rows, t) -> None:
         self.rows, self.t = rows, t
         self.beta, self.b, self.outputs = np.zeros(t.size), 0.0, np.zeros(t.size)
         self.objective = 0.0
@@ -310,20 +311,20 @@ class NNBBS3VM(OnlineS3VM):
     def __init__(
         self,
         *,
-        C=1.0,
-        C_star=None,
-        kernel="rbf",
-        gamma="scale",
-        degree=3,
-        coef0=0.0,
-        sigma_f=1.0,
-        n_neighbors=5,
-        tol=1e-6,
-        max_iter=100_000,
-        class_weight=None,
-        verbose=0,
-        callback=None,
-    ):
+        C: float = 1.0,
+        C_star: float | None = None,
+        kernel: Literal["linear", "poly", "rbf", "laplacian", "precomputed"] = "rbf",
+        gamma: Literal["scale", "auto"] | float = "scale",
+        degree: int = 3,
+        coef0: float = 0.0,
+        sigma_f: float = 1.0,
+        n_neighbors: int = 5,
+        tol: float = 1e-6,
+        max_iter: int = 100_000,
+        class_weight: Literal["balanced"] | dict | None = None,
+        verbose: int = 0,
+        callback: Callable | None = None,
+    ) -> None:
         self.C = C
         self.C_star = C_star
         self.kernel = kernel

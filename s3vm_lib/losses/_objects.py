@@ -1,47 +1,4 @@
-"""Losses of labeled and of unlabeled points: values, derivatives, facts and DC splits.
-
-Two views of the same formulas. The compiled scalar functions `labeled_value`,
-`labeled_derivative`, `unlabeled_value` and `unlabeled_derivative` take an integer code and are
-called from the inner loops of the solvers. The frozen dataclasses `LabeledLoss` and
-`UnlabeledLoss` apply them to arrays and carry what theory needs to know about a loss.
-
-With z = y·f for a label y = ±1 and an output f, the labeled losses are
-
-====================  ===========================================  ==========================
-name                  ℓ(y, f)                                      parameter p
-====================  ===========================================  ==========================
-hinge                 max(0, 1 − z)
-squared_hinge         ½ max(0, 1 − z)²
-smooth_hinge          0, (1 − z)²/(2p) or 1 − z − p/2              width of the curved part
-logistic              log(1 + exp(−z))
-modified_logistic     log(1 + exp(p(1 − z)))/p                     sharpness
-l1                    ``|y − f|``
-epsilon_insensitive   ``max(0, |y − f| − p)``                      half width of the flat part
-====================  ===========================================  ==========================
-
-and the unlabeled losses, all of them even functions of f,
-
-=============================  ==================================  ==========================
-name                           u(f)                                parameter p
-=============================  ==================================  ==========================
-symmetric_hinge                ``max(0, 1 − |f|)``
-squared_symmetric_hinge        ``½ max(0, 1 − |f|)²``
-symmetric_ramp                 R(f) + R(−f), where                 where the ramp ends: R is
-                               R(z) = min(1 − p, max(0, 1 − z))    constant for z ≤ p
-gaussian                       exp(−p f²)                          inverse squared width
-symmetric_smooth_hinge         the smooth hinge at ``z = |f|``     width of the curved part
-symmetric_logistic             ``log(1 + exp(−|f|))``
-symmetric_modified_logistic    ``log(1 + exp(p(1 − |f|)))/p``      sharpness
-symmetric_l1                   ``|1 − |f||``
-symmetric_epsilon_insensitive  ``max(0, |1 − |f|| − p)``           half width of the flat part
-=============================  ==================================  ==========================
-
-All but the ramp and the Gaussian are *effective* losses, the least loss over both labels:
-min over y = ±1 of ℓ(y, f), which is ``ℓ(1, |f|)`` (`LabeledLoss.effective`).
-
-Where a loss has a kink the derivative returned is one of its subgradients: that of the flat side
-at a margin, and 0 at the kink of symmetry f = 0.
-"""
+"""The losses as objects: on arrays, with their constants and DC parts."""
 
 import math
 from dataclasses import dataclass
@@ -50,228 +7,28 @@ from typing import NamedTuple
 import numpy as np
 
 from s3vm_lib._numba import njit
-
-LABELED_LOSSES = (
-    "hinge",
-    "squared_hinge",
-    "smooth_hinge",
-    "logistic",
-    "modified_logistic",
-    "l1",
-    "epsilon_insensitive",
-)
-(
-    HINGE,
-    SQUARED_HINGE,
+from s3vm_lib.losses._labeled import (
+    FACTS,
+    LABELED_LOSSES,
     SMOOTH_HINGE,
-    LOGISTIC,
-    MODIFIED_LOGISTIC,
-    L1,
-    EPSILON_INSENSITIVE,
-) = range(7)
-
-UNLABELED_LOSSES = (
-    "symmetric_hinge",
-    "squared_symmetric_hinge",
-    "symmetric_ramp",
-    "gaussian",
-    "symmetric_smooth_hinge",
-    "symmetric_logistic",
-    "symmetric_modified_logistic",
-    "symmetric_l1",
-    "symmetric_epsilon_insensitive",
+    labeled_conjugate,
+    labeled_derivative,
+    labeled_value,
 )
-(
-    SYMMETRIC_HINGE,
-    SQUARED_SYMMETRIC_HINGE,
-    SYMMETRIC_RAMP,
-    GAUSSIAN,
-    SYMMETRIC_SMOOTH_HINGE,
-    SYMMETRIC_LOGISTIC,
-    SYMMETRIC_MODIFIED_LOGISTIC,
-    SYMMETRIC_L1,
-    SYMMETRIC_EPSILON_INSENSITIVE,
-) = range(9)
+from s3vm_lib.losses._unlabeled import UNLABELED_LOSSES, unlabeled_derivative, unlabeled_value
+
+_LABELED_PARAMETERS = {name: facts.parameter for name, facts in FACTS.items()}
+_EFFECTIVE_OF = {
+    "symmetric_hinge": "hinge",
+    "squared_symmetric_hinge": "squared_hinge",
+    **{f"symmetric_{name}": name for name in LABELED_LOSSES[SMOOTH_HINGE:]},
+}
+_UNLABELED_PARAMETERS = {
+    name: _LABELED_PARAMETERS.get(_EFFECTIVE_OF.get(name)) for name in UNLABELED_LOSSES
+} | {"symmetric_ramp": ("s", -0.3, -1.0, 1.0), "gaussian": ("s", 3.0, 0.0, math.inf)}
 
 
-# --- Scalar formulas, for the inner loops --------------------------------------------------------
-
-
-@njit
-def softplus(t):
-    """log(1 + exp(t)) for any finite t, without overflow."""
-    return max(t, 0.0) + math.log1p(math.exp(-abs(t)))
-
-
-@njit
-def sigmoid(t):
-    """1 / (1 + exp(−t)), the derivative of `softplus`, for any finite t, without overflow."""
-    e = math.exp(-abs(t))
-    return 1.0 / (1.0 + e) if t >= 0 else e / (1.0 + e)
-
-
-@njit
-def labeled_value(code, y, f, p):
-    """Loss ℓ(y, f) of one labeled point.
-
-    Parameters
-    ----------
-    code : int
-        ``HINGE`` to ``EPSILON_INSENSITIVE``.
-    y : float
-        Label, −1 or +1 (any real target for the last two).
-    f : float
-        Output.
-    p : float
-        The parameter of the loss; ignored by those that have none.
-
-    Returns
-    -------
-    float
-    """
-    z = y * f
-    if code == HINGE:
-        return max(0.0, 1.0 - z)
-    if code == SQUARED_HINGE:
-        return 0.5 * max(0.0, 1.0 - z) ** 2
-    if code == SMOOTH_HINGE:
-        if z >= 1.0:
-            return 0.0
-        return 1.0 - z - 0.5 * p if z <= 1.0 - p else 0.5 * (1.0 - z) ** 2 / p
-    if code == LOGISTIC:
-        return softplus(-z)
-    if code == MODIFIED_LOGISTIC:
-        return softplus(p * (1.0 - z)) / p
-    if code == L1:
-        return abs(y - f)
-    return max(0.0, abs(y - f) - p)
-
-
-@njit
-def labeled_derivative(code, y, f, p):
-    """Derivative of `labeled_value` with respect to the output f; same parameters."""
-    z = y * f
-    if code == HINGE:
-        return -y if z < 1.0 else 0.0
-    if code == SQUARED_HINGE:
-        return -y * max(0.0, 1.0 - z)
-    if code == SMOOTH_HINGE:
-        if z >= 1.0:
-            return 0.0
-        return -y * min(1.0, (1.0 - z) / p)
-    if code == LOGISTIC:
-        return -y * sigmoid(-z)
-    if code == MODIFIED_LOGISTIC:
-        return -y * sigmoid(p * (1.0 - z))
-    width = 0.0 if code == L1 else p
-    if f - y > width:
-        return 1.0
-    return -1.0 if y - f > width else 0.0
-
-
-@njit
-def _xlogx(a):
-    return a * math.log(a) if a > 0 else 0.0
-
-
-@njit
-def labeled_conjugate(code, y, a, p):
-    """Fenchel conjugate sup over f of a·f − ℓ(y, f) of one labeled point.
-
-    It turns any dual point into a lower bound: ℓ(y, f) ≥ a·f − ℓ*(y, a) for every f and a, with
-    equality at a = ∂ℓ/∂f.
-
-    Parameters
-    ----------
-    code : int
-        ``HINGE`` to ``EPSILON_INSENSITIVE``.
-    y : float
-        Label, −1 or +1 (any real target for the last two).
-    a : float
-        Slope.
-    p : float
-        The parameter of the loss; ignored by those that have none.
-
-    Returns
-    -------
-    float
-        Infinite where no line of slope a lies below the loss.
-    """
-    if code == L1 or code == EPSILON_INSENSITIVE:
-        if abs(a) > 1.0:
-            return math.inf
-        return y * a + (p * abs(a) if code == EPSILON_INSENSITIVE else 0.0)
-    v = y * a
-    if v > 0.0 or (v < -1.0 and code != SQUARED_HINGE):
-        return math.inf
-    if code == HINGE:
-        return v
-    if code == SQUARED_HINGE:
-        return v + 0.5 * v * v
-    if code == SMOOTH_HINGE:
-        return v + 0.5 * p * v * v
-    entropy = _xlogx(-v) + _xlogx(1.0 + v)
-    return entropy if code == LOGISTIC else v + entropy / p
-
-
-@njit
-def labeled_code(code):
-    """Code of the labeled loss ℓ with u(f) = ``ℓ(1, |f|)``; −1 for the ramp and the Gaussian."""
-    if code == SYMMETRIC_HINGE:
-        return HINGE
-    if code == SQUARED_SYMMETRIC_HINGE:
-        return SQUARED_HINGE
-    if code < SYMMETRIC_SMOOTH_HINGE:
-        return -1
-    return code - SYMMETRIC_SMOOTH_HINGE + SMOOTH_HINGE
-
-
-@njit
-def unlabeled_value(code, f, p):
-    """Loss u(f) of one unlabeled point.
-
-    Parameters
-    ----------
-    code : int
-        ``SYMMETRIC_HINGE`` to ``SYMMETRIC_EPSILON_INSENSITIVE``.
-    f : float
-        Output.
-    p : float
-        The parameter of the loss; ignored by those that have none.
-
-    Returns
-    -------
-    float
-    """
-    if code == GAUSSIAN:
-        return math.exp(-p * f * f)
-    if code == SYMMETRIC_RAMP:
-        return min(1.0 - p, max(0.0, 1.0 - f)) + min(1.0 - p, max(0.0, 1.0 + f))
-    if code >= SYMMETRIC_SMOOTH_HINGE:
-        return labeled_value(labeled_code(code), 1.0, abs(f), p)
-    gap = max(0.0, 1.0 - abs(f))
-    return gap if code == SYMMETRIC_HINGE else 0.5 * gap * gap
-
-
-@njit
-def unlabeled_derivative(code, f, p):
-    """Derivative of `unlabeled_value` with respect to the output f; same parameters."""
-    if code == GAUSSIAN:
-        return -2.0 * p * f * math.exp(-p * f * f)
-    if code == SYMMETRIC_RAMP:
-        return (1.0 if p < -f < 1.0 else 0.0) - (1.0 if p < f < 1.0 else 0.0)
-    if code >= SYMMETRIC_SMOOTH_HINGE:
-        if f == 0.0:
-            return 0.0
-        slope = labeled_derivative(labeled_code(code), 1.0, abs(f), p)
-        return slope if f > 0 else -slope
-    if abs(f) >= 1.0 or f == 0.0:
-        return 0.0
-    slope = 1.0 if code == SYMMETRIC_HINGE else 1.0 - abs(f)
-    return -slope if f > 0 else slope
-
-
-# --- The same formulas on arrays -----------------------------------------------------------------
+# --- The formulas on arrays -----------------------------------------------------------------
 
 
 @njit
@@ -317,33 +74,11 @@ def _apply(loop, code, *arrays_and_parameter):
     return out.astype(dtype, copy=False).reshape(shape)[()]
 
 
-# --- Losses as objects ---------------------------------------------------------------------------
-
-# name: (meaning of the parameter, default, smallest allowed, largest allowed, both exclusive)
-_LABELED_PARAMETERS = {
-    "smooth_hinge": ("width", 0.5, 0.0, math.inf),
-    "modified_logistic": ("sharpness", 20.0, 0.0, math.inf),
-    "epsilon_insensitive": ("epsilon", 0.1, 0.0, math.inf),
-}
-_UNLABELED_PARAMETERS = {
-    "symmetric_ramp": ("s", -0.3, -1.0, 1.0),
-    "gaussian": ("s", 3.0, 0.0, math.inf),
-    **{f"symmetric_{name}": facts for name, facts in _LABELED_PARAMETERS.items()},
-}
-
-
-_EFFECTIVE_OF = {
-    "symmetric_hinge": "hinge",
-    "squared_symmetric_hinge": "squared_hinge",
-    **{f"symmetric_{name}": name for name in LABELED_LOSSES[SMOOTH_HINGE:]},
-}
-
-
-def _checked_parameter(kind, allowed, parameters, name, parameter):
+def _checked_parameter(kind, parameters, name, parameter):
     """Value of the parameter of a loss, or a ValueError that names it."""
-    if name not in allowed:
-        raise ValueError(f"{kind} must be one of {list(allowed)}, got {name!r}")
     if name not in parameters:
+        raise ValueError(f"{kind} must be one of {list(parameters)}, got {name!r}")
+    if parameters[name] is None:
         if parameter is not None:
             raise ValueError(f"{kind} {name!r} has no parameter, got parameter={parameter!r}")
         return None
@@ -356,6 +91,9 @@ def _checked_parameter(kind, allowed, parameters, name, parameter):
             f"got {parameter!r}"
         )
     return float(parameter)
+
+
+# --- The objects ----------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -405,9 +143,7 @@ class LabeledLoss:
     parameter: float | None = None
 
     def __post_init__(self):
-        value = _checked_parameter(
-            "labeled_loss", LABELED_LOSSES, _LABELED_PARAMETERS, self.name, self.parameter
-        )
+        value = _checked_parameter("labeled_loss", _LABELED_PARAMETERS, self.name, self.parameter)
         object.__setattr__(self, "parameter", value)
 
     @property
@@ -452,7 +188,7 @@ class LabeledLoss:
 
     @property
     def convex(self):
-        """Whether f ↦ ℓ(y, f) is convex: true of every labeled loss here."""
+        """Whether f ↦ ℓ(y, f) is convex: true of every labeled loss here, as solvers expect."""
         return True
 
     @property
@@ -463,18 +199,12 @@ class LabeledLoss:
     @property
     def lipschitz(self):
         """Largest ``|∂ℓ/∂f|``; infinite for the squared hinge."""
-        return math.inf if self.name == "squared_hinge" else 1.0
+        return FACTS[self.name].lipschitz
 
     @property
     def derivative_lipschitz(self):
         """Lipschitz constant of the derivative; infinite for losses with a kink."""
-        constants = {
-            "squared_hinge": 1.0,
-            "smooth_hinge": 1.0 / self.p if self.p else math.inf,
-            "logistic": 0.25,
-            "modified_logistic": self.p / 4.0,
-        }
-        return constants.get(self.name, math.inf)
+        return FACTS[self.name].smoothness(self.p)
 
 
 class Pieces(NamedTuple):
@@ -529,7 +259,7 @@ class UnlabeledLoss:
 
     def __post_init__(self):
         value = _checked_parameter(
-            "unlabeled_loss", UNLABELED_LOSSES, _UNLABELED_PARAMETERS, self.name, self.parameter
+            "unlabeled_loss", _UNLABELED_PARAMETERS, self.name, self.parameter
         )
         object.__setattr__(self, "parameter", value)
 
@@ -554,7 +284,7 @@ class UnlabeledLoss:
     @property
     def convex(self):
         """Whether u is convex: only ``symmetric_epsilon_insensitive`` is, if its p is 1 or more."""
-        return self.name == "symmetric_epsilon_insensitive" and self.p >= 1.0
+        return self.effective_of is not None and self._slope_at_zero <= 0.0
 
     @property
     def differentiable(self):
@@ -563,12 +293,15 @@ class UnlabeledLoss:
 
     @property
     def lipschitz(self):
-        """Largest ``|u'|``: √(2s/e) for the Gaussian, at f = 1/√(2s); otherwise at most 1."""
+        """Largest ``|u'|``: √(2s/e) for the Gaussian, at f = 1/√(2s); otherwise at most 1.
+
+        An effective loss is steepest at 0 or far away, since the loss that it is made of is convex.
+        """
         if self.name == "gaussian":
             return math.sqrt(2.0 * self.p / math.e)
-        if self.name in ("symmetric_ramp", "symmetric_l1", "symmetric_epsilon_insensitive"):
+        if self.name == "symmetric_ramp":
             return 1.0
-        return self._slope_at_zero
+        return max(self._slope_at_zero, abs(float(self.derivative(math.inf))))
 
     @property
     def derivative_lipschitz(self):
