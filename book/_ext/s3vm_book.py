@@ -1,59 +1,29 @@
-"""The local Sphinx extension of the book: no outside request, honest links, accessible pages."""
+"""The local Sphinx extension of the book; its larger parts are the modules beside it."""
 
-import importlib.util
+import base64
 import inspect
 import os
 import re
-import shutil
 import sys
 from pathlib import Path
 
 import nbformat
 from docutils import nodes
+from node_tables import table
 from numba.core.dispatcher import Dispatcher
+from sphinx import addnodes
 from sphinx.ext.autodoc import FunctionDocumenter
 from sphinx.util.docutils import SphinxDirective
 from sphinx.util.inspect import unwrap_all
 
-from s3vm_lib.datasets._sources import SOURCES
-
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "book" / "_tools"))  # scripts, not a package: found from here on
 
+import catalogue  # noqa: E402
 import compare  # noqa: E402
 
 REPOSITORY = os.environ.get("BOOK_REPOSITORY_URL", "").rstrip("/")
 BRANCH = os.environ.get("BOOK_REPOSITORY_BRANCH", "main")
-
-# What tex-chtml.js may load when it meets a formula; speech and menus need 20 MB more.
-MATHJAX_PARTS = ("tex-chtml.js", "input/tex/extensions", "output/chtml/fonts/woff-v2")
-
-# What a screen reader stumbles over in the HTML of docutils 0.21 and sphinx-book-theme 1.3.
-ACCESSIBLE = (
-    # A button with a text needs no second name, and an icon in a named button none at all.
-    (
-        re.compile(
-            r'(<button class="btn search-button-field[^>]*?) title="[^"]*" aria-label="[^"]*"'
-        ),
-        r"\1",
-    ),
-    (re.compile(r'(<i class="theme-switch [^>]*?)\s*title="[^"]*"'), r'\1 aria-hidden="true"'),
-    # The arrow that unfolds a part of the table of contents has no text.
-    (
-        re.compile(r'<summary>(?=<span class="toctree-toggle")'),
-        '<summary aria-label="Show the pages of this section">',
-    ),
-    # A fold of code that says "Show code cell source" needs no other name.
-    (re.compile(r'<summary aria-label="Toggle hidden content">'), "<summary>"),
-    # The logo stands outside all landmarks.
-    (
-        re.compile(r'(<div id="pst-primary-sidebar" class="[^"]*")(?=>)'),
-        r'\1 role="region" aria-label="Sidebar"',
-    ),
-    # ARIA has no list whose items are bibliography entries.
-    (re.compile(r'<div role="list" class="citation-list">'), '<div class="citation-list">'),
-    (re.compile(r'(<div class="citation"[^>]*?) role="doc-biblioentry"'), r"\1"),
-)
 
 
 class JittedFunctionDocumenter(FunctionDocumenter):
@@ -81,14 +51,35 @@ class DataSetTable(SphinxDirective):
 
     def run(self):
         rows = [
-            (
-                nodes.literal(text=name),
-                nodes.inline(text=f"{source.shape[0]:,} × {source.shape[1]:,}"),
-                nodes.inline(text=source.description + ("" if source.urls else " Folder only.")),
-            )
-            for name, source in sorted(SOURCES.items())
+            (nodes.literal(text=name), nodes.inline(text=size), nodes.inline(text=what))
+            for name, size, what in catalogue.data_sets()
         ]
-        return [table(("name", "rows × columns", "what it is"), rows, self.WIDTHS)]
+        return [table(catalogue.DATA_SETS, rows, self.WIDTHS)]
+
+
+class NotebookFigure(SphinxDirective):
+    """The first picture of a notebook, with its text for those who cannot see it."""
+
+    required_arguments = 1
+
+    def run(self):
+        path = ROOT / "book" / f"{self.arguments[0]}.ipynb"
+        self.env.note_dependency(str(path))
+        image, alt = first_picture(path)
+        target = Path(self.env.app.outdir).parent / "figures" / f"{path.stem}.png"
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_bytes(image)
+        uri = os.path.relpath(target, Path(self.env.doc2path(self.env.docname)).parent)
+        return [nodes.image(uri=Path(uri).as_posix(), alt=alt)]
+
+
+def first_picture(path):
+    """The bytes and the alternative text of the first picture of a notebook."""
+    for cell in nbformat.read(path, as_version=4).cells:
+        for output in cell.get("outputs", ()):
+            if image := output.get("data", {}).get("image/png"):
+                return base64.b64decode(image), cell.metadata["mystnb"]["image"]["alt"]
+    raise ValueError(f"notebook-figure: {path.name} has no picture")
 
 
 class ToleranceTable(SphinxDirective):
@@ -97,34 +88,18 @@ class ToleranceTable(SphinxDirective):
     WIDTHS = (25, 15, 40, 20)
 
     def run(self):
-        rows = []
-        for path in sorted((ROOT / "book").glob("*.ipynb")):
+        for path in (ROOT / "book").glob("*.ipynb"):
             self.env.note_dependency(str(path))
-            for cell in nbformat.read(path, as_version=4).cells:
-                for rule in filter(is_wide, compare.rules_of(cell.metadata)):
-                    place = (path.stem, f"[{cell.execution_count}]")
-                    row = [nodes.inline(text=text) for text in (*place, compare.in_words(rule))]
-                    rows.append([*row[:2], nodes.literal(text=rule.get("lines", "all")), row[2]])
-        return [table(("chapter", "cell", "lines that match", "may move by"), rows, self.WIDTHS)]
-
-
-def table(titles, rows, widths):
-    """A table of nodes with one line of titles."""
-    header = [nodes.inline(text=text) for text in titles]
-    group = nodes.tgroup(cols=len(widths))
-    group += [nodes.colspec(colwidth=width) for width in widths]
-    group += nodes.thead("", _row(header))
-    group += nodes.tbody("", *map(_row, rows))
-    return nodes.table("", group)
-
-
-def _row(cells):
-    return nodes.row("", *(nodes.entry("", nodes.paragraph("", "", cell)) for cell in cells))
-
-
-def is_wide(rule):
-    """True unless the rule says that a number is exact."""
-    return any(rule.get(width) for width in ("abs", "rel", "figure"))
+        rows = [
+            (
+                nodes.inline(text=chapter),
+                nodes.inline(text=cell),
+                nodes.literal(text=lines),
+                nodes.inline(text=width),
+            )
+            for chapter, cell, lines, width in catalogue.tolerances()
+        ]
+        return [table(catalogue.TOLERANCES, rows, self.WIDTHS)]
 
 
 def tell_tolerances(app, doctree):
@@ -136,7 +111,7 @@ def tell_tolerances(app, doctree):
         if output.get("nb_element") != "cell_code_output":
             continue
         words = []
-        for rule in filter(is_wide, compare.rules_of(cell["cell_metadata"])):
+        for rule in filter(compare.is_wide, compare.rules_of(cell["cell_metadata"])):
             pattern = rule.get("lines", "")
             if "figure" in rule or re.search(pattern, output.astext(), re.MULTILINE):
                 where = f" in lines with {pattern}" if pattern else ""
@@ -144,6 +119,20 @@ def tell_tolerances(app, doctree):
         if words:
             note = f"On another processor: {'; '.join(words)}."
             output += nodes.paragraph("", note, classes=["tolerance"])
+
+
+def tell_sliders(app, doctree):
+    """Say below a cell of sliders, which a page cannot move, where they do move."""
+    for cell in list(doctree.findall(nodes.container)):
+        if cell.get("nb_element") != "cell_code" or "interact(" not in cell.astext():
+            continue
+        note = nodes.paragraph("", "The sliders of this cell move ", classes=["sliders"])
+        target = {"refdomain": "std", "reftype": "doc", "reftarget": "how_to_read"}
+        link = addnodes.pending_xref(
+            "", nodes.inline(text="where the chapter is run"), refexplicit=True, **target
+        )
+        note += [link, nodes.Text(".")]
+        cell.parent.insert(cell.parent.index(cell) + 1, note)
 
 
 def linkcode_resolve(domain, info):
@@ -183,6 +172,22 @@ def set_repository_links(app, config):
         config.linkcode_resolve = linkcode_resolve
 
 
+def launch_copies(app, pagename, templatename, context, doctree):
+    """Launch buttons open the copies that are made for running, not the sources of the pages."""
+    name = pagename.rpartition("/")[2]
+    places = {
+        f"lab/tree/{pagename}.ipynb": f"lab/tree/live/{name}.ipynb",  # Binder makes the folder
+        f"/blob/{BRANCH}/{pagename}.ipynb": f"/blob/live/{name}.ipynb",  # a branch of its own
+    }
+    waiting = list(context.get("header_buttons", ()))
+    while waiting:
+        button = waiting.pop()
+        waiting += button.get("buttons", ())
+        if "mybinder" in button.get("url", "") or "colab" in button.get("url", ""):
+            for source, copy in places.items():
+                button["url"] = button["url"].replace(source, copy)
+
+
 def drop_thebe(app):
     """Undo sphinx-thebe, which jupyter-book always loads and which asks a CDN for a script."""
     for listeners in app.events.listeners.values():
@@ -207,6 +212,25 @@ def skip_generated(app, what, name, obj, skip, options):
     return True if field or request else None
 
 
+def list_fields(app, what, name, obj, options, lines):
+    """The fields of a named tuple, which the comments behind them explain."""
+    if what != "class" or not hasattr(obj, "_fields") or not obj.__annotations__:
+        return
+    field, fields = None, {}
+    for line in inspect.getsource(obj).splitlines():
+        if match := re.match(r"    (\w+): ([^=#]+?)(?: = .*?)?(?:  # (.*))?$", line):
+            field = match[1]
+            fields[field] = [match[2].removeprefix("np."), match[3] or ""]
+        elif field and (match := re.match(r" +# (.*)", line)):
+            fields[field][1] += " " + match[1]
+        else:
+            field = None
+    lines += ["", "Attributes", "----------"]
+    for field in obj._fields:
+        kind, meaning = fields[field]
+        lines += [f"{field} : {kind}", f"    {meaning}"]
+
+
 def list_references(app, what, name, obj, options, lines):
     """Turn numpydoc's ``[1]_`` and ``.. [1]`` into text: on a shared page their targets clash."""
     inside = False
@@ -219,44 +243,21 @@ def list_references(app, what, name, obj, options, lines):
             lines[i], inside = re.sub(r"(\[\d+\])_(?!\w)", r"\1", line), False
 
 
-def make_accessible(app, exception):
-    """Mend the names and roles in every page that has been written."""
-    if exception or app.builder.format != "html":
-        return
-    for path in Path(app.outdir).rglob("*.html"):
-        before = html = path.read_text(encoding="utf-8")
-        for pattern, replacement in ACCESSIBLE:
-            html = pattern.sub(replacement, html)
-        if html != before:
-            path.write_text(html, encoding="utf-8", newline="\n")
-
-
-def copy_mathjax(app, exception):
-    """Copy the part of the offline MathJax that the book uses."""
-    if exception or app.builder.format != "html":
-        return
-    package = importlib.util.find_spec("sphinx-mathjax-offline")
-    source = Path(package.origin).parent / "static" / "mathjax"
-    target = Path(app.outdir) / "_static" / "mathjax"
-    for part in MATHJAX_PARTS:
-        if (source / part).is_dir():
-            shutil.copytree(source / part, target / part, dirs_exist_ok=True)
-        else:
-            target.mkdir(parents=True, exist_ok=True)
-            shutil.copy2(source / part, target / part)
-
-
 def setup(app):
     app.setup_extension("sphinx.ext.linkcode" if REPOSITORY else "sphinx.ext.viewcode")
     app.add_autodocumenter(JittedFunctionDocumenter)
     app.add_directive("data-set-table", DataSetTable)
+    app.add_directive("notebook-figure", NotebookFigure)
     app.add_directive("tolerance-table", ToleranceTable)
     app.connect("doctree-read", tell_tolerances)
+    app.connect("doctree-read", tell_sliders)
     app.connect("config-inited", set_repository_links, priority=100)
+    app.connect("html-page-context", launch_copies, priority=900)
     app.connect("builder-inited", drop_thebe)
     app.connect("autodoc-skip-member", skip_generated)
+    app.connect("autodoc-process-docstring", list_fields, priority=400)  # before napoleon
     app.connect("autodoc-process-docstring", list_references)
     app.connect("autodoc-process-docstring", keep_absolute_values)
-    app.connect("build-finished", copy_mathjax)
-    app.connect("build-finished", make_accessible)
+    for part in ("formulas", "crossrefs", "finding", "pages"):
+        app.setup_extension(part)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

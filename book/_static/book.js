@@ -1,25 +1,121 @@
-// A box that scrolls, around a long formula or a wide output, must be reachable with the keyboard.
-const boxes = new ResizeObserver((entries) => {
-  for (const { target } of entries) {
-    const box = target.matches(".scrolls") ? target : target.closest(".scrolls");
-    if (box.scrollWidth > box.clientWidth) {
+// What really scrolls, a long formula or a wide output, must be reachable with the keyboard.
+const BOXES =
+  ".bd-article :is(mjx-container, .cell_output .text_html > div, .pst-scrollable-table-container)";
+
+function scrolls(box) {
+  if (box.matches("mjx-container")) {
+    return box.scrollWidth > box.clientWidth + 8; // a slanted letter leans over by some pixels
+  }
+  const { overflowX, overflowY } = getComputedStyle(box);
+  const moves = (overflow) => overflow === "auto" || overflow === "scroll";
+  return (
+    (box.scrollWidth > box.clientWidth + 1 && moves(overflowX)) ||
+    (box.scrollHeight > box.clientHeight + 1 && moves(overflowY))
+  );
+}
+
+function markBoxes() {
+  const boxes = [...document.querySelectorAll(BOXES)];
+  const answers = boxes.map((box) => box.offsetParent !== null && scrolls(box));
+  boxes.forEach((box, i) => {
+    if (answers[i]) {
       box.tabIndex = 0;
     } else {
       box.removeAttribute("tabindex");
     }
-  }
-});
-
-function watch(box) {
-  box.classList.add("scrolls");
-  boxes.observe(box);
-  for (const content of box.children) {
-    boxes.observe(content);
-  }
+    box.classList.toggle("wide", answers[i]);
+  });
 }
 
-window.addEventListener("load", async () => {
-  document.querySelectorAll(".cell_output .text_html > div").forEach(watch);
-  await window.MathJax?.startup?.promise;
-  document.querySelectorAll("mjx-container").forEach(watch);
+function later(work, wait) {
+  let timer;
+  return () => {
+    clearTimeout(timer);
+    timer = setTimeout(work, wait);
+  };
+}
+
+// The panel of contents marks the section that is being read, and keeps it in sight.
+function followReader() {
+  const links = [...document.querySelectorAll("#page-contents a[href^='#']")];
+  const panel = document.querySelector(".bd-sidebar-secondary");
+  const headings = links.map((link) => {
+    const section = document.getElementById(decodeURIComponent(link.hash.slice(1)));
+    return section?.querySelector("h1, h2, h3, h4, h5, h6") ?? section;
+  });
+  if (!links.length) {
+    return;
+  }
+  let marked = null;
+  let chosen = null; // by a click or the address, until the reader moves on
+
+  function mark(link) {
+    if (link === marked) {
+      return;
+    }
+    marked = link;
+    for (const one of links) {
+      one.classList.toggle("active", one === link);
+      one.ariaCurrent = one === link ? "true" : null;
+    }
+    for (const entry of document.querySelectorAll("#page-contents .toc-entry")) {
+      entry.classList.toggle("active", Boolean(link) && entry.contains(link));
+    }
+    if (!link) {
+      return; // above the first section
+    }
+    const [place, frame] = [link.getBoundingClientRect(), panel.getBoundingClientRect()];
+    if (place.top < frame.top || place.bottom > frame.bottom) {
+      panel.scrollTop += place.top - frame.top - frame.height / 3;
+    }
+  }
+
+  function update() {
+    const page = document.documentElement;
+    const rest = page.scrollHeight - scrollY - innerHeight;
+    const line = Math.max(innerHeight / 4, innerHeight - rest); // the last sections have their turn
+    const passed = headings.filter((one) => one && one.getBoundingClientRect().top <= line);
+    mark(chosen ?? links[headings.lastIndexOf(passed.at(-1))]);
+  }
+
+  const choose = () => {
+    chosen = links.find((link) => link.hash === location.hash && link.hash) ?? null;
+    update();
+  };
+  let asked = false;
+  addEventListener(
+    "scroll",
+    () => {
+      if (!asked) {
+        asked = true;
+        requestAnimationFrame(() => {
+          asked = false;
+          update();
+        });
+      }
+    },
+    { passive: true },
+  );
+  for (const move of ["wheel", "touchmove", "keydown", "pointerdown"]) {
+    addEventListener(move, () => (chosen = null), { passive: true });
+  }
+  addEventListener("hashchange", choose);
+  addEventListener("resize", update);
+  choose();
+}
+
+addEventListener("DOMContentLoaded", followReader);
+addEventListener("load", () => {
+  const mark = later(markBoxes, 100);
+  mark();
+  addEventListener("resize", mark);
+  document.addEventListener("toggle", mark, true); // a fold opens
 });
+
+// On paper nothing can be unfolded.
+let opened = [];
+addEventListener("beforeprint", () => {
+  opened = [...document.querySelectorAll(".bd-article details:not([open])")];
+  opened.forEach((fold) => (fold.open = true));
+});
+addEventListener("afterprint", () => opened.forEach((fold) => (fold.open = false)));

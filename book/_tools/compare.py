@@ -48,6 +48,11 @@ def rules_of(metadata):
     return rules
 
 
+def is_wide(rule):
+    """True unless the rule says that a number is exact."""
+    return any(rule.get(width) for width in ("abs", "rel", "figure"))
+
+
 def in_words(rule):
     """How far a rule lets numbers move, for a reader: ``± 0.1``, ``± 20 %``."""
     if "figure" in rule:

@@ -10,8 +10,10 @@ version control is a difference a reader would see; ``find_problems`` lists what
 """
 
 import ast
+import base64
 import copy
 import hashlib
+import io
 import queue
 import re
 import sys
@@ -20,6 +22,7 @@ from pathlib import Path
 
 import nbformat
 from compare import GLUE, compare_outputs, picture_difference, rule_for, rules_of
+from PIL import Image
 
 from s3vm_lib import _book
 
@@ -87,15 +90,18 @@ def results_read(notebook):
         `digest` of each table that is named in the code.
     """
     source = "\n".join(cell.source for cell in code_cells(notebook))
-    folder = Path(_book.__file__).parent
-    imported = re.findall(r"^from s3vm_lib\._book import ([\w, ]+)", source, re.M)
-    modules = {name.split()[0] for names in imported for name in names.split(",")}
-    files = {folder / f"{name}.py" for name in modules}
+    folder = _book.tables.FOLDER
+    files = {
+        folder / f"{alias.name}.py"
+        for node in ast.walk(ast.parse(source))
+        if isinstance(node, ast.ImportFrom) and node.module == _book.__name__
+        for alias in node.names
+    }
     if folder / "verdicts.py" in files:
         files |= set(folder.glob("*.py"))
     source += "".join(file.read_text(encoding="utf-8") for file in files if file.is_file())
     named = set(re.findall(r"""["'/](\w+)(?:\.json)?["']""", source))
-    tables = sorted(file.stem for file in (_book.results.FOLDER / "results").glob("*.json"))
+    tables = sorted(file.stem for file in (folder / "results").glob("*.json"))
     return {name: _book.digest(name) for name in tables if name in named}
 
 
@@ -124,9 +130,32 @@ def keep_what_agrees(notebook, before):
                 new["data"]["image/png"] = png
 
 
+def with_palette(png):
+    """A PNG image with at most 256 colors, where that is smaller.
+
+    Parameters
+    ----------
+    png : str
+        The image as base64 text.
+
+    Returns
+    -------
+    str
+    """
+    data = base64.b64decode(png)
+    image = Image.open(io.BytesIO(data))
+    if image.mode == "P":
+        return png
+    small = io.BytesIO()
+    image.convert("RGB").quantize(256, Image.Quantize.MEDIANCUT).save(small, "PNG", optimize=True)
+    return png if small.tell() >= len(data) else base64.b64encode(small.getvalue()).decode() + "\n"
+
+
 def _normalize_outputs(cell):
     outputs = []
     for output in cell.outputs:
+        if "image/png" in output.get("data", {}):
+            output.data["image/png"] = with_palette(output.data["image/png"])
         if any(mime.startswith(WIDGET) for mime in output.get("data", ())):
             continue  # without its state a widget shows nothing; a live kernel makes it again
         if "execution_count" in output:

@@ -1,0 +1,99 @@
+"""The search of the book: "S3VM" finds S³VM, "Nystrom" finds Nyström, chapters come first."""
+
+import itertools
+import re
+import unicodedata
+
+from docutils import nodes
+from sphinx import addnodes
+from sphinx.search.en import SearchEnglish
+
+# What a reader may look for under another name than the chapter's: names of methods and of ideas.
+SUBJECTS = {
+    "book/with_scikit_learn": (
+        *("missing labels", "pandas", "NaN", "scikit-learn", "cross-validation", "grid search"),
+        *("predict_proba", "probabilities", "calibration", "Platt scaling"),
+    ),
+    "book/svm": ("SVM", "SMO", "representer theorem", "sequential minimal optimization"),
+    "book/unlabelled": (
+        *("S3VM", "TSVM", "transductive SVM", "semi-supervised SVM"),
+        *("cluster assumption", "branch and bound", "low-density separation"),
+    ),
+    "book/switching": (
+        *("SVM-light", "S3VM-light", "label switching", "multi-switch", "SVMlin"),
+        *("deterministic annealing", "DA"),
+    ),
+    "book/primal_newton": ("nabla-TSVM", "∇TSVM", "NTS3VM", "finite Newton", "primal training"),
+    "book/quasi_newton": ("QN-S3VM", "BFGS", "quasi-Newton"),
+    "book/cccp": ("CCCP", "concave-convex procedure", "DC programming", "ramp loss", "UniverSVM"),
+    "book/path_following": (
+        *("IL-S3VM", "NN-BB", "incremental learning", "decremental learning"),
+        *("online learning", "regularization path"),
+    ),
+    "book/random_features": ("random Fourier features", "Bochner's theorem", "Nyström method"),
+    "book/stochastic": ("TSGS3VM", "FRS3VM", "stochastic gradients", "doubly stochastic"),
+    "book/distributed": ("Dask", "data parallelism", "Amdahl's law"),
+    "book/graphs": ("LapSVM", "Laplacian SVM", "manifold regularization", "graph Laplacian"),
+    "book/graph_kernel_machine": ("GKM", "BGS3VM", "self-training", "budgeted learning"),
+}
+
+
+def fold(text):
+    """Text without accents and raised digits: S³VM is S3VM, Nyström is Nystrom."""
+    parts = unicodedata.normalize("NFKD", text)
+    return "".join(char for char in parts if not unicodedata.combining(char))
+
+
+class FoldedEnglish(SearchEnglish):
+    """English in which accents and raised digits make no difference, as in `search_scorer.js`."""
+
+    def split(self, input):
+        return super().split(fold(input))
+
+
+def add_subjects(app, doctree):
+    """Enter the subjects of a chapter into the general index, and with it into the search."""
+    section = next(iter(doctree.findall(nodes.section)), None)
+    subjects = SUBJECTS.get(app.env.docname, ())
+    if section is not None and subjects:
+        target = section["ids"][0]
+        entries = [("single", fold(subject), target, "main", None) for subject in subjects]
+        doctree.insert(0, addnodes.index(entries=entries))
+
+
+def join_texts(app, doctree, docname):
+    """Make one text of neighbours: in "Sch", "ö", "lkopf" the search would see three words."""
+    for parent in list(doctree.findall(nodes.TextElement)):
+        if any(
+            isinstance(a, nodes.Text) and isinstance(b, nodes.Text)
+            for a, b in itertools.pairwise(parent)
+        ):
+            children = []
+            for same, group in itertools.groupby(
+                parent.children, lambda one: isinstance(one, nodes.Text)
+            ):
+                group = list(group)
+                children += [nodes.Text("".join(map(str, group)))] if same else group
+            parent.children = []
+            parent.extend(children)
+
+
+def typeset_titles(app, doctree, docname):
+    r"""Make formulas of the ``$...$`` in the bibliography."""
+    for citation in doctree.findall(nodes.citation):
+        for text in list(citation.findall(nodes.Text)):
+            parts = re.split(r"\$([^$]+)\$", str(text))
+            if len(parts) > 1:
+                new = [
+                    nodes.math("", part) if i % 2 else nodes.Text(part)
+                    for i, part in enumerate(parts)
+                ]
+                text.parent.replace(text, new)
+
+
+def setup(app):
+    app.add_search_language(FoldedEnglish)
+    app.connect("doctree-read", add_subjects)
+    app.connect("doctree-resolved", join_texts)
+    app.connect("doctree-resolved", typeset_titles)
+    return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

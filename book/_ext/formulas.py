@@ -1,0 +1,140 @@
+"""Formulas typeset while the book is built: a page shows them at once, and without a script.
+
+MathJax, from the package sphinx-mathjax-offline, runs in V8, from the package mini-racer; a page
+gets the HTML that MathJax would make in the browser, with the MathML that screen readers read.
+"""
+
+import functools
+import importlib.util
+import json
+import re
+import shutil
+from pathlib import Path
+
+from docutils import nodes
+from py_mini_racer import MiniRacer
+from sphinx.util import logging
+from sphinx.util.math import get_node_equation_number
+
+logger = logging.getLogger(__name__)
+
+PARTS = (
+    "startup.js",
+    "core.js",
+    "adaptors/liteDOM.js",
+    "input/tex-full.js",
+    "output/chtml.js",
+    "output/chtml/fonts/tex.js",
+    "a11y/assistive-mml.js",
+)
+FONTS = "output/chtml/fonts/woff-v2"
+# Each part is followed by a number, as what it returns cannot leave V8.
+START = """
+MathJax.startup.defaultReady();
+function typeset(tex, display) {
+  return MathJax.startup.adaptor.outerHTML(MathJax.tex2chtml(tex, {display}));
+}
+0
+"""
+STYLES = "MathJax.startup.adaptor.textContent(MathJax.chtmlStylesheet())"
+# The style of one glyph, such as `mjx-c.mjx-c1D465.TEX-I::before {...}`.
+GLYPH_STYLE = re.compile(r"\n*^mjx-c\.mjx-c([0-9A-F]+)[^{]*\{[^}]*\}", re.MULTILINE)
+GLYPH = re.compile(r'class="mjx-c([0-9A-F]+)')
+
+
+def source():
+    """The folder of MathJax in its package."""
+    package = importlib.util.find_spec("sphinx-mathjax-offline")
+    return Path(package.origin).parent / "static" / "mathjax"
+
+
+class Typesetter:
+    """MathJax with the macros of the book."""
+
+    def __init__(self, macros):
+        self._engine = MiniRacer()
+        config = {
+            "startup": {"typeset": False},
+            # Without this extension an unknown command is an error, not red text.
+            "tex": {"macros": macros, "packages": {"[-]": ["noundefined"]}},
+            "chtml": {"fontURL": "mathjax", "adaptiveCSS": False},
+        }
+        self._engine.eval(f"var global = globalThis; var MathJax = {json.dumps(config)}; 0")
+        self._engine.eval("MathJax.startup.ready = () => {}; 0")  # until all parts are there
+        for part in PARTS:
+            self._engine.eval((source() / part).read_text(encoding="utf-8") + "\n;0")
+        self._engine.eval(START)
+        self._known = {}  # half of all formulas of a chapter are repetitions
+
+    def html(self, tex, display):
+        """The HTML of a formula."""
+        if (tex, display) not in self._known:
+            call = f"typeset({json.dumps(tex)}, {json.dumps(display)})"
+            self._known[tex, display] = self._engine.eval(call)
+        return self._known[tex, display]
+
+    def styles(self, glyphs):
+        """The style sheet of all formulas, with these glyphs (code points in hexadecimal)."""
+        css = self._engine.eval(STYLES)
+        return GLYPH_STYLE.sub(lambda found: found[0] if found[1] in glyphs else "", css)
+
+
+@functools.cache
+def typesetter(macros):
+    """The one typesetter of this process for these macros (as JSON)."""
+    return Typesetter(json.loads(macros))
+
+
+def of(config):
+    """The typesetter for the macros in the configuration of the book."""
+    return typesetter(json.dumps(config.mathjax3_config["tex"]["macros"], sort_keys=True))
+
+
+def write(translator, node, tex, display):
+    """Append the HTML of a formula to a page."""
+    html = of(translator.builder.config).html(tex, display)
+    if error := re.search(r'data-mjx-error="([^"]*)"', html):
+        logger.warning("MathJax: %s in %s", error[1], tex, location=node)
+    translator.body.append(html)
+
+
+def visit_math(self, node):
+    self.body.append(self.starttag(node, "span", "", CLASS="math notranslate nohighlight"))
+    write(self, node, node.astext(), False)
+    self.body.append("</span>")
+    raise nodes.SkipNode
+
+
+def visit_math_block(self, node):
+    self.body.append(self.starttag(node, "div", CLASS="math notranslate nohighlight"))
+    if node["number"]:
+        self.body.append(f'<span class="eqno">({get_node_equation_number(self, node)})')
+        self.add_permalink_ref(node, "Link to this equation")
+        self.body.append("</span>")
+    tex = node.astext()
+    if not node["nowrap"] and "amsmath" not in node["classes"]:
+        tex = rf"\begin{{split}}{tex}\end{{split}}" if r"\\" in tex else tex
+    write(self, node, tex, True)
+    self.body.append("</div>\n")
+    raise nodes.SkipNode
+
+
+def copy_fonts(app, exception):
+    """Put the fonts and the style sheet of the formulas beside the pages."""
+    if exception or app.builder.format != "html":
+        return
+    target = Path(app.outdir) / "_static" / "mathjax"
+    shutil.rmtree(target, ignore_errors=True)
+    shutil.copytree(source() / FONTS, target)
+    glyphs = set()
+    for path in Path(app.outdir).rglob("*.html"):
+        glyphs.update(GLYPH.findall(path.read_text(encoding="utf-8")))
+    css = of(app.config).styles(glyphs)
+    (Path(app.outdir) / "_static" / "mathjax.css").write_text(css, encoding="utf-8", newline="\n")
+
+
+def setup(app):
+    app.add_html_math_renderer("typeset", (visit_math, None), (visit_math_block, None))
+    app.add_css_file("mathjax.css")
+    app.connect("build-finished", copy_fonts)
+    return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": False}
