@@ -8,6 +8,11 @@ import numpy as np
 import pytest
 
 
+def pytest_collection_modifyitems(items):
+    """Long tests first: one that begins at the end keeps the other workers waiting."""
+    items.sort(key=lambda item: "slow" not in item.keywords)
+
+
 @pytest.fixture(scope="session")
 def two_gaussians():
     """Function (n, d, seed, distance) -> X, t: two Gaussian classes, labels −1 and +1."""

@@ -81,7 +81,7 @@ def test_some_bad_inputs():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("part", range(10))
+@pytest.mark.parametrize("part", range(2))  # of ten; the others from the command line
 def test_many_bad_inputs(part):
     wrong = verdicts(0, 500 * part, 500 * (part + 1))
     assert not wrong, described(0, wrong)

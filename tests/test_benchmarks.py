@@ -141,6 +141,7 @@ def test_the_hash_follows_code_and_nothing_else(tmp_path, monkeypatch):
     harness.source_hash.__wrapped__("il_fig3")
     folders = {file.parts[-2] for file in seen}
     assert "path_following" in folders and not folders & {"_book", "reference"}
+    assert [file.name for file in seen if file.parts[-2] == "checks"] == ["_numerical.py"]
 
 
 def test_results_come_from_a_committed_tree(toy_table, tmp_path, monkeypatch, capsys):
@@ -210,6 +211,15 @@ def test_tables_follow_the_convention(name):
 def test_unknown_table():
     with pytest.raises(ValueError, match=r"unknown table 'x'; there are .*svm_vs_svc"):
         harness.table("x")
+
+
+def test_the_command_names_the_tables_when_asked_for_another(capsys, monkeypatch):
+    for name in run.THREADS:
+        monkeypatch.setenv(name, "1")
+    with pytest.raises(SystemExit) as left:
+        run.main(["nosuch"])
+    assert left.value.code == 2
+    assert "unknown table 'nosuch'; there are" in capsys.readouterr().err
 
 
 def test_the_command_uses_one_thread():

@@ -1,6 +1,9 @@
 """The rules of the notebooks, each shown to bite; pyproject.toml as the only list of packages."""
 
+import base64
+import io
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -8,6 +11,7 @@ import sys
 import tomllib
 from pathlib import Path
 
+import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 
@@ -32,9 +36,6 @@ def test_notebook_keeps_the_rules(path):
 
 def png(value=1.0, shape=(4, 6)):
     """A base64 PNG of one grey value, as a notebook stores it."""
-    import base64
-    import io
-
     from matplotlib import image
 
     buffer = io.BytesIO()
@@ -136,8 +137,12 @@ def test_a_chapter_executed_with_other_results_is_reported():
     assert known == {}
     for source, tables in (
         ('rows = stored("qn_fig4")', {"qn_fig4"}),
-        ('path = "../benchmarks/results/svm_vs_svc.json"', {"svm_vs_svc"}),
+        ('path = "elsewhere/results/svm_vs_svc.json"', {"svm_vs_svc"}),
         ("from s3vm_lib._book import il as replication", {"il_tables23", "il_fig3", "il_fig4"}),
+        (
+            "from s3vm_lib._book import (\n    il,\n    show_table,\n)",
+            {"il_tables23", "il_fig3", "il_fig4"},
+        ),
     ):
         notebook = make_notebook((source, [], {}))
         read = tool.results_read(notebook)
@@ -186,8 +191,22 @@ def test_unchanged_figures_keep_their_bytes(fresh, kept):
     before = make_notebook(("plt.show()", [display(image__png=png(0.5))], {}))
     after = make_notebook(("plt.show()", [display(image__png=fresh)], {}))
     tool.keep_what_agrees(after, before)
-    expected = png(0.5) if kept else fresh
+    expected = tool.with_palette(png(0.5) if kept else fresh)
     assert after.cells[0].outputs[0]["data"]["image/png"] == expected
+
+
+def test_a_palette_makes_a_figure_smaller_and_changes_nothing_one_sees():
+    figure, ax = plt.subplots(figsize=(4, 3), dpi=100)
+    ax.plot(np.sin(np.linspace(0, 9, 200)))
+    ax.imshow(np.random.default_rng(0).random((5, 5)), extent=(0, 100, -1, 1), aspect="auto")
+    buffer = io.BytesIO()
+    figure.savefig(buffer, format="png")
+    plt.close(figure)
+    plain = base64.b64encode(buffer.getvalue()).decode() + "\n"
+    small = tool.with_palette(plain)
+    assert len(small) < 0.6 * len(plain)
+    assert 0 < compare.picture_difference(plain, small) < compare.FIGURE_RMS
+    assert tool.with_palette(small) == small
 
 
 @pytest.mark.parametrize(("fresh", "kept"), [("13.1\n", "13.2\n"), ("13.6\n", "13.6\n")])
@@ -392,14 +411,26 @@ def test_environment_yml_defers_to_pyproject():
     packages = environment["dependencies"]
     names = [re.split(r"[=<>]", one)[0] for one in packages if isinstance(one, str)]
     assert names == ["python", "pip"]
-    assert packages[-1] == {"pip": ["-e .[book]"]}
+    assert packages[-1] == {"pip": ["-c constraints.txt", "-e .[chapters]"]}
+    # The versions of constraints.txt belong to one version of Python.
+    first = (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines()[0]
+    assert f"({packages[0].replace('python=', 'Python ')}, Linux)" in first
+
+
+def test_binder_starts_what_it_has_compiled():
+    """One target for postBuild and start, or each session compiles anew."""
+    build, start = ((ROOT / name).read_text(encoding="utf-8") for name in ("postBuild", "start"))
+    (target,) = set(re.findall(r"NUMBA_CPU_NAME=\w+", build))
+    assert target in start and start.rstrip().endswith('exec "$@"')
+    assert all(os.access(ROOT / name, os.X_OK) for name in ("postBuild", "start"))
 
 
 def test_constraints_only_name_versions_of_known_packages():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     wanted = [*project["dependencies"]]
-    for extra in ("book", "test", "bench"):
+    for extra in ("chapters", "book", "test", "bench"):
         wanted += project["optional-dependencies"][extra]
+    wanted.remove("s3vm-lib[chapters]")
     wanted = {re.match(r"[\w-]+", one).group().lower() for one in wanted}
     lines = (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines()
     pins = [line for line in lines if line and not line.startswith("#")]

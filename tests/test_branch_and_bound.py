@@ -11,15 +11,10 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.svm import SVC
 
 from s3vm_lib import QNS3VM, BranchBoundS3VM
-from s3vm_lib.branch_and_bound import (
-    FLAT,
-    Relaxation,
-    fold,
-    joint_gain,
-    single_gains,
-    solve_branch_and_bound,
-    unfold,
-)
+from s3vm_lib.branch_and_bound import solve_branch_and_bound
+from s3vm_lib.branch_and_bound._decisions import FLAT
+from s3vm_lib.branch_and_bound._gains import joint_gain, single_gains
+from s3vm_lib.branch_and_bound._relaxation import Relaxation, fold, unfold
 from s3vm_lib.checks import brute_force, fixed_label_svm
 from s3vm_lib.kernels import Kernel
 from s3vm_lib.losses import LABELED_LOSSES, LabeledLoss, UnlabeledLoss

@@ -47,7 +47,7 @@ def test_budgets_that_are_never_met_change_nothing(kernel, maintenance):
     )
     assert_allclose(model.decision_function(X), free.decision_function(X), rtol=1e-9, atol=1e-9)
     assert_allclose(model.objective_, free.objective_, rtol=1e-9)
-    assert model.history_[-1].gradient == 0
+    assert model.history_[-1].given_up == 0
 
 
 @pytest.mark.parametrize("maintenance", MAINTENANCE)
@@ -63,7 +63,7 @@ def test_budgets_are_kept(maintenance):
     assert_array_equal(model.support_vectors_[kept], X[model.support_[kept]])
     assert kept.all() or maintenance == "merging"
     assert np.sum(y[model.support_[kept]] >= 0) <= 20
-    assert model.history_[-1].gradient > 100
+    assert model.history_[-1].given_up > 100
     assert np.mean(model.predict(X) == truth) > 0.9
     found = evaluate(model, X, y, model.problem_).objective
     assert_allclose(model.objective_, found, rtol=1e-9)

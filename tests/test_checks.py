@@ -41,6 +41,29 @@ def test_a_wrong_gradient_is_noticed():
     assert_allclose(wrong, 1e-3 / 4, rtol=1e-6)
 
 
+def test_a_gradient_of_another_shape_is_not_broadcast():
+    with pytest.raises(ValueError, match=r"must have the shape \(3,\) of x, got \(\)"):
+        gradient_error(lambda z: (z.sum(), 1.0), np.zeros(3))
+
+
+def test_stationarity_is_for_differentiable_losses():
+    K, t = np.eye(2), np.array([1.0, -1.0])
+    with pytest.raises(ValueError, match="differentiable losses, got 'hinge'"):
+        stationarity(Problem(), K, t, 0.0, t)
+    kinked = Problem(LabeledLoss("logistic"), UnlabeledLoss("symmetric_hinge"))
+    with pytest.raises(ValueError, match="differentiable losses, got 'symmetric_hinge'"):
+        stationarity(kinked, K, t, 0.0, t)
+
+
+def test_classes_are_not_taken_for_labels():
+    y = np.array([0, 1, 0, 1, -1])
+    problem = semi_problem()
+    with pytest.raises(ValueError, match=r"t must be −1 or \+1 for labeled rows.*2 \* y - 1"):
+        fixed_label_svm(problem, np.eye(5), y, y != -1)
+    with pytest.raises(ValueError, match=r"t must hold −1 and .*got 0, 1; from classes"):
+        brute_force(problem, np.eye(4), y[:4])
+
+
 def test_stationarity_vanishes_at_the_minimum_and_does_not_depend_on_the_coefficients(
     two_gaussians,
 ):

@@ -27,7 +27,7 @@ import s3vm_lib
 from s3vm_lib import SVM, encode_labels, mark_unlabeled
 from s3vm_lib._base import BaseS3VM
 from s3vm_lib.annealing import DAS3VM
-from s3vm_lib.branch_and_bound import NNBBS3VM, BranchBoundS3VM
+from s3vm_lib.branch_and_bound import BranchBoundS3VM
 from s3vm_lib.budgeted import BGS3VM
 from s3vm_lib.cccp import CCCPS3VM
 from s3vm_lib.graph_kernel_machine import GKM
@@ -35,6 +35,7 @@ from s3vm_lib.kernels import Kernel
 from s3vm_lib.label_switching import MultiSwitchTSVM, S3VMLight
 from s3vm_lib.laplacian_svm import LapSVM
 from s3vm_lib.model_selection import SemiSupervisedKFold, labeled_accuracy_scorer
+from s3vm_lib.nn_branch_and_bound import NNBBS3VM
 from s3vm_lib.objective import evaluate
 from s3vm_lib.path_following import ILS3VM
 from s3vm_lib.primal_newton import NewtonS3VM

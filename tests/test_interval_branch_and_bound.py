@@ -9,20 +9,19 @@ from scipy.optimize import minimize
 from sklearn.svm import SVC
 
 from s3vm_lib import QNS3VM, BranchBoundS3VM, NewtonS3VM
-from s3vm_lib.branch_and_bound import (
+from s3vm_lib.branch_and_bound import solve_branch_and_bound
+from s3vm_lib.branch_and_bound._envelopes import (
+    LINE,
     Costs,
-    dual_bound,
     envelope,
     envelope_value,
-    fold,
     interval_conjugate,
     least_bend,
     set_envelopes,
-    share_penalty,
-    solve_box,
-    solve_branch_and_bound,
     turning_point,
 )
+from s3vm_lib.branch_and_bound._intervals import dual_bound, share_penalty, solve_box
+from s3vm_lib.branch_and_bound._relaxation import fold
 from s3vm_lib.kernels import Kernel
 from s3vm_lib.losses import LABELED_LOSSES, LabeledLoss, UnlabeledLoss
 from s3vm_lib.objective import Problem, evaluate
@@ -157,9 +156,9 @@ def box_problem(name, K, t, low, high, share_some=True):
     )
     bracket = share_penalty(G, fixed, bend if share_some else 0 * bend)
     loss, n = problem.labeled_loss, len(t)
-    lines, code = np.zeros((4, n)), np.full(n, loss.code)
+    lines, code = np.zeros(n, LINE), np.full(n, loss.code)
     costs = Costs(code, np.full(n, loss.p), t, weight, 3.0, bracket.d, low, high, U, lines)
-    set_envelopes(weight, 3.0, bracket.d, low, high, U, lines)
+    set_envelopes(costs)
     return problem, G, fixed, bracket, costs
 
 

@@ -210,6 +210,73 @@ def test_conjugate_is_the_largest_of_a_f_minus_loss(loss, y):
     )
 
 
+@pytest.mark.parametrize("loss", LABELED, ids=name_of)
+@pytest.mark.parametrize("y", [-1, 1])
+def test_labeled_curvature_equals_differences(loss, y):
+    found = [losses.labeled_curvature(loss.code, y, f, loss.p) for f in OUTPUTS]
+    expected = fourth_order_difference(lambda f: loss.derivative(y, f), OUTPUTS, 1e-4)
+    assert_allclose(found, expected, atol=1e-6)
+
+
+@pytest.mark.parametrize("loss", UNLABELED, ids=name_of)
+def test_unlabeled_curvature_equals_differences(loss):
+    found = [losses.unlabeled_curvature(loss.code, f, loss.p) for f in OUTPUTS]
+    expected = fourth_order_difference(loss.derivative, OUTPUTS, 1e-4)
+    assert_allclose(found, expected, atol=1e-6)
+    if loss.name == "gaussian":
+        assert losses.unlabeled_curvature(loss.code, 0.0, loss.p) == -loss.derivative_lipschitz
+
+
+@pytest.mark.parametrize("loss", LABELED, ids=name_of)
+@pytest.mark.parametrize("y", [-1.0, 1.0])
+def test_the_dual_side_is_that_of_the_conjugate(loss, y):
+    """Domain, kinks, curvature and dual cost, against the conjugate itself."""
+    least, most = losses.slope_range(loss.code, y)
+    a = np.linspace(max(least, -3.0), min(most, 3.0), 41)
+    assert np.isfinite(loss.conjugate(y, a)).all()
+    outside = [edge for edge in (least - 1e-9, most + 1e-9) if np.isfinite(edge)]
+    assert np.isinf(loss.conjugate(y, np.array(outside))).all() and outside
+
+    inside, c, h = a[(a - a.min() > 0.01) & (a.max() - a > 0.01) & (np.abs(a) > 0.01)], 0.7, 1e-4
+    values = [loss.conjugate(y, inside + step) for step in (-h, 0.0, h)]
+    bend = (values[0] - 2 * values[1] + values[2]) / h**2
+    found = [losses.conjugate_curvature(loss.code, one, loss.p, c) for one in inside]
+    assert_allclose(found, bend / c, rtol=1e-3, atol=1e-6)
+    for one in inside:
+        low, high = losses.slope_piece(loss.code, y, one)
+        assert least <= low <= one <= high <= most
+        middle = 0.5 * (max(low, -3.0) + min(high, 3.0))  # where a kink would be
+        near, at, far = loss.conjugate(y, np.array([middle - h, middle, middle + h]))
+        assert abs(near - 2 * at + far) < 100 * h**2
+
+    beta = -c * a
+    lo, mid, hi, below, above = losses.dual_cost(loss.code, loss.p, y, c)
+    ridge = losses.dual_ridge(loss.code, loss.p, c)
+    if "logistic" in loss.name:
+        assert np.isnan([lo, mid, hi, below, above, ridge]).all()
+        return
+    assert (lo, hi) == (-c * most, -c * least)
+    anchor = mid if np.isfinite(mid) and mid not in (lo, hi) else 0.0
+    cost = np.where(beta < anchor, below, above) * beta + 0.5 * ridge * beta**2
+    assert_allclose(cost, c * loss.conjugate(y, a), atol=1e-12)
+    assert_array_equal(losses.dual_cost(loss.code, loss.p, 0.0, c), 0.0)
+    assert losses.dual_ridge(loss.code, loss.p, 0.0) == 0.0
+
+
+def test_a_code_that_is_no_loss_gives_nan():
+    for code in (-1, len(LABELED_LOSSES)):
+        for function in ("value", "derivative", "curvature", "conjugate"):
+            assert math.isnan(getattr(losses, f"labeled_{function}")(code, 1.0, -0.5, 0.5))
+        assert math.isnan(losses.conjugate_curvature(code, -0.5, 0.5, 1.0))
+        assert math.isnan(losses.dual_ridge(code, 0.5, 1.0))
+        assert np.isnan(losses.slope_range(code, 1.0)).all()
+        assert np.isnan(losses.slope_piece(code, 1.0, -0.5)).all()
+        assert np.isnan(losses.dual_cost(code, 0.5, 1.0, 1.0)).all()
+    for code in (-1, len(UNLABELED_LOSSES)):
+        for function in ("value", "derivative", "curvature"):
+            assert math.isnan(getattr(losses, f"unlabeled_{function}")(code, 0.5, 0.5))
+
+
 def test_symmetric_ramp_is_a_difference_of_hinges_and_the_hinge_plus_one_at_zero():
     f = np.linspace(-2, 2, 401)
     hinge = lambda a, z: np.maximum(0, a - z)  # noqa: E731
@@ -279,7 +346,8 @@ def test_codes_names_equality_and_pickle():
     for code, name in enumerate(LABELED_LOSSES):
         assert getattr(losses, name.upper()) == labeled_loss(name).code == code
     for code, name in enumerate(UNLABELED_LOSSES):
-        assert getattr(losses, name.upper()) == unlabeled_loss(name).code == code
+        assert code >= 4 or getattr(losses, name.upper()) == code
+        assert code == unlabeled_loss(name).code == code
     loss = labeled_loss("modified_logistic")
     assert loss == LabeledLoss("modified_logistic", 20.0)
     assert labeled_loss(loss) is loss

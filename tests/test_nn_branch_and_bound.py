@@ -9,10 +9,11 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.exceptions import ConvergenceWarning
 
 from s3vm_lib import CCCPS3VM, NNBBS3VM, SVM, BranchBoundS3VM
-from s3vm_lib.branch_and_bound import nearest, solve_arrival, solve_branch_and_bound
+from s3vm_lib.branch_and_bound import solve_branch_and_bound
 from s3vm_lib.checks import brute_force, fixed_label_svm
 from s3vm_lib.kernels import Kernel
 from s3vm_lib.losses import LabeledLoss
+from s3vm_lib.nn_branch_and_bound import nearest, solve_arrival
 from s3vm_lib.objective import Problem, evaluate
 
 HINGE = LabeledLoss("hinge")

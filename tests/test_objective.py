@@ -16,6 +16,7 @@ from s3vm_lib.objective import (
     Evaluation,
     Problem,
     evaluate,
+    signed_labels,
     svm_dual,
     svm_duality_gap,
     svm_kkt_residual,
@@ -231,6 +232,47 @@ def test_gap_and_residual_vanish_at_the_solution_and_only_there():
     assert svm_kkt_residual(K, 2 * beta, 0.0, t, upper) == 1.0
     # At the bound a margin below 1 is allowed.
     assert svm_kkt_residual(K, 0.5 * beta, 0.0, t, np.full(2, 0.25)) == 0
+
+
+def test_what_violates_the_constraints_is_no_solution():
+    K, t, upper = np.eye(4), np.array([1.0, 1, -1, -1]), np.full(4, 2.0)
+    right = t.copy()  # α = 1, margins 1, b = 0
+    assert svm_duality_gap(K, right, 0.0, t, upper) == 0
+    assert svm_kkt_residual(K, right, 0.0, t, upper) == 0
+    beyond = right * 3.0  # α = 3 > 2
+    negative = np.array([-1.0, 1, -1, 1])
+    unequal = np.array([1.0, 1, -1, 0])
+    for beta in (beyond, negative, unequal):
+        assert svm_duality_gap(K, beta, 0.0, t, upper) == np.inf
+    assert svm_kkt_residual(K, beyond, 0.0, t, np.full(4, 3.0)) == 2.0
+    assert svm_kkt_residual(4 * K, right / 4, 0.0, t, np.full(4, 0.25)) == 0
+    assert svm_kkt_residual(4 * K, right / 4, 0.0, t, np.full(4, 0.125)) == 4 * 0.125
+    tilted = np.array([1.0, 1, -1, -0.5])
+    row = svm_kkt_residual(K, tilted, 0.0, t, np.array([2.0, 2, 2, 0.5]))
+    assert row == 0.5  # margins hold, as α_4 is at its bound; Σβ = 0.5 does not
+    # A machine without an offset has no constraint on the sum.
+    assert svm_kkt_residual(K, tilted, None, t, np.array([2.0, 2, 2, 0.5])) == 0
+    assert svm_duality_gap(K, tilted, None, t, np.array([2.0, 2, 2, 0.5])) == 0
+    # Rounding is no violation.
+    assert svm_duality_gap(K, right + [1e-12, 0, 0, 0], 0.0, t, np.full(4, 1.0)) < 1e-11
+
+
+@pytest.mark.parametrize("function", [svm_duality_gap, svm_kkt_residual])
+def test_classes_are_not_taken_for_labels(function):
+    K, beta = np.eye(3), np.zeros(3)
+    for labels in ([0, 1, 1], [0, 1, -1]):
+        with pytest.raises(ValueError, match=r"t must hold −1 and \+1, got .*2 \* y - 1"):
+            function(K, beta, 0.0, labels, np.ones(3))
+
+
+def test_signed_labels():
+    assert signed_labels([1, -1], "t").dtype == float
+    assert signed_labels([1, -1, 0], unlabeled=True).tolist() == [1.0, -1.0, 0.0]
+    for bad, words in (([0, 1], "got 0, 1; from classes 0 and 1: np.where"), ([2, 1], "got 1, 2")):
+        with pytest.raises(ValueError, match=f"labels must hold −1 and .* unlabeled rows, {words}"):
+            signed_labels(bad, "labels", unlabeled=True)
+    with pytest.raises(ValueError, match="one-dimensional and numeric"):
+        signed_labels([[1, -1]])
 
 
 # --- Fitted estimators ----------------------------------------------------------------------------

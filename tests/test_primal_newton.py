@@ -23,14 +23,12 @@ from s3vm_lib.primal_newton import (
     NewtonDirections,
     dense_direction,
     krylov_direction,
-    labeled_curvature,
     lanczos,
     minimize,
     model_step,
     most_negative,
     ray_derivatives,
     solve_newton,
-    unlabeled_curvature,
 )
 from s3vm_lib.quasi_newton import (
     Features,
@@ -113,52 +111,6 @@ def derivative_of(function, f, h=1e-3):
     return (
         function(f - 2 * h) - 8 * function(f - h) + 8 * function(f + h) - function(f + 2 * h)
     ) / (12 * h)
-
-
-@pytest.mark.parametrize("y", [-1.0, 1.0])
-@pytest.mark.parametrize(
-    "loss",
-    [
-        LabeledLoss("hinge"),
-        LabeledLoss("squared_hinge"),
-        LabeledLoss("smooth_hinge", 0.7),
-        LabeledLoss("logistic"),
-        LabeledLoss("modified_logistic", 6.0),
-    ],
-    ids=lambda loss: loss.name,
-)
-def test_curvature_of_labeled_losses(loss, y):
-    for f in np.linspace(-3.05, 3.05, 62):
-        if min(abs(y * f - 1), abs(y * f - 0.3)) < 0.01:
-            continue  # jumps of the second derivative
-        expected = derivative_of(lambda g: float(loss.derivative(y, g)), f)
-        assert labeled_curvature(loss.code, y, f, loss.p) == pytest.approx(expected, abs=1e-8)
-    assert labeled_curvature(loss.code, y, 1e3 * y, loss.p) == 0.0
-    assert np.isfinite(labeled_curvature(loss.code, y, -1e3 * y, loss.p))
-
-
-@pytest.mark.parametrize(
-    "loss",
-    [
-        UnlabeledLoss("gaussian"),
-        UnlabeledLoss("gaussian", 0.8),
-        UnlabeledLoss("squared_symmetric_hinge"),
-        UnlabeledLoss("symmetric_hinge"),
-        UnlabeledLoss("symmetric_ramp"),
-    ],
-    ids=lambda loss: f"{loss.name} {loss.parameter}",
-)
-def test_curvature_of_unlabeled_losses(loss):
-    for f in np.linspace(-3.05, 3.05, 62):
-        if not loss.differentiable and min(abs(abs(f) - k) for k in (0, 0.3, 1)) < 0.01:
-            continue
-        expected = derivative_of(lambda g: float(loss.derivative(g)), f)
-        assert unlabeled_curvature(loss.code, f, loss.p) == pytest.approx(expected, abs=1e-8)
-    if loss.name == "gaussian":
-        assert unlabeled_curvature(loss.code, 0.0, loss.p) == -loss.derivative_lipschitz
-        change = 1 / np.sqrt(2 * loss.p)  # where the Gaussian turns from concave to convex
-        assert unlabeled_curvature(loss.code, 0.99 * change, loss.p) < 0
-        assert unlabeled_curvature(loss.code, 1.01 * change, loss.p) > 0
 
 
 @pytest.mark.parametrize("name", ["cholesky", "eigen", "dense", "csr"])

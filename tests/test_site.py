@@ -3,20 +3,23 @@
 Skipped where there is no Chromium or no built book, unless ``S3VM_REQUIRE_BROWSER=1``.
 """
 
-import functools
-import http.server
+import gzip
 import os
 import re
-import shutil
+import sys
 import threading
+from html import unescape
 from pathlib import Path
+from urllib.parse import unquote
 
 import pytest
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "book" / "_tools"))
+
+from local_site import BROWSERS, SITE, find_browser, serve
+
 pytestmark = pytest.mark.browser
 
-SITE = Path(__file__).resolve().parents[1] / "_build" / "html"
-BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 FLAGS = [
     "--no-sandbox",
     "--disable-gpu",
@@ -35,23 +38,40 @@ PAGES = sorted(
 )
 
 
+CHAPTERS = [
+    f"book/{path.stem}.html"
+    for path in sorted((SITE.parents[1] / "book").glob("*.ipynb"))
+    if path.stem not in ("how_to_read", "verdicts")
+]
+WEIGHT = 1_500_000  # bytes that a page may bring over the wire
+TEXTS = ("text/", "application/javascript", "application/json", "image/svg")
+PHONE = {"width": 390, "height": 800}
+TAB_STOPS = """() => {
+  const width = (box) => box.querySelector("mjx-math").getBoundingClientRect().width;
+  const seen = (selector) =>
+    [...document.querySelectorAll(`.bd-article ${selector}`)].filter(e => e.checkVisibility());
+  const boxes = seen("[tabindex='0']");
+  const formulas = boxes.filter(box => box.matches("mjx-container"));
+  const still = boxes.filter(box => box.matches("mjx-container")
+    ? width(box) <= box.clientWidth
+    : box.scrollWidth <= box.clientWidth && box.scrollHeight <= box.clientHeight);
+  const hidden = seen("mjx-container[display]")
+    .filter(box => box.tabIndex < 0 && width(box) > box.clientWidth + 8);
+  return [formulas.length, still.map(e => e.outerHTML.slice(0, 80)), hidden.length];
+}"""
+
+
 def unavailable(reason):
     if os.environ.get("S3VM_REQUIRE_BROWSER") == "1":
         pytest.fail(f"S3VM_REQUIRE_BROWSER is set, and {reason}")
     pytest.skip(reason)
 
 
-class QuietHandler(http.server.SimpleHTTPRequestHandler):
-    def log_message(self, *args):
-        """Say nothing: a browser's requests are not a test's output."""
-
-
 @pytest.fixture(scope="module")
 def address():
     if not (SITE / "index.html").exists():
         unavailable("there is no built book (make book)")
-    handler = functools.partial(QuietHandler, directory=SITE)
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+    with serve() as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         yield f"http://127.0.0.1:{server.server_port}/"
         server.shutdown()
@@ -59,7 +79,7 @@ def address():
 
 @pytest.fixture(scope="module")
 def browser():
-    executable = next(filter(None, map(shutil.which, BROWSERS)), None)
+    executable = find_browser()
     if executable is None:
         unavailable(f"none of {', '.join(BROWSERS)} is installed")
     try:
@@ -78,6 +98,7 @@ class Visit:
     def __init__(self, browser, address):
         self.address = address
         self.complaints = []
+        self.sizes = {}  # bytes over the wire, texts compressed
         self.page = browser.new_page(viewport={"width": WIDTHS[0], "height": 900})
         self.page.set_default_timeout(PATIENCE)
         self.page.on("console", self._on_console)
@@ -93,6 +114,10 @@ class Visit:
     def _on_response(self, response):
         if response.status >= 400:
             self.complaints.append(f"{response.status}: {response.url}")
+        elif not response.url.startswith("data:"):
+            body = response.body()
+            text = response.headers.get("content-type", "").startswith(TEXTS)
+            self.sizes[response.url] = len(gzip.compress(body, 6) if text else body)
 
     def _on_request(self, route):
         url = route.request.url
@@ -103,11 +128,8 @@ class Visit:
             route.abort()
 
     def open(self, name):
-        self.page.goto(self.address + name, wait_until="networkidle")
-        if self.page.locator("script[src*='mathjax']").count():
-            # The configuration is there before the program that makes the promise.
-            self.page.wait_for_function("window.MathJax?.startup?.promise !== undefined")
-            self.page.evaluate("MathJax.startup.promise")
+        self.page.goto(self.address + name)
+        self.page.wait_for_load_state("networkidle")
         return self.page
 
 
@@ -124,8 +146,14 @@ def test_there_are_pages(address):
 
 @pytest.mark.parametrize("name", PAGES)
 def test_page(visit, name):
+    """One visit, since opening a long chapter takes longer than all that is asked of it."""
     page = visit.open(name)
     assert visit.complaints == []
+    heaviest = sorted(visit.sizes.items(), key=lambda item: -item[1])[:5]
+    assert sum(visit.sizes.values()) < WEIGHT, heaviest
+    assert not [url for url in visit.sizes if "fontawesome.js" in url]
+    if not name.startswith("search"):
+        assert not [url for url in visit.sizes if "searchindex" in url]
 
     without_alt = page.evaluate(
         "Array.from(document.querySelectorAll('article img'))"
@@ -153,6 +181,12 @@ def test_page(visit, name):
         page.set_viewport_size({"width": width, "height": 900})
         needed = page.evaluate("document.documentElement.scrollWidth")
         assert needed <= width, f"the page is {needed} pixels wide on a screen of {width}"
+        if name in CHAPTERS:  # only what scrolls is a tab stop
+            page.wait_for_timeout(500)  # the page looks at its boxes when nothing moves any more
+            stops, still, hidden = page.evaluate(TAB_STOPS)
+            assert still == []
+            assert hidden == 0
+            assert stops <= (10 if width > 1000 else 80)  # of five hundred to nine hundred formulas
 
 
 def test_pages_ask_for_nothing_outside_in_their_source(address):
@@ -185,3 +219,211 @@ def test_dark_mode_is_readable(visit):
     )
     dark, light = (sum(map(float, re.findall(r"[\d.]+", c)[:3])) / 3 for c in colours)
     assert dark < 80 < 160 < light
+
+
+@pytest.mark.parametrize("name", CHAPTERS)
+def test_formulas_are_there_before_any_script(name):
+    html = (SITE / name).read_text(encoding="utf-8")
+    article = re.search(r"<article.*</article>", html, re.DOTALL)[0]
+    formulas = len(re.findall(r'<(?:span|div) class="math notranslate', article))
+    assert formulas > 0
+    typeset = r'class="math notranslate[^>]*>\s*(?:<span class="eqno">.*?</span>)?<mjx-container'
+    assert len(re.findall(typeset, article)) == formulas
+    assert article.count("<mjx-assistive-mml") == formulas
+    assert not re.search(r"\\[(\[]", re.sub(r"<pre.*?</pre>|<[^>]*>", "", article, flags=re.DOTALL))
+
+
+@pytest.mark.parametrize("name", ["book/svm.html", "book/path_following.html"])
+def test_formulas_are_soon_on_a_slow_phone(browser, address, name):
+    """The first screen with formulas is painted; before, this took 14 to 25 seconds here."""
+
+    def seconds():
+        page = browser.new_page(viewport=PHONE)
+        page.context.new_cdp_session(page).send("Emulation.setCPUThrottlingRate", {"rate": 4})
+        page.add_init_script(
+            "new MutationObserver((_, observer) => {"
+            "  if (document.querySelector('.math mjx-math')) {"
+            "    observer.disconnect();"
+            "    const note = () => (window.typeset = performance.now());"
+            "    requestAnimationFrame(() => setTimeout(note));"
+            "  }"
+            "}).observe(document, {childList: true, subtree: true});"
+        )
+        page.goto(address + name, wait_until="commit")
+        page.wait_for_function("window.typeset")
+        found = page.evaluate("window.typeset") / 1000
+        page.close()
+        return found
+
+    # Two on an idle machine; other work may delay one visit, but hardly each of three.
+    assert any(seconds() < 5 for _ in range(3))
+
+
+def test_contents_follow_the_reader(visit):
+    page = visit.open("book/cccp.html")
+    page.mouse.move(600, 500)
+    wrong, hidden, stops = [], 0, 0
+    while page.evaluate("scrollY + 2 * innerHeight < document.documentElement.scrollHeight"):
+        page.mouse.wheel(0, 900)
+        page.wait_for_timeout(250)
+        expected, marked, inside = page.evaluate(
+            """() => {
+              const links = [...document.querySelectorAll("#page-contents a")];
+              const passed = links.filter(link => {
+                const section = document.getElementById(link.hash.slice(1));
+                const top = section.querySelector("h1,h2,h3,h4").getBoundingClientRect().top;
+                return top <= innerHeight / 4;
+              });
+              const marked = document.querySelector("#page-contents a.active");
+              const place = marked?.getBoundingClientRect();
+              return [passed.at(-1)?.hash, marked?.hash,
+                !place || (place.top >= 0 && place.bottom <= innerHeight)];
+            }"""
+        )
+        stops += 1
+        hidden += not inside
+        if expected != marked:
+            wrong.append((expected, marked))
+    assert stops > 20
+    assert wrong == []
+    assert hidden == 0
+
+
+AT_SECTION = """link => {
+  const top = document.getElementById(link.slice(1)).getBoundingClientRect().top;
+  const marked = document.querySelector("#page-contents a.active");
+  return -5 <= top && top <= 150 && marked?.hash === link;
+}"""
+
+
+@pytest.mark.parametrize("name", ["book/svm.html", "book/path_following.html"])
+def test_an_address_leads_to_its_section(visit, name):
+    page = visit.open(name)
+    links = page.evaluate("Array.from(document.querySelectorAll('#page-contents a'), a => a.hash)")
+    for link in (links[len(links) // 2], links[-3]):
+        page.goto("about:blank")
+        page.goto(visit.address + name + link, wait_until="networkidle")
+        page.wait_for_function(AT_SECTION, arg=link, timeout=30_000)
+
+
+QUERIES = {
+    "S3VM": "What unlabelled points can tell",
+    "S³VM": "What unlabelled points can tell",
+    "TSVM": "What unlabelled points can tell",
+    "CCCP": "DC programming and CCCP",
+    "IL-S3VM": "Following the path",
+    "QN-S3VM": "Quasi-Newton annealing",
+    "Nyström": "Random features",
+    "Nystrom": "Random features",
+    "SMO": "Support vector machines and the representer theorem",
+    "manifold regularization": "Graphs and manifolds",
+    "Dask": "Beyond one machine",
+    "glossary": "Glossary",
+    "QNS3VM": "s3vm_lib.QNS3VM",
+    "encode_labels": "s3vm_lib.encode_labels",
+    "balance constraint": "Glossary",
+}
+
+
+@pytest.mark.parametrize("query", QUERIES)
+def test_search_finds_first(visit, query):
+    page = visit.open(f"search.html?q={query}")
+    page.wait_for_function("/found/.test(document.querySelector('.search-summary')?.innerText)")
+    found = page.locator("#search-results li > a").all_inner_texts()
+    assert found[0].endswith(QUERIES[query]), found[:5]
+    assert len(found) <= 30
+
+
+@pytest.mark.parametrize("author", ["Schölkopf", "Scholkopf", "Joachims", "Chapelle"])
+def test_search_finds_authors(visit, author):
+    page = visit.open(f"search.html?q={author}")
+    page.wait_for_function("/found/.test(document.querySelector('.search-summary')?.innerText)")
+    assert "Bibliography" in page.locator("#search-results li > a").all_inner_texts()
+
+
+def test_search_shows_readable_text(visit):
+    page = visit.open("search.html?q=concave part")
+    page.wait_for_selector("#search-results li p.context")
+    page.wait_for_timeout(1000)
+    for text in page.locator("#search-results li p.context").all_inner_texts():
+        assert not re.search(r"\\[(\[a-zA-Z]|\.pdf", text), text
+
+
+def test_search_answers_while_one_types(visit):
+    page = visit.open("book/svm.html")
+    page.keyboard.press("Control+k")
+    page.keyboard.type("CCCP", delay=50)
+    page.wait_for_selector("#search-results li a")
+    first = page.locator("#search-results li a").first
+    first.click()
+    page.wait_for_url("**/book/cccp.html*")
+    assert visit.complaints == []
+
+
+@pytest.mark.parametrize(
+    ("name", "theme"),
+    [
+        *(
+            ("book/index.html", "light"),
+            ("book/cccp.html", "light"),
+            ("book/distributed.html", "dark"),
+        ),
+        ("book/statements.html", "dark"),
+        *(("book/teaching.html", "light"), ("book/bibliography.html", "dark")),
+        *(("book/api/index.html", "light"), ("book/api/cccp.html", "dark"), ("404.html", "dark")),
+        ("search.html", "light"),
+    ],
+)
+def test_axe_finds_no_fault(visit, name, theme):
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright").Axe()
+    visit.page.add_init_script(f"localStorage.setItem('mode', '{theme}')")
+    visit.page.add_init_script(f"localStorage.setItem('theme', '{theme}')")
+    page = visit.open(name)
+    page.wait_for_timeout(500)
+    # axe reads no MathML: it would look at every glyph of the formulas, which takes a minute, and
+    # takes a column headed by a formula for one without a name.
+    options = {"rules": {"empty-table-header": {"enabled": False}}}
+    found = axe.run(page, context={"exclude": [["mjx-container"]]}, options=options)
+    found = found.response["violations"]
+    assert [(one["id"], [node["html"][:120] for node in one["nodes"][:3]]) for one in found] == []
+
+
+def test_ids_are_unique_and_links_inside_the_site_lead_somewhere():
+    ids, links = {}, []
+    for path in SITE.rglob("*.html"):
+        html = path.read_text(encoding="utf-8")
+        name = path.relative_to(SITE).as_posix()
+        found = re.findall(r'\sid="([^"]*)"', html)
+        ids[name] = set(found)
+        if name.startswith("book/"):
+            twice = sorted({one for one in found if found.count(one) > 1})
+            assert twice == [], name
+            assert not re.search(r"<th[^>]*>(?:\s|<p>|</p>)*</th>", html), name
+        for link in re.findall(r'<a [^>]*?href="([^"]*)"', html):
+            if not re.match(r"[a-z]+:", link):
+                links.append((name, unescape(link)))
+    assert len(links) > 5_000
+    broken = set()
+    for name, link in links:
+        file, _, anchor = link.partition("#")
+        target = (
+            os.path.normpath(os.path.join(os.path.dirname(name), unquote(file))) if file else name
+        )
+        if target not in ids:
+            if not (SITE / target).exists():
+                broken.add((name, link))
+        elif anchor and unquote(anchor) not in ids[target]:
+            broken.add((name, link))
+    assert sorted(broken) == []
+
+
+def test_chapters_and_api_pages_link_to_each_other():
+    for path in (SITE / "book" / "api").glob("*.html"):
+        html = path.read_text(encoding="utf-8")
+        if path.stem != "index":
+            assert re.search(r'<p class="explained">Explained in <a [^>]*href="\.\./', html), (
+                path.stem
+            )
+    for name in CHAPTERS:
+        html = (SITE / name).read_text(encoding="utf-8")
+        assert re.search(r'<a [^>]*href="api/[a-z_]+\.html#s3vm_lib\.\w+"', html), name

@@ -6,12 +6,7 @@ import numpy as np
 import pytest
 
 from s3vm_lib import _book
-from s3vm_lib._book import Basis, Verdict, results, rules
-
-if not (results.FOLDER / "results").is_dir():
-    pytest.skip("the stored results are not part of an installed package", allow_module_level=True)
-
-from s3vm_lib._book import gkm, il, qn, tsg, verdicts
+from s3vm_lib._book import Basis, Verdict, gkm, il, qn, rules, tables, tsg, verdicts
 
 SAME = Basis("same: a", "same: b", "same: c", "same: d", "rule")
 
@@ -116,7 +111,7 @@ def test_a_digest_changes_with_a_result_and_not_with_its_date(tmp_path, monkeypa
     import json
 
     (tmp_path / "results").mkdir()
-    monkeypatch.setattr(results, "FOLDER", tmp_path)
+    monkeypatch.setattr(tables, "FOLDER", tmp_path)
     rows = [{"row": {"n": 1}, "result": {"error": 2.0}, "provenance": {"date": "today"}}]
 
     def digest():
@@ -129,4 +124,10 @@ def test_a_digest_changes_with_a_result_and_not_with_its_date(tmp_path, monkeypa
     assert digest() == first
     rows[0]["result"]["error"] = 2.1
     assert digest() != first
-    assert _book.stored("missing") == []
+
+
+def test_an_unknown_table_is_an_error_that_lists_the_known_ones():
+    with pytest.raises(ValueError, match=r"name='missing' is no table in results; .*qn_table2"):
+        _book.stored("missing")
+    with pytest.raises(ValueError, match=r"name='missing' is no table in paper; .*programs"):
+        _book.printed("missing")

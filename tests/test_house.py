@@ -1,0 +1,110 @@
+"""The rules of the house: imports run downwards, twins are short, every estimator is named."""
+
+import ast
+import graphlib
+from pathlib import Path
+
+import pytest
+
+import s3vm_lib
+
+PACKAGE = Path(s3vm_lib.__file__).parent
+ROOT = PACKAGE.parent
+MODULES = {
+    ".".join(("s3vm_lib", *path.relative_to(PACKAGE).with_suffix("").parts)).removesuffix(
+        ".__init__"
+    ): path
+    for path in sorted(PACKAGE.rglob("*.py"))
+}
+# The ground floor, each with what stands below it; all else may import it.
+GROUND = {
+    "_numba": set(),
+    "_rng": {"_numba"},
+    "losses": {"_numba"},
+    "kernels": {"_numba"},
+    "_limits": {"kernels"},
+    "graphs": {"_numba", "_rng", "kernels"},
+    "objective": {"losses", "kernels", "graphs"},
+}
+ESTIMATORS = [name for name in s3vm_lib.__all__ if isinstance(getattr(s3vm_lib, name), type)]
+LONGEST = 40  # lines of code of a twin
+# Files with more than one twin.
+LONGER = {"laplacian_svm": 2 * LONGEST, "path_steps": 2 * LONGEST}
+
+
+def imports(path):
+    """Modules of the library that a file imports, with the line where it does."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("s3vm_lib"):
+            for alias in node.names:
+                below = f"{node.module}.{alias.name}"
+                yield (below if below in MODULES else node.module), node.lineno
+        elif isinstance(node, ast.Import):
+            for alias in node.names:
+                if alias.name.startswith("s3vm_lib"):
+                    yield alias.name, node.lineno
+
+
+def room(module):
+    """The module or package of the library that a module belongs to."""
+    return (module.split(".") + [""])[1]
+
+
+def test_no_circles():
+    graph = {
+        name: {found for found, _ in imports(path)} - {name, "s3vm_lib"}
+        for name, path in MODULES.items()
+    }
+    assert len(list(graphlib.TopologicalSorter(graph).static_order())) >= len(MODULES) - 1
+    rooms = {}
+    for name, targets in graph.items():
+        rooms.setdefault(room(name), set()).update(map(room, targets))
+    rooms = {name: targets - {name} for name, targets in rooms.items() if name}
+    list(graphlib.TopologicalSorter(rooms).static_order())  # a circle is an error
+
+
+@pytest.mark.parametrize("name", GROUND)
+def test_the_ground_floor_stands_on_itself(name):
+    found = {
+        room(target)
+        for module, path in MODULES.items()
+        if room(module) == name
+        for target, _ in imports(path)
+    }
+    assert found - {name} <= GROUND[name]
+
+
+def test_what_is_private_stays_in_its_package():
+    wrong = []
+    for name, path in MODULES.items():
+        for target, line in imports(path):
+            parts = target.split(".")[2:]  # below a room
+            if any(part.startswith("_") for part in parts) and room(target) != room(name):
+                wrong.append(f"{path.relative_to(ROOT)}:{line} {target}")
+    assert wrong == []
+
+
+def code_lines(function):
+    """Lines of a function without its docstring and its comments."""
+    body = function.body[1:] if ast.get_docstring(function) else function.body
+    return 1 + sum(len(ast.unparse(statement).splitlines()) for statement in body)
+
+
+TWINS = [path for path in sorted((PACKAGE / "reference").glob("*.py")) if path.stem != "__init__"]
+
+
+@pytest.mark.parametrize("path", TWINS, ids=lambda path: path.stem)
+def test_twins_are_short(path):
+    body = ast.parse(path.read_text(encoding="utf-8")).body
+    lines = sum(code_lines(node) for node in body if isinstance(node, ast.FunctionDef))
+    assert lines <= LONGER.get(path.stem, LONGEST)
+
+
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_every_estimator_is_in_the_readme_the_map_and_the_reference(name):
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    guide = (ROOT / "book" / "how_to_read.ipynb").read_text(encoding="utf-8")
+    pages = "".join(p.read_text("utf-8") for p in (ROOT / "book" / "api").glob("*.md"))
+    assert f"`{name}`" in readme
+    assert f"`{name}`" in guide
+    assert f"autoclass:: {name}\n" in pages

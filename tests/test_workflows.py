@@ -1,0 +1,55 @@
+"""What runs on other people's machines: pinned, and nothing is published before the tests pass."""
+
+import re
+from pathlib import Path
+
+import pytest
+import yaml
+
+FOLDER = Path(__file__).resolve().parents[1] / ".github"
+WORKFLOWS = {path.name: path for path in sorted((FOLDER / "workflows").glob("*.yml"))}
+PINNED = re.compile(r"[\w-]+/[\w-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+")
+
+
+@pytest.mark.parametrize("name", WORKFLOWS)
+def test_actions_are_pinned_by_hash(name):
+    used = re.findall(r"uses: (.*)", WORKFLOWS[name].read_text(encoding="utf-8"))
+    assert used
+    loose = [one for one in used if not PINNED.fullmatch(one) and not one.startswith("./")]
+    assert loose == []
+
+
+def test_one_version_of_each_action():
+    pins = {}
+    for path in WORKFLOWS.values():
+        for action, version in re.findall(r"uses: (\S+?)@(\S+)", path.read_text(encoding="utf-8")):
+            pins.setdefault(action, set()).add(version)
+    assert {action for action, versions in pins.items() if len(versions) > 1} == set()
+
+
+def writers():
+    for name, path in WORKFLOWS.items():
+        jobs = yaml.safe_load(path.read_text(encoding="utf-8"))["jobs"]
+        for job, content in jobs.items():
+            if "write" in (content.get("permissions") or {}).values():
+                yield name, job, jobs
+
+
+def test_what_is_published_has_passed_the_tests():
+    found = list(writers())
+    assert {name for name, _, _ in found} == {"book.yml", "release.yml"}
+    for name, job, jobs in found:
+        needed = jobs[job]["needs"]
+        assert any(jobs[one].get("uses") == "./.github/workflows/tests.yml" for one in needed), name
+
+
+@pytest.mark.parametrize("name", WORKFLOWS)
+def test_only_a_job_that_publishes_may_write(name):
+    workflow = yaml.safe_load(WORKFLOWS[name].read_text(encoding="utf-8"))
+    assert workflow["permissions"] == {"contents": "read"}
+    missing = [
+        job
+        for job, content in workflow["jobs"].items()
+        if "steps" in content and "timeout-minutes" not in content and not content.get("needs")
+    ]
+    assert missing == []
