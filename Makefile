@@ -1,9 +1,9 @@
 # Everything is done by tasks.py, so that `python tasks.py book` does the same on Windows.
-# Extra arguments: make test ARGS=--slow, make notebooks ARGS=svm
+# Extra arguments: make test ARGS=--slow, make lab ARGS=svm
 PYTHON ?= python3
 ARGS ?=
 
-TASKS = book test serve notebooks edit sync bench mutate clean
+TASKS = book test pdf serve lab notebooks edit sync bench mutate clean
 
 .PHONY: help $(TASKS)
 
