@@ -31,6 +31,7 @@ from s3vm_lib.primal_newton import (
     solve_newton,
 )
 from s3vm_lib.quasi_newton import (
+    Coordinates,
     Features,
     ScaledObjective,
     cholesky_coordinates,
@@ -636,10 +637,10 @@ def test_the_full_kernel_and_its_factor_of_full_rank_find_the_same_minimum(solve
     X, y, _ = blobs(distance=1.5, n=120)
     options = {"gamma": 0.3, "solver": solver, **TIGHT}
     full = NewtonS3VM(coordinates="eigen", **options).fit(X, y)
-    factor = NewtonS3VM(rank=120, rank_tol=1e-13, **options).fit(X, y)
+    factor = NewtonS3VM(coordinates=Coordinates(rank=120, rank_tol=1e-13), **options).fit(X, y)
     assert_allclose(factor.objective_, full.objective_, rtol=1e-6)
     assert_allclose(factor.decision_function(X), full.decision_function(X), atol=1e-3)
-    low = NewtonS3VM(rank=25, **options).fit(X, y)
+    low = NewtonS3VM(coordinates=Coordinates(rank=25), **options).fit(X, y)
     assert low.support_.size == 25 and np.isin(np.arange(8), low.support_).all()
     assert np.mean(low.transduction_ == full.transduction_) > 0.95
 
@@ -880,7 +881,7 @@ def test_max_iter_warns():
         ({"coordinates": "raw"}, "coordinates"),
         ({"labeled_loss": "hinge"}, "labeled_loss"),
         ({"unlabeled_loss": "symmetric_hinge"}, "unlabeled_loss"),
-        ({"rank": 0}, "rank"),
+        ({"coordinates": Coordinates("kpca")}, r"coordinates of NewtonS3VM must be one of \['ch"),
         ({"s": 0.0}, "'s' parameter"),
         ({"balance": 1.0}, "balance"),
     ],

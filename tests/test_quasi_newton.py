@@ -18,6 +18,7 @@ from s3vm_lib.objective import Problem, evaluate
 from s3vm_lib.quasi_newton import (
     ANNEALING,
     QNS3VM,
+    Coordinates,
     RawCoefficients,
     ScaledObjective,
     SharePenalty,
@@ -726,7 +727,7 @@ def test_weights_equal_copies(kernel):
 def test_the_order_of_the_rows_has_no_influence(kernel):
     X, y, _ = blobs(distance=1.5, n=80)
     order = np.random.default_rng(0).permutation(80)
-    options = {"kernel": kernel, "rank": 30, **TIGHT}
+    options = {"kernel": kernel, "coordinates": Coordinates(rank=30), **TIGHT}
     one = QNS3VM(**options).fit(X, y)
     two = QNS3VM(**options).fit(X[order], y[order])
     assert_allclose(two.objective_, one.objective_, rtol=1e-6)
@@ -780,7 +781,9 @@ def test_dense_csr_and_precomputed_fits_agree():
 def test_unlabeled_rows_help_in_all_coordinates_with_all_engines(coordinates, engine):
     X, y, truth = blobs(distance=1.6, n=200, labeled=10)
     supervised = SVC(gamma=0.1).fit(X[:10], truth[:10]).score(X, truth)
-    model = QNS3VM(gamma=0.1, coordinates=coordinates, engine=engine, rank=40, random_state=0)
+    model = QNS3VM(
+        gamma=0.1, coordinates=Coordinates(coordinates, rank=40), engine=engine, random_state=0
+    )
     model.fit(X, y)
     assert model.score(X, truth) >= max(0.92, supervised)
     assert_array_equal(model.transduction_, np.where(y >= 0, y, model.predict(X)))
@@ -793,10 +796,12 @@ def test_unlabeled_rows_help_in_all_coordinates_with_all_engines(coordinates, en
 
 def test_regressors_follow_the_random_state():
     X, y, _ = blobs(n=100)
-    fit = lambda seed: QNS3VM(coordinates="regressors", rank=20, random_state=seed).fit(X, y)  # noqa: E731
+    twenty = Coordinates("regressors", rank=20)
+    fit = lambda seed: QNS3VM(coordinates=twenty, random_state=seed).fit(X, y)  # noqa: E731
     assert_array_equal(fit(0).support_, fit(0).support_)
     assert not np.array_equal(fit(0).support_, fit(1).support_)
-    other = clone(fit(0)).set_params(labeled_pivots=False).fit(X, y)
+    other = Coordinates("regressors", rank=20, labeled_pivots=False)
+    other = QNS3VM(coordinates=other, random_state=0).fit(X, y)
     assert not np.isin(np.arange(8), other.support_).all()
 
 
@@ -890,7 +895,6 @@ def test_without_offset_the_zero_output_is_a_plane_through_the_origin():
         ({"C_star": -1.0}, "C_star"),
         ({"balance": 1.0}, "balance"),
         ({"balance_tol": 0.0}, "balance_tol"),
-        ({"rank": 0}, "rank"),
         ({"sharpness": 0.0}, "sharpness"),
     ],
 )
@@ -898,6 +902,30 @@ def test_bad_parameters_are_named(options, message):
     X, y, _ = blobs()
     with pytest.raises(ValueError, match=message):
         QNS3VM(**options).fit(X, y)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"name": "dual"}, "'name' parameter of Coordinates must be a str among"),
+        ({"rank": 0}, "'rank' parameter of Coordinates"),
+        ({"rank_tol": 1.0}, "'rank_tol' parameter of Coordinates"),
+        ({"labeled_pivots": "yes"}, "'labeled_pivots' parameter of Coordinates"),
+    ],
+)
+def test_bad_coordinates_are_named(options, message):
+    with pytest.raises(ValueError, match=message):
+        Coordinates(**options)
+
+
+def test_a_name_stands_for_coordinates_with_their_defaults():
+    X, y, _ = blobs()
+    for name in ("cholesky", "eigen", "raw", "regressors", "kpca"):
+        one = QNS3VM(coordinates=name, random_state=0).fit(X, y)
+        two = QNS3VM(coordinates=Coordinates(name), random_state=0).fit(X, y)
+        assert_array_equal(one.decision_function(X), two.decision_function(X))
+    grid = [Coordinates("kpca", rank=10), Coordinates("kpca", rank=10)]
+    assert grid[0] == grid[1] == clone(QNS3VM(coordinates=grid[0])).coordinates
 
 
 def test_degenerate_data():

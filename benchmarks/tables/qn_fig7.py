@@ -16,6 +16,7 @@ import numpy as np
 
 from benchmarks import qn_paper
 from benchmarks.harness import digits
+from s3vm_lib.quasi_newton import Coordinates
 
 ROWS = [
     {"set": name, "n": n, "method": method}
@@ -25,10 +26,11 @@ ROWS = [
 ]
 # A polynomial kernel of degree one is the linear kernel, treated as a kernel.
 AS_KERNEL = {"kernel": "poly", "degree": 1, "gamma": 1.0, "coef0": 0.0}
+REGRESSORS = Coordinates("regressors", rank=2000)
 OPTIONS = {
     "weights": {"kernel": "linear"},
-    "cholesky": {**AS_KERNEL, "coordinates": "cholesky", "rank": 2000},
-    "regressors": {**AS_KERNEL, "coordinates": "regressors", "rank": 2000, "random_state": 0},
+    "cholesky": {**AS_KERNEL, "coordinates": Coordinates(rank=2000)},
+    "regressors": {**AS_KERNEL, "coordinates": REGRESSORS, "random_state": 0},
 }
 
 

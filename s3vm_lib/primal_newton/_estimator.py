@@ -4,19 +4,13 @@ from collections.abc import Callable, Sequence
 from numbers import Real
 from typing import Literal
 
-import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from s3vm_lib._limits import COUNT, SHAPE, TOL_OR_ZERO, WEIGHT, ZERO
+from s3vm_lib._limits import SHAPE, TOL_OR_ZERO, WEIGHT, ZERO
 from s3vm_lib.primal_newton._solver import ANNEALING, CURVATURES, SOLVERS, SYSTEMS, solve_newton
-from s3vm_lib.quasi_newton import (
-    SmoothS3VM,
-    cholesky_coordinates,
-    default_rank,
-    eigen_coordinates,
-    linear_coordinates,
-    mean_weight,
-)
+from s3vm_lib.quasi_newton import Coordinates, SmoothS3VM
+
+_SEARCHED = ("cholesky", "eigen")
 
 
 class NewtonS3VM(SmoothS3VM):
@@ -79,19 +73,10 @@ default="squared_hinge"
         How Newton's equations are solved: with the Hessian, O(n r²) operations for r variables, or
         in a Krylov space by products with the features. ``"auto"`` forms the Hessian of at most
         100 variables, about where the costs meet.
-    coordinates : {"cholesky", "eigen"}, default="cholesky"
-        Variables of the search. ``"cholesky"``: w = Gᵀc with K ≈ GGᵀ of rank at most ``rank``,
-        or the weights w of the features themselves if the kernel is linear; ``"eigen"``:
-        w = K^½c, the full kernel.
-    rank : int, default=None
-        Largest number of variables with ``"cholesky"``. None means a fifth of the training rows,
-        but at least 500 and at most 1000.
-    rank_tol : float, default=1e-6
-        ``"cholesky"`` stops when no diagonal entry of K − GGᵀ exceeds this share of the largest
-        of K.
-    labeled_pivots : bool, default=True
-        Whether the labeled rows come first among the pivots (as far as they fill at most half of
-        ``rank``), so that the supervised start can be represented.
+    coordinates : {"cholesky", "eigen"} or Coordinates, default="cholesky"
+        Variables of the search, by name or with their rank, see `Coordinates`: of its five, a low
+        rank factor of the kernel matrix (the weights of the features themselves if the kernel is
+        linear), or the full kernel.
     annealing : {"geometric", "doubling", "none"} or sequence of float, default="geometric"
         The factors on C*, one stage each; the last one must be 1. ``"geometric"`` is eight factors
         from 1e-3 to 1 in geometric progression, ``"doubling"`` is ∇TSVM's 2⁻¹⁰, 2⁻⁹, …, 1, and
@@ -196,14 +181,12 @@ default="squared_hinge"
         "solver": [StrOptions(set(SOLVERS))],
         "curvature": [StrOptions(set(CURVATURES))],
         "system": [StrOptions(set(SYSTEMS))],
-        "coordinates": [StrOptions({"cholesky", "eigen"})],
-        "rank": [COUNT, None],
-        "rank_tol": [Interval(Real, 0, 1, closed="left")],
-        "labeled_pivots": ["boolean"],
+        "coordinates": [StrOptions(set(_SEARCHED)), Coordinates],
         "annealing": [StrOptions(set(ANNEALING)), "array-like"],
         "ftol": [TOL_OR_ZERO],
     }
     _schedules = ANNEALING
+    _searched = _SEARCHED
     _largest_n = 10_000
     _memory = "n × rank numbers"
 
@@ -226,10 +209,7 @@ default="squared_hinge"
         solver: Literal["newton", "conjugate_gradient", "gradient"] = "newton",
         curvature: Literal["drop", "modify", "trust"] = "trust",
         system: Literal["auto", "dense", "krylov"] = "auto",
-        coordinates: Literal["cholesky", "eigen"] = "cholesky",
-        rank: int | None = None,
-        rank_tol: float = 1e-6,
-        labeled_pivots: bool = True,
+        coordinates: Literal["cholesky", "eigen"] | Coordinates = "cholesky",
         annealing: Literal["geometric", "doubling", "none"] | Sequence[float] = "geometric",
         tol: float = 1e-5,
         ftol: float = 1e-9,
@@ -255,9 +235,6 @@ default="squared_hinge"
         self.curvature = curvature
         self.system = system
         self.coordinates = coordinates
-        self.rank = rank
-        self.rank_tol = rank_tol
-        self.labeled_pivots = labeled_pivots
         self.annealing = annealing
         self.tol = tol
         self.ftol = ftol
@@ -265,19 +242,6 @@ default="squared_hinge"
         self.class_weight = class_weight
         self.verbose = verbose
         self.callback = callback
-
-    def _prepare(self, data):
-        """The coordinates, which all two-class problems share."""
-        self._check_intercept()
-        X, kernel = data.X, data.kernel
-        center = mean_weight(data.sample_weight, data.codes < 0) if self.fit_intercept else None
-        if self.coordinates == "eigen":
-            return eigen_coordinates(kernel.gram(X), mean_weight=center)
-        if kernel.name == "linear":
-            return linear_coordinates(X, kernel.sigma_f, center)
-        rank = default_rank(X.shape[0]) if self.rank is None else self.rank
-        first = np.flatnonzero(data.codes >= 0) if self.labeled_pivots else None
-        return cholesky_coordinates(X, kernel, rank, self.rank_tol, center, first)
 
     def _fit_binary(self, data, coordinates, t, problem, index):
         solution = solve_newton(

@@ -27,7 +27,7 @@ from s3vm_lib.quasi_newton._engines import (
     wolfe_step,
 )
 from s3vm_lib.quasi_newton._estimator import QNS3VM
-from s3vm_lib.quasi_newton._smooth import SmoothS3VM
+from s3vm_lib.quasi_newton._smooth import Coordinates, SmoothS3VM
 from s3vm_lib.quasi_newton._solver import (
     ANNEALING,
     ScaledObjective,
@@ -41,6 +41,7 @@ from s3vm_lib.quasi_newton._solver import (
 
 __all__ = [
     "ANNEALING",
+    "Coordinates",
     "Features",
     "Minimum",
     "QNS3VM",

@@ -1,26 +1,15 @@
 """The estimator `QNS3VM`."""
 
 from collections.abc import Callable, Sequence
-from numbers import Integral, Real
+from numbers import Real
 from typing import Literal
 
 import numpy as np
-from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from s3vm_lib._limits import COUNT, SHAPE, TOL_OR_ZERO, WEIGHT, ZERO
-from s3vm_lib.quasi_newton._coordinates import (
-    RawCoefficients,
-    cholesky_coordinates,
-    default_rank,
-    eigen_coordinates,
-    kpca_coordinates,
-    linear_coordinates,
-    mean_weight,
-    regressor_coordinates,
-)
+from s3vm_lib._limits import SHAPE, TOL_OR_ZERO, WEIGHT, ZERO
 from s3vm_lib.quasi_newton._engines import ENGINES
-from s3vm_lib.quasi_newton._smooth import SmoothS3VM
+from s3vm_lib.quasi_newton._smooth import COORDINATES, Coordinates, SmoothS3VM
 from s3vm_lib.quasi_newton._solver import ANNEALING, solve_quasi_newton
 
 
@@ -71,21 +60,9 @@ default="modified_logistic"
         the share of unlabeled rows with a positive output within ε of r.
     fit_intercept : bool, default=True
         Whether the model has an offset b. False needs ``balance=None``.
-    coordinates : {"cholesky", "eigen", "raw", "regressors", "kpca"}, default="cholesky"
-        Variables of the search. ``"cholesky"``: w = Gᵀc with K ≈ GGᵀ of rank at most ``rank``,
-        or the weights w of the features themselves if the kernel is linear; ``"eigen"``:
-        w = K^½c, the full kernel; ``"raw"``: c itself, as in the paper; ``"regressors"``: a random
-        subset of ``rank`` rows carries the model, whitened by the inverse root of their kernel
-        matrix; ``"kpca"``: the ``rank`` leading kernel principal components.
-    rank : int, default=None
-        Largest number of variables with ``"cholesky"``, ``"regressors"`` and ``"kpca"``. None
-        means a fifth of the training rows, but at least 500 and at most 1000.
-    rank_tol : float, default=1e-6
-        ``"cholesky"`` stops when no diagonal entry of K − GGᵀ exceeds this share of the largest
-        of K.
-    labeled_pivots : bool, default=True
-        Whether the labeled rows come first among the pivots or regressors (as far as they fill
-        at most half of ``rank``), so that the supervised start can be represented.
+    coordinates : {"cholesky", "eigen", "raw", "regressors", "kpca"} or Coordinates, \
+default="cholesky"
+        Variables of the search, by name or with their rank, see `Coordinates`.
     annealing : {"geometric", "paper"} or sequence of float, default="geometric"
         The factors α, one stage each; the last one must be 1. ``"geometric"`` is eight factors
         from 1e-3 to 1 in geometric progression, ``"paper"`` is (1e-6, 1e-4, .01, .1, .5, 1). The
@@ -93,8 +70,6 @@ default="modified_logistic"
         schedules on G4C, in the minima they find and the evaluations they take.
     engine : {"scipy", "lbfgs", "bfgs"}, default="scipy"
         SciPy's L-BFGS-B, or the L-BFGS and BFGS of this library.
-    memory : int, default=50
-        Number of steps that L-BFGS remembers.
     tol : float, default=1e-5
         A stage ends when no entry of the gradient of J/(C Σ_L s) with respect to the coordinates
         exceeds this, or this times the mean √k(x, x) where that is below one.
@@ -189,17 +164,14 @@ default="modified_logistic"
         "balance": [StrOptions({"labels"}), Interval(Real, 0, 1, closed="neither"), None],
         "balance_tol": [Interval(Real, 0, 1, closed="neither"), None],
         "fit_intercept": ["boolean"],
-        "coordinates": [StrOptions({"cholesky", "eigen", "raw", "regressors", "kpca"})],
-        "rank": [COUNT, None],
-        "rank_tol": [Interval(Real, 0, 1, closed="left")],
-        "labeled_pivots": ["boolean"],
+        "coordinates": [StrOptions(set(COORDINATES)), Coordinates],
         "annealing": [StrOptions(set(ANNEALING)), "array-like"],
         "engine": [StrOptions(set(ENGINES))],
-        "memory": [Interval(Integral, 1, 10_000, closed="both")],
         "ftol": [TOL_OR_ZERO],
         "random_state": ["random_state"],
     }
     _schedules = ANNEALING
+    _searched = COORDINATES
     _largest_n = 100_000
     _memory = "n × rank numbers"
 
@@ -220,13 +192,9 @@ default="modified_logistic"
         balance: Literal["labels"] | float | None = "labels",
         balance_tol: float | None = None,
         fit_intercept: bool = True,
-        coordinates: Literal["cholesky", "eigen", "raw", "regressors", "kpca"] = "cholesky",
-        rank: int | None = None,
-        rank_tol: float = 1e-6,
-        labeled_pivots: bool = True,
+        coordinates: str | Coordinates = "cholesky",
         annealing: Literal["geometric", "paper"] | Sequence[float] = "geometric",
         engine: Literal["scipy", "lbfgs", "bfgs"] = "scipy",
-        memory: int = 50,
         tol: float = 1e-5,
         ftol: float = 1e-9,
         max_iter: int = 500,
@@ -250,12 +218,8 @@ default="modified_logistic"
         self.balance_tol = balance_tol
         self.fit_intercept = fit_intercept
         self.coordinates = coordinates
-        self.rank = rank
-        self.rank_tol = rank_tol
-        self.labeled_pivots = labeled_pivots
         self.annealing = annealing
         self.engine = engine
-        self.memory = memory
         self.tol = tol
         self.ftol = ftol
         self.max_iter = max_iter
@@ -263,46 +227,6 @@ default="modified_logistic"
         self.random_state = random_state
         self.verbose = verbose
         self.callback = callback
-
-    def _prepare(self, data):
-        """The coordinates, which all two-class problems share."""
-        self._check_intercept()
-        center = None
-        if self.fit_intercept:
-            center = mean_weight(data.sample_weight, data.codes < 0)
-        X, kernel = data.X, data.kernel
-        if kernel.name == "linear" and self.coordinates in ("cholesky", "raw"):
-            raw = self.coordinates == "raw"
-            return linear_coordinates(X, kernel.sigma_f, center, raw)
-        labeled = np.flatnonzero(data.codes >= 0)
-        if self.coordinates == "cholesky":
-            first = labeled if self.labeled_pivots else None
-            rank, tol = self._rank(X.shape[0]), self.rank_tol
-            return cholesky_coordinates(X, kernel, rank, tol, center, first)
-        if self.coordinates == "regressors":
-            index = self._regressors(labeled, X.shape[0])
-            columns = kernel.columns(X, index)
-            return regressor_coordinates(columns, columns[index], index, mean_weight=center)
-        K = kernel.gram(X)
-        if self.coordinates == "raw":
-            return RawCoefficients(K, center)
-        if self.coordinates == "eigen":
-            return eigen_coordinates(K, mean_weight=center)
-        return kpca_coordinates(K, self._rank(K.shape[0]), center)
-
-    def _rank(self, n):
-        """Number of variables that ``rank`` allows for n training rows."""
-        return default_rank(n) if self.rank is None else min(n, self.rank)
-
-    def _regressors(self, labeled, n):
-        """Sorted random subset of ``rank`` rows, with the labeled rows first in line."""
-        generator = check_random_state(self.random_state)
-        order = generator.permutation(n)
-        rank = self._rank(n)
-        if self.labeled_pivots and rank < n:
-            kept = generator.permutation(labeled)[: (rank + 1) // 2]
-            order = np.concatenate([kept, order[~np.isin(order, kept)]])
-        return np.sort(order[:rank])
 
     def _fit_binary(self, data, coordinates, t, problem, index):
         solution = solve_quasi_newton(
@@ -312,7 +236,6 @@ default="modified_logistic"
             problem,
             annealing=self._stages(),
             engine=self.engine,
-            memory=int(self.memory),
             tol=self.tol,
             ftol=self.ftol,
             max_iter=self.max_iter,

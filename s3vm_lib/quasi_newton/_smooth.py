@@ -1,20 +1,137 @@
 """What the estimators for differentiable objectives share: `QNS3VM` and Newton's method."""
 
+from dataclasses import dataclass
+from numbers import Real
+from typing import Literal
+
 import numpy as np
+from sklearn.utils import check_random_state
+from sklearn.utils._param_validation import (
+    Interval,
+    StrOptions,
+    validate_parameter_constraints,
+)
 
 from s3vm_lib._base import BaseS3VM, BinaryFit
+from s3vm_lib._limits import COUNT
 from s3vm_lib.losses import labeled_loss, unlabeled_loss
 from s3vm_lib.objective import Problem
+from s3vm_lib.quasi_newton._coordinates import (
+    RawCoefficients,
+    cholesky_coordinates,
+    default_rank,
+    eigen_coordinates,
+    kpca_coordinates,
+    linear_coordinates,
+    mean_weight,
+    regressor_coordinates,
+)
+
+COORDINATES = ("cholesky", "eigen", "raw", "regressors", "kpca")
+
+
+@dataclass(frozen=True)
+class Coordinates:
+    """The variables in which `QNS3VM` and `NewtonS3VM` search, where the name alone is not enough.
+
+    Parameters
+    ----------
+    name : {"cholesky", "eigen", "raw", "regressors", "kpca"}, default="cholesky"
+        ``"cholesky"``: w = Gᵀc with K ≈ GGᵀ of rank at most ``rank``, or the weights w of the
+        features themselves if the kernel is linear; ``"eigen"``: w = K^½c, the full kernel;
+        ``"raw"``: c itself, as in the paper; ``"regressors"``: a random subset of ``rank`` rows
+        carries the model, whitened by the inverse root of their kernel matrix; ``"kpca"``: the
+        ``rank`` leading kernel principal components.
+    rank : int, default=None
+        Largest number of variables with ``"cholesky"``, ``"regressors"`` and ``"kpca"``. None
+        means a fifth of the training rows, but at least 500 and at most 1000.
+    rank_tol : float, default=1e-6
+        ``"cholesky"`` stops when no diagonal entry of K − GGᵀ exceeds this share of the largest
+        of K.
+    labeled_pivots : bool, default=True
+        Whether the labeled rows come first among the pivots or regressors (as far as they fill
+        at most half of ``rank``), so that the supervised start can be represented.
+
+    Raises
+    ------
+    ValueError
+        If a value is not one of those above.
+
+    Examples
+    --------
+    >>> from s3vm_lib import QNS3VM
+    >>> from s3vm_lib.quasi_newton import Coordinates
+    >>> model = QNS3VM(coordinates=Coordinates("kpca", rank=50))
+    """
+
+    name: Literal["cholesky", "eigen", "raw", "regressors", "kpca"] = "cholesky"
+    rank: int | None = None
+    rank_tol: float = 1e-6
+    labeled_pivots: bool = True
+
+    def __post_init__(self):
+        constraints = {
+            "name": [StrOptions(set(COORDINATES))],
+            "rank": [COUNT, None],
+            "rank_tol": [Interval(Real, 0, 1, closed="left")],
+            "labeled_pivots": ["boolean"],
+        }
+        validate_parameter_constraints(constraints, vars(self), caller_name="Coordinates")
+
+    def of(self, data, center, random_state=None):
+        """The coordinates of the training rows; ``center`` are the weights of the mean, or None."""
+        X, kernel, n = data.X, data.kernel, data.codes.size
+        if kernel.name == "linear" and self.name in ("cholesky", "raw"):
+            return linear_coordinates(X, kernel.sigma_f, center, self.name == "raw")
+        rank = default_rank(n) if self.rank is None else min(n, self.rank)
+        labeled = np.flatnonzero(data.codes >= 0)
+        if self.name == "cholesky":
+            first = labeled if self.labeled_pivots else None
+            return cholesky_coordinates(X, kernel, rank, self.rank_tol, center, first)
+        if self.name == "regressors":
+            index = self._regressors(labeled, n, rank, check_random_state(random_state))
+            columns = kernel.columns(X, index)
+            return regressor_coordinates(columns, columns[index], index, mean_weight=center)
+        K = kernel.gram(X)
+        if self.name == "raw":
+            return RawCoefficients(K, center)
+        if self.name == "eigen":
+            return eigen_coordinates(K, mean_weight=center)
+        return kpca_coordinates(K, rank, center)
+
+    def _regressors(self, labeled, n, rank, generator):
+        """Sorted random subset of ``rank`` rows, with the labeled rows first in line."""
+        order = generator.permutation(n)
+        if self.labeled_pivots and rank < n:
+            kept = generator.permutation(labeled)[: (rank + 1) // 2]
+            order = np.concatenate([kept, order[~np.isin(order, kept)]])
+        return np.sort(order[:rank])
 
 
 class SmoothS3VM(BaseS3VM):
-    """Losses by name, stages of annealing, and the model that coordinates stand for.
+    """Losses by name, coordinates, stages of annealing, and the model that coordinates stand for.
 
     Subclasses have the parameters ``labeled_loss``, ``sharpness``, ``unlabeled_loss``, ``s``,
-    ``fit_intercept`` and ``annealing``, and name their schedules in ``_schedules``.
+    ``fit_intercept`` and ``annealing``, and name their schedules in ``_schedules``. Those with
+    ``coordinates`` name the ones they can search in (``_searched``).
     """
 
     _schedules = {}
+    _searched = ()
+
+    def _prepare(self, data):
+        """The coordinates, which all two-class problems share."""
+        self._check_intercept()
+        chosen = self.coordinates
+        if isinstance(chosen, str):
+            chosen = Coordinates(chosen)
+        if chosen.name not in self._searched:
+            raise ValueError(
+                f"coordinates of {type(self).__name__} must be one of {list(self._searched)}, got "
+                f"{chosen!r}"
+            )
+        center = mean_weight(data.sample_weight, data.codes < 0) if self.fit_intercept else None
+        return chosen.of(data, center, getattr(self, "random_state", None))
 
     def _check_intercept(self):
         if not self.fit_intercept and self.balance is not None:
