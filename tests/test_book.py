@@ -108,6 +108,42 @@ def test_each_rule_bites(source, output, metadata, message):
     assert any(message in problem for problem in problems), problems
 
 
+def template():
+    jupytext = pytest.importorskip("jupytext", reason="needs the extra book")
+    text = (ROOT / "book" / "_tools" / "chapter.md").read_text(encoding="utf-8")
+    return jupytext.reads(text, fmt="md:myst"), text
+
+
+def test_the_template_is_a_chapter_that_runs(monkeypatch):
+    notebook, _ = template()
+    assert list(tool.part_problems(notebook)) == []
+    code = "\n".join(cell.source for cell in notebook.cells if cell.cell_type == "code")
+    monkeypatch.setattr(plt, "show", plt.close)
+    with plt.rc_context():
+        exec(compile(code, "chapter.md", "exec"), {})
+
+
+@pytest.mark.parametrize("part", tool.PARTS)
+def test_a_chapter_without_one_of_its_parts_is_refused(part):
+    _, text = template()
+    notebook = nbformat.v4.new_notebook(
+        cells=[nbformat.v4.new_markdown_cell(text.replace(part, "elsewhere", 1))]
+    )
+    (problem,) = tool.part_problems(notebook)
+    assert repr(part) in problem
+
+
+def test_a_chapter_out_of_order_or_without_a_solution_is_refused():
+    _, text = template()
+    swapped = text.replace("## Summary", "##").replace("## Exercises", "## Summary")
+    swapped = swapped.replace("##\n", "## Exercises\n")
+    unsolved = text.replace("{solution-start} new-ex-paper", "{solution-start} another")
+    for changed, message in ((swapped, "comes after"), (unsolved, "has no solution")):
+        cells = [nbformat.v4.new_markdown_cell(changed)]
+        problems = list(tool.part_problems(nbformat.v4.new_notebook(cells=cells)))
+        assert any(message in problem for problem in problems)
+
+
 def test_rules_on_the_whole_notebook_bite():
     notebook = make_notebook(("print(1)", [stream("1\n")], {}), ("print(2)", [stream("2\n")], {}))
     notebook.cells[1].execution_count = 7

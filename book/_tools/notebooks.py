@@ -14,6 +14,7 @@ import base64
 import copy
 import hashlib
 import io
+import itertools
 import queue
 import re
 import sys
@@ -42,6 +43,21 @@ TAGS = {
 WIDGET = "application/vnd.jupyter.widget"
 MAX_BYTES = 1_500_000
 MAX_CODE_CELLS = 25
+# What a chapter has, in this order. A notebook with exercises is a chapter.
+PARTS = (
+    "## What you will be able to do",
+    "**Prerequisites.**",
+    "**Running time",
+    "## The objective",
+    "```{prf:algorithm}",
+    "## Reference implementation",
+    "## The library",
+    "## Experiments",
+    "## What goes wrong",
+    "## Exercises",
+    "## Summary",
+    "## Further reading",
+)
 CELL_TIMEOUT = 3600  # seconds: for what hangs, not for what a busy machine does slowly
 LOOK_AGAIN = 10  # seconds
 SAME_PICTURE = 0.2  # root mean square, of 255: less than a reader can see
@@ -312,6 +328,23 @@ def _exercises_at(notebook):
     return None
 
 
+def part_problems(notebook):
+    """Parts of a chapter that are missing or out of order, and exercises without a solution."""
+    text = "\n".join(cell.source for cell in notebook.cells if cell.cell_type == "markdown")
+    places = {part: text.find(part) for part in PARTS}
+    for part, place in places.items():
+        if place < 0:
+            yield f"the chapter has no {part!r}"
+    present = [part for part in PARTS if places[part] >= 0]
+    for one, next_one in itertools.pairwise(present):
+        if places[one] > places[next_one]:
+            yield f"{one!r} comes after {next_one!r}"
+    solved = set(re.findall(r"\{solution-start\} ([\w-]+)", text))
+    for label in re.findall(r"```\{exercise\}[^`]*?:label: ([\w-]+)", text):
+        if label not in solved:
+            yield f"exercise {label!r} has no solution"
+
+
 def find_problems(text):
     """What is wrong with a notebook of the book.
 
@@ -359,6 +392,7 @@ def find_problems(text):
             problems.append(
                 f"{before} code cells before the exercises; {MAX_CODE_CELLS} are allowed"
             )
+        problems += part_problems(notebook)
     if len(text.encode()) > MAX_BYTES:
         problems.append(f"{len(text.encode()):,} bytes; {MAX_BYTES:,} are allowed")
     if not problems and dumps(normalize(copy.deepcopy(notebook))) != text:
