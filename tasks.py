@@ -34,11 +34,6 @@ PROCESSORS = {
     "nehalem": ("Nehalem", "generic", ("",)),  # 2008: SSE4.2, the oldest that NumPy supports
     "haswell": ("Haswell", "haswell", ("X86_V4", "AVX512")),  # 2013: AVX2 and FMA
 }
-# What asks nothing of the processor: pages, copies, types, stored tables, the rules of the house.
-NUMBERLESS = (
-    *("test_benchmarks.py", "test_book.py", "test_live.py", "test_mutations.py", "test_pdf.py"),
-    *("test_house.py", "test_site.py", "test_types.py", "test_verdicts.py", "test_workflows.py"),
-)
 NUMPY_FEATURES = """
 try:
     from numpy._core import _multiarray_umath as core
@@ -142,10 +137,10 @@ def test(args):
     pytest = [PYTHON, "-m", "pytest", "--numprocesses=auto", "--durations=10"]
     patience = ["--nbval-cell-timeout=3600", "--nbval-kernel-startup-timeout=600"]
     notebook = ["--nbval", "--nbval-current-env", *patience, "--dist=loadfile"]
-    unit = ["--dist=worksteal", *(["-m", ""] if args.slow else [])]
+    chosen = [] if args.slow else ["not slow"]
     if args.processor:
-        unit += [f"--ignore=tests/{name}" for name in NUMBERLESS]
-        unit += ["-k", "not scikit_learn_checks"]  # two thousand questions about the interface
+        chosen.append("not interface")  # asks nothing of a processor
+    unit = ["--dist=worksteal", "-m", " and ".join(chosen)]
     stages = {
         "book": lambda: build_book("--all", "-W", "-n", "--keep-going"),
         "tests": lambda: run(*pytest, *unit, check=False),

@@ -75,6 +75,7 @@ def test_what_once_went_wrong(known, number):
     assert number not in known, known[number]
 
 
+@pytest.mark.interface
 def test_some_bad_inputs():
     wrong = verdicts(1, 0, 340)
     assert not wrong, described(1, wrong)
@@ -87,6 +88,7 @@ def test_many_bad_inputs(part):
     assert not wrong, described(0, wrong)
 
 
+@pytest.mark.interface
 @pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="there is no timer of CPU time")
 def test_the_worker_reports_hangs_crashes_and_silence(tmp_path, monkeypatch):
     """The generator is worth what its verdicts are."""

@@ -17,6 +17,8 @@ sys.path.insert(0, str(ROOT))
 
 from benchmarks import harness, instances, run  # noqa: E402
 
+pytestmark = pytest.mark.interface
+
 
 def _digest(arrays):
     """Checksum of arrays rounded to 1e-6: libraries of elementary functions differ in last bits."""

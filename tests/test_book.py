@@ -27,6 +27,8 @@ sys.path.insert(0, str(ROOT / "book" / "_tools"))  # scripts, not a package: fou
 import compare  # noqa: E402
 import notebooks as tool  # noqa: E402
 
+pytestmark = pytest.mark.interface
+
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 def test_notebook_keeps_the_rules(path):

@@ -49,10 +49,12 @@ def read(folder, name):
 # --- Student versions -----------------------------------------------------------------------------
 
 
+@pytest.mark.interface
 def test_there_are_three_assignments():
     assert NAMES == ["replication", "semi_supervised", "smo"]
 
 
+@pytest.mark.interface
 def test_what_is_stored_is_derived_from_the_solutions():
     for path, text in make.released():
         assert path.read_text(encoding="utf-8") == text, f"{path.name}: run coursework/make.py"
@@ -61,6 +63,7 @@ def test_what_is_stored_is_derived_from_the_solutions():
     assert subprocess.run(command, check=False).returncode == 0
 
 
+@pytest.mark.interface
 @pytest.mark.parametrize("path", SOURCES, ids=NAMES)
 def test_a_student_version_tells_nothing_and_keeps_the_tests(path):
     source = nbformat.read(path, as_version=4)
@@ -91,6 +94,7 @@ def globals_of(table):
     return names.union(*map(globals_of, table.get_children()))
 
 
+@pytest.mark.interface
 @pytest.mark.parametrize("path", SOURCES, ids=NAMES)
 def test_a_test_needs_the_first_cell_and_answers_alone_and_says_what_is_wrong(path):
     cells = [c for c in nbformat.read(path, as_version=4).cells if c.cell_type == "code"]
@@ -112,6 +116,7 @@ def test_a_test_needs_the_first_cell_and_answers_alone_and_says_what_is_wrong(pa
         assert not bare
 
 
+@pytest.mark.interface
 @pytest.mark.parametrize("path", SOURCES, ids=NAMES)
 def test_students_meet_public_names_only(path):
     for c in nbformat.read(path, as_version=4).cells:
@@ -131,6 +136,7 @@ def raw(text, **about):
     return {"cell_type": "code", "source": text, "metadata": metadata, "outputs": [1]}
 
 
+@pytest.mark.interface
 def test_solutions_and_hidden_tests_are_cut_out():
     solution = raw(
         "def f(x):\n    ### BEGIN SOLUTION\n    return x\n    ### END SOLUTION\n",
@@ -146,6 +152,7 @@ def test_solutions_and_hidden_tests_are_cut_out():
     assert "".join(second["source"]) == "assert f(1) == 1"
 
 
+@pytest.mark.interface
 @pytest.mark.parametrize(
     ("cells", "message"),
     [
@@ -196,6 +203,7 @@ def test_the_solution_has_all_points(path):
             assert grade.failure(c) == "", c.source
 
 
+@pytest.mark.interface
 @pytest.mark.parametrize("name", NAMES)
 def test_an_empty_submission_has_none(name, tmp_path):
     path = tmp_path / "submission" / "mine.ipynb"
@@ -212,6 +220,7 @@ def test_an_empty_submission_has_none(name, tmp_path):
     assert f"{20 - POINTS[name]} more points are given by hand." in results["output"]
 
 
+@pytest.mark.interface
 def test_a_wrong_answer_loses_its_points_and_is_told_why():
     solution, submission = read("source", "smo"), read("release", "smo")
     for name in ("smo-gram", "smo-solver", "smo-gap"):
@@ -301,6 +310,7 @@ WRONG = {
 }  # fmt: skip
 
 
+@pytest.mark.interface
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")  # some of the mistakes divide by zero
 @pytest.mark.parametrize(("name", "test", "old", "new", "words"), WRONG.values(), ids=WRONG)
 def test_the_visible_tests_tell_a_student_what_is_wrong(name, test, old, new, words):
@@ -345,6 +355,7 @@ def tiny(best_of=()):
     return notebook
 
 
+@pytest.mark.interface
 @pytest.mark.parametrize(
     ("done", "score", "most", "words"),
     [
@@ -363,6 +374,7 @@ def test_the_better_part_counts(done, score, most, words):
     assert grade.grade(submission, tiny())["extra_data"]["max_score"] == 6
 
 
+@pytest.mark.interface
 def test_endless_loops_and_dead_kernels_end():
     solution = tiny()
     submission = copy.deepcopy(solution)
@@ -375,6 +387,7 @@ def test_endless_loops_and_dead_kernels_end():
     assert all(test["output"] == "was not run, or did not end" for test in results["tests"])
 
 
+@pytest.mark.interface
 def test_a_loop_in_a_test_costs_that_test_and_what_cannot_be_interrupted_all_that_follow():
     solution = tiny()
     submission = copy.deepcopy(solution)
@@ -402,6 +415,7 @@ done = Done()
     assert results["output"].startswith("Stopped after 5 seconds")
 
 
+@pytest.mark.interface
 def test_what_is_no_submission_is_refused(tmp_path):
     with pytest.raises(ValueError, match="no cell of an assignment"):
         grade.assignment_of(nbformat.v4.new_notebook(cells=[code("1")]))

@@ -8,6 +8,8 @@ import pytest
 
 import s3vm_lib
 
+pytestmark = pytest.mark.interface
+
 
 def modules():
     found = pkgutil.walk_packages(s3vm_lib.__path__, "s3vm_lib.")

@@ -197,6 +197,7 @@ def run_check(estimator, check):
     check(estimator)
 
 
+@pytest.mark.interface
 @parametrize_with_checks(
     [case(**case.exact) for case in ESTIMATORS], expected_failed_checks=expected
 )
@@ -217,6 +218,7 @@ def fully_labeled(case):
     return FullyLabeled(**case.exact)
 
 
+@pytest.mark.interface
 @parametrize_with_checks(
     [fully_labeled(case) for case in ESTIMATORS],
     expected_failed_checks=lambda estimator: {
@@ -332,6 +334,7 @@ def test_fit_leaves_its_arguments_alone(case, semi_supervised):
 # --- Labels ---------------------------------------------------------------------------------------
 
 
+@pytest.mark.interface
 @every
 @pytest.mark.parametrize("labels", [[-1, 1], [-1.0, 1.0]])
 def test_targets_minus_one_and_one_are_refused_with_the_way_out(case, semi_supervised, labels):
@@ -366,6 +369,7 @@ def test_labels_under_the_mask_are_ignored(case, semi_supervised):
     assert_array_equal(case().fit(X, y, unlabeled_mask=mask).decision_function(X), expected)
 
 
+@pytest.mark.interface
 @every
 @pytest.mark.parametrize(
     ("values", "classes"),
@@ -403,6 +407,7 @@ def test_no_row_unlabeled(case, semi_supervised, values, dtype):
     assert model.score(X, np.array(values)[y]) > 0.9
 
 
+@pytest.mark.interface
 @every
 @pytest.mark.parametrize(
     "y",
@@ -420,6 +425,7 @@ def test_minus_one_as_a_string_is_refused(case, y):
         case().fit(X, y)
 
 
+@pytest.mark.interface
 @every
 def test_strings_and_numbers_as_classes_are_refused(case):
     X = np.random.default_rng(0).standard_normal((9, 2))
@@ -614,6 +620,7 @@ BAD = {
 }  # fmt: skip
 
 
+@pytest.mark.interface
 @every
 @pytest.mark.parametrize("name", BAD)
 def test_bad_data(case, semi_supervised, name):
@@ -626,6 +633,7 @@ def test_bad_data(case, semi_supervised, name):
     assert not hasattr(model, "n_features_in_")
 
 
+@pytest.mark.interface
 @every
 @pytest.mark.parametrize(
     ("parameters", "message"),
@@ -649,6 +657,7 @@ def test_bad_parameters_are_named(case, semi_supervised, parameters, message):
         case(**parameters).fit(X, y)
 
 
+@pytest.mark.interface
 @kernelized
 @pytest.mark.parametrize(
     ("parameters", "message"),
@@ -671,6 +680,7 @@ def test_bad_kernel_parameters_are_named(case, semi_supervised, parameters, mess
         case(**parameters).fit(X, y)
 
 
+@pytest.mark.interface
 @semi
 @pytest.mark.parametrize(
     ("parameters", "message"),
@@ -685,6 +695,7 @@ def test_bad_parameters_of_semi_supervised_estimators(case, semi_supervised, par
         case(**parameters).fit(X, y)
 
 
+@pytest.mark.interface
 @those(lambda case: not case.supervised and case.balances)
 @pytest.mark.parametrize("balance", [1.5, "median"])
 def test_bad_balance(case, semi_supervised, balance):
@@ -693,6 +704,7 @@ def test_bad_balance(case, semi_supervised, balance):
         case(balance=balance).fit(X, y)
 
 
+@pytest.mark.interface
 @every
 @pytest.mark.parametrize(
     ("arguments", "message"),
@@ -713,6 +725,7 @@ def test_bad_weights_and_masks(case, semi_supervised, arguments, message):
         case().fit(X, y, **arguments)
 
 
+@pytest.mark.interface
 @every
 def test_weights_that_remove_a_class_are_refused_by_its_name(case, semi_supervised):
     X, y = semi_supervised(n=40)
@@ -723,6 +736,7 @@ def test_weights_that_remove_a_class_are_refused_by_its_name(case, semi_supervis
         case().fit(X, names, sample_weight=(y != 1).astype(float))
 
 
+@pytest.mark.interface
 @those(lambda case: case.counts)
 def test_unequal_weights_of_counted_rows_are_refused_by_name(case, semi_supervised):
     X, y = semi_supervised(n=40)
@@ -733,6 +747,7 @@ def test_unequal_weights_of_counted_rows_are_refused_by_name(case, semi_supervis
         case().fit(X, y, sample_weight=weight)
 
 
+@pytest.mark.interface
 @precomputable
 def test_bad_gram_matrices(case, semi_supervised):
     X, y = semi_supervised(n=40)
@@ -746,6 +761,7 @@ def test_bad_gram_matrices(case, semi_supervised):
         model.predict(X @ X[:10].T)
 
 
+@pytest.mark.interface
 @every
 def test_prediction_wants_the_features_of_the_fit(case, semi_supervised):
     X, y = semi_supervised(n=40)
@@ -760,6 +776,7 @@ def test_prediction_wants_the_features_of_the_fit(case, semi_supervised):
         model.decision_function(replaced(X, np.nan))
 
 
+@pytest.mark.interface
 @every
 def test_a_fit_that_fails_leaves_the_estimator_untouched(case, semi_supervised):
     X, y = semi_supervised(n=40)
@@ -822,6 +839,7 @@ def test_the_smallest_data_set(case):
 # --- Progress -------------------------------------------------------------------------------------
 
 
+@pytest.mark.interface
 @every
 def test_one_warning_when_the_limit_on_iterations_is_met(case, two_gaussians):
     X, t = two_gaussians(n=80)
@@ -844,6 +862,7 @@ def test_no_warning_and_no_output_otherwise(case, semi_supervised, capsys):
     assert capsys.readouterr() == ("", "")
 
 
+@pytest.mark.interface
 @every
 def test_verbose_prints_progress(case, semi_supervised, capsys):
     X, y = semi_supervised()
@@ -855,6 +874,7 @@ def test_verbose_prints_progress(case, semi_supervised, capsys):
     )
 
 
+@pytest.mark.interface
 @every
 def test_a_callback_sees_every_round_and_can_stop(case, mixture):
     X, t = mixture(case.rows)
@@ -874,6 +894,7 @@ def test_a_callback_sees_every_round_and_can_stop(case, mixture):
 # --- Tools around ---------------------------------------------------------------------------------
 
 
+@pytest.mark.interface
 @every
 def test_clone_and_parameters(case):
     model = case(C=3.0, kernel="poly", degree=2, class_weight={0: 1.0, 1: 2.0})
@@ -885,6 +906,7 @@ def test_clone_and_parameters(case):
     assert case.cls.__name__ in repr(model)
 
 
+@pytest.mark.interface
 @with_kernels("linear", "rbf", "precomputed")
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_pickle_and_skops(case, semi_supervised, kernel, n_classes):
@@ -903,6 +925,7 @@ def test_pickle_and_skops(case, semi_supervised, kernel, n_classes):
             assert list(copy.history_) == list(model.history_)
 
 
+@pytest.mark.interface
 @every
 def test_pipeline_and_grid_search(case, semi_supervised):
     X, y = semi_supervised(n=60, n_labeled=30)
@@ -918,6 +941,7 @@ def test_pipeline_and_grid_search(case, semi_supervised):
         assert cross_val_score(case(kernel="precomputed"), X @ X.T, np.abs(y), cv=3).shape == (3,)
 
 
+@pytest.mark.interface
 @every
 def test_grid_search_over_partly_labeled_data(case, semi_supervised):
     X, y = semi_supervised(n=90, n_labeled=24)
@@ -928,6 +952,7 @@ def test_grid_search_over_partly_labeled_data(case, semi_supervised):
     assert search.best_estimator_.transduction_.shape == (90,)
 
 
+@pytest.mark.interface
 @every
 def test_the_mask_and_weights_are_routed(case, semi_supervised):
     X, y = semi_supervised(n=60, n_labeled=60)
@@ -952,6 +977,7 @@ def test_the_mask_and_weights_are_routed(case, semi_supervised):
         assert_array_equal(search.decision_function(X), best.decision_function(X))
 
 
+@pytest.mark.interface
 @every
 def test_pandas(case, semi_supervised):
     X, y = semi_supervised()
@@ -984,6 +1010,7 @@ def test_other_number_types(case, semi_supervised):
         assert_array_equal(case().fit(rows, y).decision_function(rows), expected)
 
 
+@pytest.mark.interface
 @every
 def test_tags(case):
     tags = get_tags(case())
@@ -999,6 +1026,7 @@ def test_tags(case):
     assert not given.input_tags.sparse
 
 
+@pytest.mark.interface
 @every
 def test_the_docstring_names_every_parameter_and_attribute(case, semi_supervised):
     text = inspect.cleandoc(case.cls.__doc__)  # Python 3.13 has removed the indentation

@@ -8,6 +8,8 @@ import pytest
 
 import s3vm_lib
 
+pytestmark = pytest.mark.interface
+
 PACKAGE = Path(s3vm_lib.__file__).parent
 ROOT = PACKAGE.parent
 MODULES = {

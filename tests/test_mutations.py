@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.interface
+
 PATH = Path(__file__).with_name("mutate.py")
 SPEC = importlib.util.spec_from_file_location("mutate", PATH)
 mutate = importlib.util.module_from_spec(SPEC)

@@ -14,6 +14,8 @@ import s3vm_lib
 from s3vm_lib import _numba
 from s3vm_lib._numba import njit
 
+pytestmark = pytest.mark.interface
+
 needs_numba = pytest.mark.skipif(not _numba.HAVE_NUMBA, reason="numba is not installed")
 
 

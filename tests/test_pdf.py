@@ -11,6 +11,8 @@ sys.path.insert(0, str(ROOT / "book" / "_tools"))  # scripts, not a package: fou
 
 import pdf  # noqa: E402
 
+pytestmark = pytest.mark.interface
+
 
 def test_every_chapter_is_printed():
     names = [name for _, pages in pdf.pages() for name in pages]

@@ -18,7 +18,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "book" / "_tools"))
 
 from local_site import BROWSERS, SITE, find_browser, serve
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.interface]
 
 FLAGS = [
     "--no-sandbox",

@@ -15,6 +15,8 @@ import s3vm_lib
 from s3vm_lib.calibration import CalibratedS3VM
 from s3vm_lib.model_selection import WithUnlabeled
 
+pytestmark = pytest.mark.interface
+
 ROOT = Path(__file__).resolve().parents[1]
 PUBLIC = [cls for cls in map(s3vm_lib.__dict__.get, s3vm_lib.__all__) if isinstance(cls, type)]
 METHODS = ("fit", "partial_fit", "predict", "decision_function", "predict_proba", "score", "forget")

@@ -8,6 +8,8 @@ import pytest
 from s3vm_lib import _book
 from s3vm_lib._book import Basis, Verdict, gkm, il, qn, rules, tables, tsg, verdicts
 
+pytestmark = pytest.mark.interface
+
 SAME = Basis("same: a", "same: b", "same: c", "same: d", "rule")
 
 

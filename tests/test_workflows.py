@@ -6,6 +6,8 @@ from pathlib import Path
 import pytest
 import yaml
 
+pytestmark = pytest.mark.interface
+
 FOLDER = Path(__file__).resolve().parents[1] / ".github"
 WORKFLOWS = {path.name: path for path in sorted((FOLDER / "workflows").glob("*.yml"))}
 PINNED = re.compile(r"[\w-]+/[\w-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+")
