@@ -297,14 +297,18 @@ def solve_deterministic_annealing(
     """
     tight = tol if t.all() or problem.C_star == 0.0 else max(tol, path_tol)
     path = AnnealingPath(rows, t, sample_weight, problem, tight, max_iter)
+    # The numbers are the lines of the chapter's algorithm. 1 is done; 2: v for equal p.
     path.train()
     history = [path.stage(np.inf, (path.now.objective,), "converged")]
     stopped = callback is not None and callback(history[-1])
     for k in range(n_temperatures if path.p.size else 0):
+        # 6: nearly every p is 0 or 1.
         if stopped or history[-1].entropy < p_tol:
             break
+        # 3
         T, energies, divergence = temperature / cooling**k, [], np.inf
         while divergence >= p_tol and len(energies) < max_rounds:
+            # 4: p for this v; 5: v for this p; again while p changes.
             divergence = path.soften(T)
             path.train()
             energies.append(path.free_energy(T))
@@ -312,6 +316,7 @@ def solve_deterministic_annealing(
         history.append(path.stage(T, tuple(energies), status))
         stopped = callback is not None and callback(history[-1])
     n_iter, probability = sum(stage.n_iter for stage in history), path.p.copy()
+    # 7: the lowest J on the way, or the last one.
     chosen, path.p = path.best if keep == "best" else (path.now, path.p)
     value = path.lowest if keep == "best" else path.value
     if path.p.size and tol < path_tol:

@@ -172,6 +172,7 @@ def solve_cccp(
     R. Collobert, F. Sinz, J. Weston and L. Bottou, "Large scale transductive SVMs", JMLR 7
     (2006), Algorithm 1 and equations (12)-(20).
     """
+    # The numbers are the lines of the chapter's algorithm. 1: the Gram holds the mean point.
     n, U = t.size, np.flatnonzero(t == 0)
     target = None if problem.balance == "none" else 2 * problem.ratio - 1
     upper = problem.C * weight
@@ -185,20 +186,25 @@ def solve_cccp(
     F = np.zeros(beta.size)
     history, status = [], "max_iter"
     while len(history) < max_iter:
+        # 2: supervised in the first round, unless a start is given.
         costs = inner_costs(t, upper, 0 * width if supervised else width, delta, target)
-        # Rows whose variable stays inside its new box cost nothing here.
+        # 3: Rows whose variable stays inside its new box cost nothing here.
         nearby = feasible(beta, costs, shift=False)
         add_rows(gram.cache, gram.rows, nearby - beta, F)
+        # 4 and 5: the exact step along the null direction opens each round of SMO.
         inner = solve_smo(
             gram, costs, nearby, F, tol=tol, max_iter=max_inner_iter, null_steps=null_steps,
             face_steps=face_steps,
         )  # fmt: skip
+        # 6
         beta, F = inner.beta, inner.f
         b = inner.b if target is None else float(target - F[n])
         outputs = F[:n] + b
         objective = float(problem.value(outputs, t, beta @ F, b, weight))
+        # 7
         slopes = concave_slopes(problem.unlabeled_loss, outputs[U], width) if semi else delta
         n_changed = int(np.sum(slopes != delta))
+        # 8: no slope has changed, or J has not fallen.
         falls = not history or objective < history[-1].objective
         if falls:
             best = beta, b, outputs, objective

@@ -104,10 +104,12 @@ def line_search(plus, minus, o, change, vd, dd):
     -------
     float
     """
+    # A step beyond which the minimum cannot lie.
     far, slope_far = 1.0, slope_along(plus, minus, o, change, 1.0, vd, dd)
     while slope_far < 0.0 and far < 1e30:
         far *= 4.0
         slope_far = slope_along(plus, minus, o, change, far, vd, dd)
+    # Where losses start or end along the way, and what the curvature gains there.
     places, jumps = np.empty(2 * o.size), np.empty(2 * o.size)
     count, slope, curvature = 0, vd, dd
     for i in range(o.size):
@@ -125,6 +127,7 @@ def line_search(plus, minus, o, change, vd, dd):
                 places[count] = -gap / rise
                 jumps[count] = weight * rise * abs(rise)
                 count += 1
+    # The slope is piecewise linear and rises: walk until it would pass zero.
     order = np.argsort(places[:count])
     here = 0.0
     for k in order:
@@ -353,11 +356,13 @@ def solve_finite_newton(
     Solution
     """
     n, k = rows.shape
+    # The numbers are the lines of the chapter's algorithm. 1: outputs.
     v = np.zeros(k) if v is None else v.copy()
     o = (rows.outputs(v) if v.any() else np.zeros(n)) if outputs is None else outputs.copy()
     curvature, slope = np.empty(n), np.empty(n)
     n_iter, n_cg, status, before = 0, 0, "max_iter", (np.inf, np.inf)
     while True:
+        # 2: which losses are active; 3: gradient and test.
         value = loss_and_slopes(plus, minus, o, curvature, slope) + 0.5 * (v @ v)
         gradient = v + rows.adjoint(slope)
         norm = float(np.linalg.norm(gradient))
@@ -370,8 +375,10 @@ def solve_finite_newton(
             break
         if n_iter == max_iter:
             break
+        # 4: conjugate gradients on the Hessian of the active losses, as exactly as pays.
         product = rows.curvature(curvature)
         d, used = conjugate_gradients(product, gradient, max(forcing * norm, 0.5 * enough), max_cg)
+        # 5: the exact minimum along d.
         change = rows.outputs(d)
         s = line_search(plus, minus, o, change, v @ d, d @ d)
         v += s * d

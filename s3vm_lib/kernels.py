@@ -461,6 +461,7 @@ def pivoted_cholesky(
         raise ValueError(f"pivoting must be 'greedy' or 'residual', got {pivoting!r}")
     n = X.shape[0]
     max_rank = n if max_rank is None else min(int(max_rank), n)
+    # The numbers are the lines of the chapter's algorithm, a block of pivots at a time. 1
     residual = np.asarray(kernel.diagonal(X), dtype=float)
     largest = max(residual.max(), np.finfo(float).tiny)
     # Below the floor a pivot is rounding noise of the columns before it.
@@ -469,6 +470,7 @@ def pivoted_cholesky(
     G = np.empty((n, max_rank), order="F")
     pivots = np.empty(max_rank, dtype=np.intp)
     r = 0
+    # 2, 3: the candidates are the rows that are told to come first, or have large residuals.
     while r < max_rank and residual.max() > floor:
         threshold = floor
         if queue:
@@ -480,12 +482,14 @@ def pivoted_cholesky(
             # Stable: all residuals of an RBF kernel are equal at first, on every processor.
             candidates = np.argsort(-residual, kind="stable")[:count]
             threshold = max(0.5 * residual[candidates[0]], floor)
+        # What is left of their own kernel values decides which of them become pivots.
         S = _square(X, kernel, candidates) - G[candidates, :r] @ G[candidates, :r].T
         chosen = _select(S, threshold)
         if chosen.size == 0:
             residual[candidates] = 0.0  # rounding had kept them above the floor
             continue
         new = candidates[chosen]
+        # 4: their columns, less what is explained; 5: what is left of the diagonal.
         L = np.linalg.cholesky(S[np.ix_(chosen, chosen)])
         columns = kernel.columns(X, new) - G[:, :r] @ G[new, :r].T
         columns = solve_triangular(L, columns.T, lower=True).T

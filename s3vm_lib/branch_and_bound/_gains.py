@@ -106,6 +106,7 @@ def joint_gain(push, cap, total, inner, flat, row, side):
     """
     m = flat.size
     alpha, sums, low, top = np.zeros(m), np.zeros(m), np.zeros(m), np.zeros(m)
+    # What each undecided row pushes at least (low) and may carry at most (top).
     for j in range(m):
         if j == row and side < 2:
             low[j], top[j] = push[j, side], cap[j, side]
@@ -115,6 +116,7 @@ def joint_gain(push, cap, total, inner, flat, row, side):
                 top[j] = min(cap[j, 0], cap[j, 1], flat[j] / low[j])
         if low[j] <= 0.0:
             top[j] = 0.0
+    # Coordinate ascent on a bound from below of the joint gain; `total` limits the sum.
     used = 0.0
     for _ in range(_SWEEPS):
         largest = 0.0
@@ -131,6 +133,7 @@ def joint_gain(push, cap, total, inner, flat, row, side):
                         sums[k] += step * abs(inner[j, k])
         if largest < 1e-3:
             break
+    # Any feasible point is a bound, whether the ascent has converged or not.
     gain = flat[row] if side == 2 else 0.0
     for j in range(m):
         gain += alpha[j] * (low[j] - 0.5 * sums[j])

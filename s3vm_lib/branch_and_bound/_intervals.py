@@ -294,6 +294,7 @@ class _Boxes:
         low, high = node.low, node.high
         negligible = _NEGLIGIBLE * self.tol * abs(self.objective)
         start = node.f
+        # The convex envelope on the box; a second, longer ascent only if the first settles nothing.
         for patient in (False, True):
             bracket, costs, found, J = self.relax(low, high, start, self.cutoff, patient)
             start = found.f
@@ -302,11 +303,13 @@ class _Boxes:
             # Where φ equals its envelope J equals the bound, if only the ascent has converged.
             if bound >= self.cutoff or excess.max() > negligible:
                 break
+        # Signs not met before: a descent of J itself may find a better value.
         key = (found.f[self.rows] > 0).tobytes()
         if bound < self.cutoff and key not in self.seen:
             self.seen.add(key)
             self.descend(found.f)
         solution = bracket.d * found.f - found.alpha, found.f
+        # Branch where the envelope is farthest below the loss; if nowhere, on the widest interval.
         j, at = int(np.argmax(excess)), found.f
         if excess[j] <= negligible:
             width = np.where(self.bounded, high - low, 0.0)
@@ -318,6 +321,7 @@ class _Boxes:
             self.record(trace, node, bound, J, outcome, solution, low, high)
             return
         index = self.record(trace, node, bound, J, "branched", solution, low, high)
+        # Not too near an end, for the smaller box would gain nothing.
         margin = _EDGE * (high[j] - low[j])
         cut = min(max(at[j], low[j] + margin), high[j] - margin)
         for side in (-1, 1):
@@ -421,6 +425,7 @@ def solve_intervals(
     weight = np.bincount(member, weights=weight)
     y, loss, K_kept = t[kept], problem.labeled_loss, np.asarray(K, dtype=float)[np.ix_(kept, kept)]
     epsilon = _OFFSET * weight.sum()
+    # A free offset is one more function, of negligible norm; a balance is folded into the kernel.
     if free:
         G, fixed, constant = np.pad(K_kept, (0, 1)) + 1 / epsilon, np.zeros(kept.size + 1), 0.0
         y, weight = np.append(y, 0.0), np.append(weight, 0.0)

@@ -317,9 +317,11 @@ def newton(folded, code, p, weight, y, beta, tol, max_iter, cutoff, last):
     dual, (a, h) = np.empty(y.size), np.empty((2, index.size))
     g, value, dual_f, n_iter = G @ beta, -np.inf, fixed, 0
     while True:
+        # The best offset for these outputs.
         b = level(*losses, g + fixed, free)
         f, norm2 = g + fixed + b, float(beta @ g)
         primal = primal_value(*losses, norm2, f)
+        # Any feasible dual point bounds from below; the slopes of the losses suggest one.
         cost = feasible_dual(*losses, f, free, dual)
         dual_g = G @ dual
         found = -0.5 * dual @ dual_g - dual @ fixed - cost
@@ -328,14 +330,17 @@ def newton(folded, code, p, weight, y, beta, tol, max_iter, cutoff, last):
         gap = primal - value
         if value >= cutoff or gap <= tol * primal or n_iter >= max_iter or index.size == 0:
             break
+        # A node that is going to be branched need not be solved to the end.
         if gap <= _COARSE * primal and primal < cutoff and not last:
             break
+        # Newton's equations on the rows with a loss, with the offset eliminated.
         slopes_and_curvatures(*opened, f[index], a, h)
         right = np.column_stack([h * (f - fixed)[index] - a, h])
         solved = np.linalg.solve(np.eye(index.size) + h[:, None] * G_open, right)
         b_new = solved[:, 0].sum() / solved[:, 1].sum() if free else 0.0
         direction = -beta
         direction[index] += solved[:, 0] - b_new * solved[:, 1]
+        # Halve the step until the primal value falls.
         change, step = G @ direction, 1.0
         while step > _SHORTEST:
             trial, trial_g = beta + step * direction, g + step * change

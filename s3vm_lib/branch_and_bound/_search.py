@@ -166,15 +166,18 @@ class _Search:
         return callback is not None and bool(callback(progress._asdict()))
 
     def visit(self, node, trace):
+        # The numbers are the lines of the chapter's algorithm. A node may be closed unsolved since.
         if node.bound >= self.cutoff:
             self.closed = min(self.closed, node.bound)
             self.record(trace, node, node.bound, np.nan, "unsolved", None)
             return
         self.n_iter += 1
+        # 3: the convex problem of the labels decided so far, and its dual bound.
         y, flat = self.labels(node.decided)
         last = not np.any(node.decided == 0)
         found = self.relaxation.solve(y, node.beta, self.cutoff - flat, last)
         dual, opening = found.value + flat, None
+        # More than the dual: what the undecided rows cost at least, whatever their labels.
         value = max(node.bound, dual)
         if not last and value < self.cutoff:
             open_ = np.flatnonzero(node.decided == 0)
@@ -182,14 +185,17 @@ class _Search:
             if opening is not None:
                 flats = self.decisions.flat[open_]
                 value = max(value, dual + joint_gain(*opening, flats, -1, 0))
+        # 4: the outputs are feasible for the whole problem.
         J = np.nan
         if value < self.cutoff:
             J = self.improve(found, node.decided if last else None)
+        # 5
         if value >= self.cutoff or last:
             self.closed = min(self.closed, value)
             self.record(trace, node, value, J, "leaf" if last else "bound", found)
             return
         index = self.record(trace, node, value, J, "branched", found)
+        # 6, 7: the more promising child is put on top.
         row, children = self.choose(node.decided, found, value, opening, dual)
         for label, bound in children:
             decided = self.decisions.decide(node.decided, row, label)

@@ -337,7 +337,9 @@ def solve_s3vm_light(
         labels, n_iter = machine.labels, len(history)
         return LightSolution(machine.beta, f, b, labels, float(value), n_iter, status, history)
 
+    # The numbers are the lines of the chapter's algorithm. 1: labeled points alone.
     stopped = train(loose if semi_supervised else tol)
+    # 2
     machine.labels[unlabeled] = first_labels(machine.outputs[unlabeled], n_positive)
     if stopped or not semi_supervised:
         return finish("stopped" if stopped else machine.status)
@@ -345,6 +347,7 @@ def solve_s3vm_light(
     if n_positive is not None and 0 < n_positive < unlabeled.size and annealing_ratio != "equal":
         plus = n_positive / unlabeled.size
         plus = plus if annealing_ratio == "paper" else 1 - plus
+    # 3, 4: from small costs up to C*.
     for costs in annealing_levels(problem.C_star, annealing_start, annealing_factor, plus):
         level_tol = tol if costs == (problem.C_star, problem.C_star) else loose
         by_label = np.where(machine.labels[unlabeled] > 0, *costs)
@@ -353,12 +356,15 @@ def solve_s3vm_light(
         while True:
             if len(history) >= max_iter:
                 return finish("max_iter")
+            # 5
             if train(level_tol, costs, n_switched, gain):
                 return finish("stopped")
             seen.add(machine.labels[unlabeled].tobytes())
+            # 6, 7: the pairs, or rows without a fixed number of labels, whose switch lowers J.
             i, j = machine.next_switch(unlabeled, n_positive is not None, switching, level_tol)
             if i.size == 0:
                 break
+            # 8
             gain = float(weight[i] @ machine.gains(i, j, costs))
             n_switched = i.size if j is None else 2 * i.size
             machine.switch(i, j)

@@ -184,6 +184,7 @@ def solve_multi_switch(
         weight = np.where(labeled, problem.C, C_star) * sample_weight
         return np.where(labels > 0, weight, 0.0), np.where(labels < 0, weight, 0.0)
 
+    # The numbers are the lines of the chapter's algorithm. 1: labeled rows alone.
     first = tuple(cost[index] for cost in costs(t, 0.0))
     now = solve_finite_newton(rows.take(index), *first, tol=tol, max_iter=max_iter)
     now = now._replace(outputs=rows.outputs(now.v))
@@ -191,9 +192,11 @@ def solve_multi_switch(
     stopped = callback is not None and callback(history[-1])
     labels, levels = t.astype(float), ()
     if unlabeled.size:
+        # 2
         outputs = now.outputs[unlabeled]
         n_positive = round(problem.ratio * unlabeled.size) if counts else np.sum(outputs > 0)
         labels[unlabeled] = top_labels(outputs, n_positive)
+        # 3, 7: the costs, up to C*.
         equal = problem.C * sample_weight[labeled].sum() / sample_weight[unlabeled].sum()
         levels = c_star_levels(problem.C_star, start * equal, factor)
     for C_star in levels:
@@ -202,17 +205,20 @@ def solve_multi_switch(
         objectives, switched, n_iter, n_cg, status = [], 0, 0, 0, "max_rounds"
         precision = path_tol
         while len(objectives) < max_rounds:
+            # 4: from the last weights on.
             plus, minus = costs(labels, C_star)
             now = solve_finite_newton(
                 rows, plus, minus, now.v, now.outputs, tol=precision, max_iter=max_iter
             )
             objectives.append(now.objective)
             n_iter, n_cg = n_iter + now.n_iter, n_cg + now.n_cg
+            # 5, 6: the labels that fit these outputs best; again while one changes.
             found = switch_labels(labels[unlabeled], now.outputs[unlabeled], n_switch, counts)
             changed = int(np.count_nonzero(found != labels[unlabeled]))
             if changed:
                 switched += changed
                 labels[unlabeled] = found
+            # Settled at the precision of the path: the last cost is solved to the end.
             elif C_star == levels[-1] and precision > tol:
                 precision = tol
             else:

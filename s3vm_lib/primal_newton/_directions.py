@@ -33,6 +33,7 @@ def model_step(values, gradient, curvature, radius, floor):
     """
     if curvature != "trust" or values[0] >= floor:
         return -gradient / np.maximum(np.abs(values), floor)
+    # The smallest shift that makes the Hessian positive definite; a larger one, a shorter step.
     least = floor - values[0]
     p = -gradient / (values + least)
     missing = radius**2 - p @ p
@@ -70,6 +71,7 @@ def dense_direction(hessian, gradient, curvature, radius, floor):
             return -cho_solve((factor, True), gradient, check_finite=False), False
     except LinAlgError:
         pass
+    # Line 6 of the chapter's algorithm, where the Hessian is indefinite; the step is line 7.
     values, vectors = eigh(hessian, check_finite=False)
     step = model_step(values, vectors.T @ gradient, curvature, radius, floor)
     return vectors @ step, bool(values[0] < 0)

@@ -165,10 +165,12 @@ def minimize(objective, x, directions, tol=1e-5, ftol=1e-9, max_iter=500, certif
     -------
     Minimum
     """
+    # Line 3 of the chapter's algorithm.
     f = objective.outputs(x)
     value, gradient = objective.at(x, f)
     n_iter, n_evaluations, n_negative, decrease = 0, 1, 0, np.inf
     while True:
+        # 4: at a point that seems stationary a direction of negative curvature is looked for.
         small = np.abs(gradient).max(initial=0.0) <= tol or decrease < ftol * max(1.0, abs(value))
         d = directions.escape(x, gradient) if small and (certify or n_iter == 0) else None
         if small and d is None:
@@ -180,7 +182,9 @@ def minimize(objective, x, directions, tol=1e-5, ftol=1e-9, max_iter=500, certif
         if small:
             step, negative = 0.0, True
         else:
+            # 5 to 7
             d, step, negative = directions(x, gradient)
+        # 8: along the ray the outputs are linear, so that trials are cheap.
         change = objective.change(d)
         step, evaluations, bend = objective.search(x, f, d, change, step, _ACCURACY)
         n_evaluations += evaluations
@@ -189,6 +193,7 @@ def minimize(objective, x, directions, tol=1e-5, ftol=1e-9, max_iter=500, certif
             status = "converged" if small else "no_step"
             break
         n_iter += 1
+        # 9
         x, f = x + step * d, f + step * change
         before = value
         value, gradient = objective.at(x, f)
@@ -256,6 +261,7 @@ def solve_newton(
     unlabeled_sum = sample_weight[~labeled].sum()
     unlabeled_loss = problem.unlabeled_loss or UnlabeledLoss("gaussian")
     C_star = 0.0 if problem.unlabeled_loss is None else problem.C_star
+    # Per labeled weight, so that the tolerances have a meaning of their own.
     lam = 0.5 / (problem.C * labeled_sum)
     strength = C_star * unlabeled_sum / (problem.C * labeled_sum)
     weight = sample_weight / np.where(labeled, labeled_sum, max(unlabeled_sum, 1e-300))
@@ -280,6 +286,7 @@ def solve_newton(
     tol *= min(1.0, coordinates.unit)
     x = np.zeros(coordinates.dimension + (offset is None))
     status = "stopped"
+    # The numbers are the lines of the chapter's algorithm. 1: x = 0; 2: the stages.
     stages = (0.0, *(annealing if strength > 0 else ()))
     for alpha in stages:
         if alpha == 0.0:
@@ -293,6 +300,7 @@ def solve_newton(
         else:
             directions = GradientDirections(solver == "conjugate_gradient")
         last = alpha == stages[-1]
+        # 3 to 10. Only the last stage must prove that it ended in no saddle.
         minimum = minimize(function, x, directions, tol, ftol, max_iter, certify=last)
         x = minimum.x
         norm = float(np.abs(minimum.gradient).max(initial=0.0))

@@ -115,14 +115,18 @@ def two_loop(gradient, pairs):
     -------
     ndarray of shape (d,)
     """
+    # The numbers are the lines of the chapter's two-loop recursion. 1
     q = gradient.copy()
     shares = []
+    # 2: from the newest pair to the oldest.
     for s, z, rho in reversed(pairs):
         shares.append(rho * (s @ q))
         q -= shares[-1] * z
+    # 3: χ from the newest pair.
     if pairs:
         _, z, rho = pairs[-1]
         q /= rho * (z @ z)
+    # 4: from the oldest to the newest.
     for (s, z, rho), share in zip(pairs, reversed(shares), strict=True):
         q += (share - rho * (z @ q)) * s
     return q
@@ -198,6 +202,7 @@ def _descend(function, x, direction, update, tol, ftol, max_iter):
     """The loop that BFGS and L-BFGS share: lines 4-9 of Algorithm 1."""
     value, gradient = function(x)
     n_iter, n_evaluations = 0, 1
+    # Lines 4 to 9 of the chapter's algorithm.
     while np.abs(gradient).max(initial=0.0) > tol:
         if n_iter == max_iter:
             return Minimum(x, value, gradient, n_iter, n_evaluations, MAX_ITER)

@@ -280,10 +280,12 @@ def solve_quasi_newton(
     unlabeled_sum = sample_weight[~labeled].sum()
     unlabeled_loss = problem.unlabeled_loss or UnlabeledLoss("gaussian")
     C_star = 0.0 if problem.unlabeled_loss is None else problem.C_star
+    # In the paper's units, per labeled weight, the tolerances have a meaning of their own.
     lam = 0.5 / (problem.C * labeled_sum)
     strength = C_star * unlabeled_sum / (problem.C * labeled_sum)
     weight = sample_weight / np.where(labeled, labeled_sum, max(unlabeled_sum, 1e-300))
     stages = tuple(annealing) if strength > 0 else ()
+    # The offset is free, or fixed by the balance, or 0.
     offset, penalty = None, None
     if problem.bias == "none":
         offset = 0.0
@@ -305,6 +307,7 @@ def solve_quasi_newton(
     # Short features have small gradients: at the same tolerance they would stop too early.
     tol *= min(1.0, coordinates.unit)
     x = np.zeros(coordinates.dimension + (offset is None))
+    # The numbers are the lines of the chapter's algorithm. 1 is the stage α = 0; 2: the others.
     plan = [(0.0, None)] + [(alpha, penalty) for alpha in stages]
     if penalty is not None:
         plan += [(stages[-1] if stages else 0.0, penalty)] * SHARE_ROUNDS
@@ -316,7 +319,9 @@ def solve_quasi_newton(
             function = objective(alpha, coordinates.rows(rows), rows)
         else:
             function = objective(alpha, penalty=term)
+        # 3 to 9: the engine begins without pairs, and ends where the gradient is small.
         minimum = ENGINES[engine](function, x, tol, ftol, max_iter, memory)
+        # 10: the next stage starts here.
         x = minimum.x
         norm = float(np.abs(minimum.gradient).max(initial=0.0))
         counts = (minimum.n_iter, minimum.n_evaluations, minimum.status)
@@ -332,6 +337,7 @@ def solve_quasi_newton(
         status = minimum.status
     w, b = split(x)
     f = _outputs(coordinates, w, b)
+    # A share that the penalty has nearly met is met exactly by the offset.
     if penalty is not None:
         change = offset_for_share(f[~labeled], weight[~labeled], problem.ratio, problem.balance_tol)
         b, f = b + change, f + change

@@ -157,29 +157,35 @@ def smo_iterations(cache, rows, c, diagonal, beta, F, A, B, score, bits, tau, to
     """At most ``max_iter`` SMO iterations on (P); returns their number and the violation left."""
     scratch = np.empty(F.size, np.int32)
     none = np.zeros(F.size, cache.values.dtype)
+    # The numbers are the lines of the chapter's algorithm. 2, 4: i has the largest A − F.
     i, top = update_and_select_i(F, A, none, none, 0.0, score, bits)
     for n_iter in range(max_iter):
         if i < 0:  # nothing may rise, or F is not finite
             return n_iter, np.inf
         Ki = cache.values[fetch_row(cache, rows, i, scratch)]
+        # 5: j promises the largest gain.
         # At a breakpoint rounding may leave i a descent partner of itself.
         b_i, B[i] = B[i], BIG
         j = select_j(F, B, Ki, diagonal, diagonal[i], top, tau, score, bits)
         B[i] = b_i
+        # 3: asked only where the chosen pair violates little, as it costs a pass over all points.
         if j < 0 or top + F[j] - B[j] < tol:
             violation = top - np.min(B - F)
             if j < 0 or violation < tol:
                 return n_iter, violation
         Kj = cache.values[fetch_row(cache, rows, j, scratch)]
+        # 6: the next breakpoints; 7: the step of the pair, or up to the nearer of them.
         stop_i = c.mid[i] if beta[i] < c.mid[i] else c.hi[i]
         stop_j = c.mid[j] if beta[j] > c.mid[j] else c.lo[j]
         t = (top + F[j] - B[j]) / max((diagonal[i] - Ki[j]) + (diagonal[j] - Ki[j]), tau)
         t = min(t, stop_i - beta[i], beta[j] - stop_j)
-        # Land on breakpoints exactly: the slopes there are decided by equality.
+        # 8: Land on breakpoints exactly: the slopes there are decided by equality.
         beta[i] = stop_i if t == stop_i - beta[i] else beta[i] + t
         beta[j] = stop_j if t == beta[j] - stop_j else beta[j] - t
+        # 2: only these two slopes change.
         A[i], B[i] = slope_up(c, i, beta[i]), slope_down(c, i, beta[i])
         A[j], B[j] = slope_up(c, j, beta[j]), slope_down(c, j, beta[j])
+        # 9 and 4 in one pass.
         i, top = update_and_select_i(F, A, Ki, Kj, t, score, bits)
     return max_iter, top - np.min(B - F)
 

@@ -234,12 +234,14 @@ def solve_smo(
     R.-E. Fan, P.-H. Chen and C.-J. Lin, "Working set selection using second order information for
     training support vector machines", JMLR 6 (2005).
     """
+    # Line 1 of the algorithm.
     beta = np.zeros(gram.diagonal.size) if beta is None else np.array(beta, dtype=float)
     if F is None:
         F = np.zeros(beta.size)
         add_rows(gram.cache, gram.rows, beta, F)
     else:
         F = np.array(F, dtype=float)
+    # Lines 2 to 9, in rounds that set points aside.
     total, history, status = 0, [], "max_iter"
     # The first pass stops early, before it polishes a problem from which too much was set aside.
     target = 10 * tol if shrinking else tol
@@ -258,6 +260,7 @@ def solve_smo(
             status = "stalled"
             break
         target = tol
+    # Line 10. Where all points may only rise, or only fall, one end of the interval decides.
     A, B = _slopes(costs, beta)
     top, bottom = np.max(A - F), np.min(B - F)
     if top <= -BIG / 2 or bottom >= BIG / 2:
@@ -286,6 +289,7 @@ def _pass(
     A, B = _slopes(c, x)
     n_iter, violation, goal, stopped, first = 0, np.inf, tol, False, done == 0
     while n_iter < max_iter and violation >= goal and not stopped:
+        # Points whose variable nobody would move are set aside; they do not come back in this pass.
         if shrinking and not first:
             up, down = A - g, B - g
             keep = np.flatnonzero((up >= np.min(down)) | (down <= np.max(up)))
@@ -298,6 +302,7 @@ def _pass(
         first = False
         if null is not None and active.size == n and null_step(null, c, x):
             A, B = _slopes(c, x)
+        # A round: steps in portions short enough for Ctrl-C.
         steps = min(max_iter - n_iter, max(100, min(n, 1000)))
         goal = max(tol, _rounding(diagonal, x, g))
         took, violation = 0, np.inf
@@ -310,6 +315,7 @@ def _pass(
             if took_few < few:
                 break
         n_iter += took
+        # Where that was not enough for long, the free variables get Newton steps of their own.
         slow = violation >= goal and done + n_iter >= _SLOW * n
         for _ in range(face_steps if slow else 0):
             again = face_step(cache, rows, c, x, g, A, B)
@@ -324,6 +330,7 @@ def _pass(
             )
         if took == 0:
             break
+    # F of the points set aside is made up for all at once.
     final[active] = x
     if active.size < n:
         add_rows(gram.cache, gram.rows, final - beta, F)
