@@ -18,7 +18,7 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.utils._param_validation import Interval
 
-from s3vm_lib._base import BaseS3VM, BinaryFit
+from s3vm_lib._base import BaseS3VM, BinaryFit, centered, linear_model
 from s3vm_lib._limits import GAP, WEIGHT, ZERO
 from s3vm_lib._online import OnlineS3VM
 from s3vm_lib.branch_and_bound import solve_branch_and_bound
@@ -145,14 +145,9 @@ class Rows(NamedTuple):
     @classmethod
     def first(cls, data):
         """The rows of the first call, which may be none."""
-        X, center = data.X, None
-        if data.kernel.name == "linear" and not sp.issparse(X) and len(X):
-            # A shift of the data moves only b, and centered data keep their digits.
-            center = X.mean(axis=0)
-        K = np.empty((0, 0))
-        if X.shape[0]:
-            K = data.kernel.gram(X if center is None else X - center)
-        return cls(X, K, data.rows, data.codes, data.loss_weight, center)
+        X, center = centered(data.X, data.kernel)
+        K = data.kernel.gram(X) if X.shape[0] else np.empty((0, 0))
+        return cls(data.X, K, data.rows, data.codes, data.loss_weight, center)
 
     def extended(self, data, n_given):
         """With the rows of a batch that follows ``n_given`` others; nothing is changed in place."""
@@ -415,11 +410,8 @@ class NNBBS3VM(OnlineS3VM):
 
     def _result(self, machine, problem, n_iter, status, history):
         """The machine as a `BinaryFit` on all its rows."""
-        coef, b, rows = None, machine.b, machine.rows
-        if problem.kernel.name == "linear":
-            coef = problem.kernel.sigma_f**2 * (machine.beta @ rows.X)
-            if rows.center is not None:
-                b -= coef @ rows.center
+        rows = machine.rows
+        coef, b = linear_model(problem.kernel, machine.beta, rows.X, machine.b, rows.center)
         return BinaryFit(
             machine.beta, coef, b, machine.outputs, machine.objective, n_iter, status, history
         )

@@ -6,12 +6,11 @@ from numbers import Real
 from typing import Literal, Self
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import ArrayLike
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from s3vm_lib._base import BinaryFit, validated
+from s3vm_lib._base import BinaryFit, centered, validated
 from s3vm_lib._limits import MEGABYTES, TOL, WEIGHT, ZERO, check_size, checked_gram
 from s3vm_lib._online import OnlineS3VM
 from s3vm_lib.cccp import solve_cccp
@@ -348,14 +347,12 @@ class ILS3VM(OnlineS3VM):
         return ids
 
     def _new_store(self, data, fitting):
-        storage, center, n = self.gram, None, data.X.shape[0]
+        storage, n = self.gram, data.X.shape[0]
         if storage == "auto":
             capacity = n + n // 4 + 64
             fits = fitting and 8 * capacity**2 <= self.cache_size * 2**20
             storage = "full" if fits else "rows"
-        if data.kernel.name == "linear" and not sp.issparse(data.X) and n:
-            # With Σα = 0 a shift of the data moves only b, and centered data keep their digits.
-            center = data.X.mean(axis=0)
+        center = centered(data.X, data.kernel)[1]
         return KernelStore(data.kernel, storage, self.cache_size, center)
 
     def _checked_batch(self, X, y, first):
