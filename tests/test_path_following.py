@@ -15,16 +15,9 @@ from s3vm_lib.checks import brute_force
 from s3vm_lib.kernels import Kernel
 from s3vm_lib.losses import LabeledLoss, UnlabeledLoss
 from s3vm_lib.objective import Problem
-from s3vm_lib.path_following import (
-    ORDERS,
-    Follower,
-    KernelStore,
-    _estimator,
-    append,
-    delete,
-    solve_bordered,
-    triangular,
-)
+from s3vm_lib.path_following import Follower, KernelStore, _estimator, solve_bordered
+from s3vm_lib.path_following._factor import append, delete, triangular
+from s3vm_lib.path_following._follower import ORDERS
 from s3vm_lib.reference import path_following as twin
 
 LINEAR, POLY, RBF = Kernel("linear"), Kernel("poly", 0.4, 2, 1.0), Kernel("rbf", 0.5)

@@ -307,7 +307,7 @@ class Follower:
         return True
 
     def _newton_step(self):
-        """The new samples of M and the targets of A, and a jump to where both want to be."""
+        """The new samples of M and the targets of A, and a step to where both want to be."""
         v, p = self.store.view, self.state
         now = p.now[0]
         X = ends.candidates(v, p)
@@ -318,7 +318,7 @@ class Follower:
         r, r0 = ends.demand(v, p)
         top, one = triangular(p.R, m, r + now.sigma * r0), triangular(p.R, m, np.ones(m))
         delta = (top @ one - r0) / (one @ one)
-        ends.jump(p, triangular(p.R, m, top - delta * one, 1), delta)
+        ends.to_targets(p, triangular(p.R, m, top - delta * one, 1), delta)
 
     def _limit(self):
         return 20 * (self.store.n + 10)
@@ -359,12 +359,12 @@ class Follower:
                 since = p.now[0].steps
                 self.fallbacks += 1
             elif code == DONE:
-                if not hold or not self._turn():
+                if not hold or not self._flip_worst():
                     return True
 
-    def _turn(self):
+    def _flip_worst(self):
         self._settled()
-        return ends.turn(self.store.view, self.state, self.store.n)
+        return ends.flip_worst(self.store.view, self.state, self.store.n)
 
     def _more_room(self, least=0):
         R = self.state.R
