@@ -5,23 +5,11 @@ from typing import NamedTuple
 import numpy as np
 
 from s3vm_lib.path_following import _ends as ends
+from s3vm_lib.path_following import _state as sets
 from s3vm_lib.path_following._factor import triangular
 from s3vm_lib.path_following._path import DONE, LIMIT, LOG_FIELDS, ROOM, ROWS, STALLED, follow
 from s3vm_lib.path_following._rows import CACHED
-from s3vm_lib.path_following._state import (
-    GONE,
-    IDLE,
-    NOW,
-    SAMPLE,
-    E,
-    M,
-    O,
-    State,
-    fetch_touched,
-    polish,
-    reference,
-    refresh,
-)
+from s3vm_lib.path_following._state import GONE, IDLE, NOW, SAMPLE, E, M, O, State
 
 ORDERS = ("simultaneous", "finite")
 SETS = "OMEA"
@@ -104,6 +92,11 @@ class Follower:
         """Numbers of the state, those of the dtype `NOW`."""
         return self.state.now[0]
 
+    @property
+    def _all(self):
+        """What compiled functions take: kernel values, state, and number of rows."""
+        return self.store.view, self.state, self.store.n
+
     # Rows --------------------------------------------------------------------------------------
 
     def take(self, ids, label, weight):
@@ -120,9 +113,8 @@ class Follower:
         """
         if self.state.x.size != self.store.capacity:
             self._resize(self.store.capacity)
-        fetch_touched(self.store.view, self.state, self.store.n)
-        p, x = self.state, np.zeros(ids.size, SAMPLE)
-        now = p.now[0]
+        sets.fetch_touched(*self._all)
+        p, now, x = self.state, self.now, np.zeros(ids.size, SAMPLE)
         x["s"], x["free"] = np.where(label == 0, 1.0, label), label == 0
         x["c"], x["where"] = weight, IDLE
         if ids.size == 0:
@@ -142,8 +134,7 @@ class Follower:
 
     def _choose_ridge(self):
         """ρ and σ by the size of the kernel, again when it turns out to be of another size."""
-        p = self.state
-        now = p.now[0]
+        p, now = self.state, self.now
         scale = float(np.mean(self.store.view.diagonal[: self.store.n])) or 1.0
         if now.sigma == 0 or not 0.25 < scale / now.sigma < 4:
             before = now.rho
@@ -151,7 +142,7 @@ class Follower:
             if now.n_margin:
                 self._settled()
                 p.x["f"] += (now.rho - before) * p.x["alpha"]
-                reference(p, self.store.n)
+                sets.reference(p, self.store.n)
                 self.factorize()
 
     def _resize(self, size, parts=None):
@@ -176,8 +167,7 @@ class Follower:
         s : ndarray of shape (n,)
             Signs −1 and +1; for labeled rows their labels.
         """
-        p, n = self.state, self.store.n
-        now = p.now[0]
+        p, now, n = self.state, self.now, self.store.n
         x = p.x[:n]
         gone = (x["where"] == GONE) | (x["leaving"] == 1)
         x["leaving"] = x["flipped"] = now.n_moving = 0
@@ -194,7 +184,7 @@ class Follower:
         now.b = now.b0 = 0.0
         x["f"] = self.store.outputs(support, x["alpha"][support], np.arange(n))
         x["f"] += now.rho * x["alpha"]
-        reference(p, n)
+        sets.reference(p, n)
         self.factorize()
         self.energy()
 
@@ -264,8 +254,7 @@ class Follower:
 
     def compact(self, keep):
         """Follow `KernelStore.compact`; call `finish` first, and have nobody in A."""
-        p, k = self.state, keep.size
-        now = p.now[0]
+        p, now, k = self.state, self.now, keep.size
         place = np.full(p.x.size, -1)
         place[keep] = np.arange(k)
         p.x[:k] = p.x[keep]
@@ -282,10 +271,10 @@ class Follower:
         that leaves in the wrong place. A few that remain are left to the path. Where more and more
         samples move, as with kernels of low rank, all is taken back, and False returned.
         """
-        start, n = self.save(), self.store.n
-        first = before = self.now.n_moving
+        start, now = self.save(), self.now
+        first = before = now.n_moving
         for k in range(largest):
-            count, m = self.now.n_moving, self.now.n_margin
+            count, m = now.n_moving, now.n_margin
             if count == 0 or m == 0:
                 break
             most = max(2 * first, m // 2) if k == 1 else max(_LESS * before, 2)
@@ -298,18 +287,17 @@ class Follower:
             if m + count + 1 > len(self.state.R):
                 self._more_room(m + count + 1)
             if self.store.view.kind == CACHED:
-                while self.now.n_touched + count + 1 > self.store.view.owner.size:
+                while now.n_touched + count + 1 > self.store.view.owner.size:
                     self.store.more_slots()
             self._newton_step()
-            refresh(self.store.view, self.state, n)
-            ends.violators(self.store.view, self.state, n, False, self.tol)
+            sets.refresh(*self._all)
+            ends.violators(*self._all, False, self.tol)
         self.energy()
         return True
 
     def _newton_step(self):
         """The new samples of M and the targets of A, and a step to where both want to be."""
-        v, p = self.store.view, self.state
-        now = p.now[0]
+        v, p, now = self.store.view, self.state, self.now
         X = ends.candidates(v, p)
         if X.size:
             X = triangular(p.R, now.n_margin, X.T).T
@@ -325,28 +313,24 @@ class Follower:
 
     def run(self, max_steps=None):
         """Walk until A is empty; True unless ``max_steps`` came before."""
-        p = self.state
-        hold, steps = self.order == "finite", p.now[0].steps
+        now, hold, steps = self.now, self.order == "finite", self.n_iter
         log = np.zeros((256 if self.record else 0, len(LOG_FIELDS)))
         allowed, falls, since = self._limit(), 0, steps
         while True:
-            p = self.state
-            left = (since + allowed if max_steps is None else steps + max_steps) - p.now[0].steps
+            left = (since + allowed if max_steps is None else steps + max_steps) - now.steps
+            m, k = now.n_margin, now.n_moving
             # Some tenths of a second of work, after which Python can answer Ctrl-C.
-            few = 1 + _WORK // (
-                (self.store.n + p.now[0].n_margin) * (1 + p.now[0].n_margin + p.now[0].n_moving)
-            )
-            code = follow(self.store.view, p, self.store.n, min(left, few), hold, log)
+            few = 1 + _WORK // ((self.store.n + m) * (1 + m + k))
+            code = follow(*self._all, min(left, few), hold, log)
             if code == LIMIT and few < left and not self._too_much_work():
                 continue
             if self.record:
-                self.log.extend(log[: p.now[0].logged].tolist())
-                p.now[0].logged = 0
+                self.log.extend(log[: now.logged].tolist())
+                now.logged = 0
             if code == ROOM:
                 self._more_room()
             elif code == ROWS:
-                before = p.now[0].n_touched
-                if before > p.now[0].n_margin + p.now[0].n_moving:
+                if now.n_touched > now.n_margin + now.n_moving:
                     self._settled()
                 else:
                     self.store.more_slots()
@@ -356,7 +340,7 @@ class Follower:
                 if falls == _FALLS:
                     return False
                 hold, allowed, falls = True, self._limit() + allowed, falls + 1
-                since = p.now[0].steps
+                since = now.steps
                 self.fallbacks += 1
             elif code == DONE:
                 if not hold or not self._flip_worst():
@@ -364,7 +348,7 @@ class Follower:
 
     def _flip_worst(self):
         self._settled()
-        return ends.flip_worst(self.store.view, self.state, self.store.n)
+        return ends.flip_worst(*self._all)
 
     def _more_room(self, least=0):
         R = self.state.R
@@ -375,8 +359,8 @@ class Follower:
 
     def _settled(self):
         """All outputs current, and those of M exact."""
-        worst = polish(self.store.view, self.state)
-        refresh(self.store.view, self.state, self.store.n)
+        worst = sets.polish(self.store.view, self.state)
+        sets.refresh(*self._all)
         return worst
 
     def finish(self, follow_up=True):
@@ -396,8 +380,7 @@ class Follower:
             if self._settled() > self.tol:
                 self.factorize()
                 self._settled()
-            v, p, n = self.store.view, self.state, self.store.n
-            if not follow_up or not ends.violators(v, p, n, False, self.tol):
+            if not follow_up or not ends.violators(*self._all, False, self.tol):
                 break
             self.run()
         self.energy()
@@ -405,16 +388,15 @@ class Follower:
 
     def factorize(self):
         """The factor of the margin block from scratch."""
-        p = self.state
-        index = p.M[: p.now[0].n_margin]
+        now, m = self.now, self.n_margin
+        index = self.state.M[:m]
         self.refactored += 1
-        while len(p.R) < index.size + 1:
-            self._more_room()
-            p = self.state
-        if index.size:
-            S = self.store.gram(index, index) + p.now[0].sigma
-            S.flat[:: index.size + 1] += p.now[0].rho
-            p.R[: index.size, : index.size] = np.linalg.cholesky(S).T
+        if len(self.state.R) <= m:
+            self._more_room(m + 1)
+        if m:
+            S = self.store.gram(index, index) + now.sigma
+            S.flat[:: m + 1] += now.rho
+            self.state.R[:m, :m] = np.linalg.cholesky(S).T
 
     # What was found ----------------------------------------------------------------------------
 
