@@ -3,7 +3,8 @@
 `OnlineS3VM` does what all of them share: classes that are fixed at the first call, a kernel
 coefficient that is frozen there, validation of every batch, one machine per two-class problem
 that lives on between the calls, and a state that no failed call changes. What a machine is, and
-how it takes in a batch, is the business of the subclass.
+how it takes in a batch, is the business of the subclass. `KeepingS3VM` is for those that keep all
+rows, whose labels and weights it has in one `RowTable`.
 """
 
 import copy

@@ -1086,6 +1086,19 @@ def test_copies_go_on_on_their_own():
             assert_allclose(other.decision_function(X), model.decision_function(X), atol=1e-9)
 
 
+def test_a_path_that_costs_too_much_is_given_up_and_may_go_on():
+    X, t = clouds(60, seed=2)
+    machine, ids = follower(X, t)
+    assert machine.learn(ids[:30]).status == "converged"
+    done = machine.learn(ids[30:], work=0.0)
+    assert done.status == "given up"
+    assert machine.n_moving > 0
+    assert machine.run()
+    assert machine.finish() < 1e-9
+    violation, error = conditions(machine, X, RBF, t, np.ones(60, dtype=bool))
+    assert max(violation, error) < 1e-9
+
+
 def test_forget_before_fit_and_balanced_weights():
     X, t = clouds(60, seed=2)
     with pytest.raises(NotFittedError):
