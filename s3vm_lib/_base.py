@@ -8,6 +8,7 @@ and 0, where 0 means unlabeled.
 import inspect
 import warnings
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import contextmanager
 from typing import Any, NamedTuple, Self, TypeVar
 
 import numpy as np
@@ -83,6 +84,18 @@ class BinaryFit(NamedTuple):
     status: str
     history: list
     extra: dict | None = None
+
+
+@contextmanager
+def unchanged_on_error(estimator):
+    """Give an estimator the attributes back that it had, where what is done within fails."""
+    before = vars(estimator).copy()
+    try:
+        yield
+    except BaseException:
+        vars(estimator).clear()
+        vars(estimator).update(before)
+        raise
 
 
 # --- Labels ---------------------------------------------------------------------------------------
@@ -298,6 +311,58 @@ def split_labels(y, unlabeled_mask=None, classes=None):
     return codes, found if classes is None else classes
 
 
+# --- Linear models --------------------------------------------------------------------------------
+
+
+def centered(X, kernel):
+    """Dense rows of a linear kernel without their mean: with Σβ = 0 a shift moves only b.
+
+    What is far from 0 would lose its digits in products.
+
+    Parameters
+    ----------
+    X : ndarray or CSR matrix of shape (n, d)
+    kernel : Kernel
+
+    Returns
+    -------
+    X : ndarray or CSR matrix of shape (n, d)
+        As given where the rows are sparse, or the kernel is another one.
+    center : ndarray of shape (d,), or None
+        What was subtracted.
+    """
+    if kernel.name != "linear" or sp.issparse(X) or not len(X):
+        return X, None
+    center = X.mean(axis=0)
+    return X - center, center
+
+
+def linear_model(kernel, dual, X, b, center=None):
+    """Weights and offset of the linear model Σ_i β_i k(x_i, ·) + b.
+
+    Parameters
+    ----------
+    kernel : Kernel
+    dual : ndarray of shape (n,)
+        Coefficients β.
+    X : ndarray or CSR matrix of shape (n, d)
+        Rows as they were given.
+    b : float
+        Offset where rows are `centered`.
+    center : ndarray of shape (d,), default=None
+
+    Returns
+    -------
+    coef : ndarray of shape (d,), or None with another kernel
+    b : float
+        Offset for rows as they were given.
+    """
+    if kernel.name != "linear":
+        return None, b
+    coef = kernel.sigma_f**2 * (dual @ X)
+    return coef, b if center is None else b - coef @ center
+
+
 # --- The estimator base ---------------------------------------------------------------------------
 
 
@@ -415,13 +480,8 @@ class BaseS3VM(SemiSupervisedMixin, BaseEstimator):
         ValueError
             When fewer than two classes are labeled, or when a parameter or an input is not valid.
         """
-        before = self.__dict__.copy()
-        try:
+        with unchanged_on_error(self):
             return self._fit(X, y, sample_weight, unlabeled_mask)
-        except BaseException:
-            self.__dict__.clear()
-            self.__dict__.update(before)
-            raise
 
     def _fit(self, X, y, sample_weight, unlabeled_mask):
         y = mark_missing(y, unlabeled_mask)
@@ -582,16 +642,23 @@ class BaseS3VM(SemiSupervisedMixin, BaseEstimator):
 
     def _store(self, data, problems, fits):
         """Set the fitted attributes from the two-class problems."""
+        self._store_model(data.rows, data.X, problems, fits)
+
+    def _store_model(self, rows, X, problems, fits):
+        """Attributes of a model on the rows X, ``rows`` of those that were given.
+
+        Support vectors are not stored where X is None.
+        """
         for name in ("dual_coef_", "support_", "support_vectors_", "coef_"):
             self.__dict__.pop(name, None)  # of an earlier fit, perhaps with another kernel
         self.intercept_ = np.array([fit.intercept for fit in fits], dtype=float)
         if fits[0].dual is not None:
             dual = np.array([fit.dual for fit in fits])
             used = np.flatnonzero(np.any(dual != 0, axis=0))
-            self.support_ = data.rows[used]
+            self.support_ = rows[used]
             self.dual_coef_ = dual[:, used]
-            if not self._precomputed:
-                self.support_vectors_ = data.X[used]
+            if X is not None and not self._precomputed:
+                self.support_vectors_ = X[used]
         if fits[0].coef is not None:
             self.coef_ = np.array([fit.coef for fit in fits])
         single = len(fits) == 1

@@ -3,19 +3,61 @@
 `OnlineS3VM` does what all of them share: classes that are fixed at the first call, a kernel
 coefficient that is frozen there, validation of every batch, one machine per two-class problem
 that lives on between the calls, and a state that no failed call changes. What a machine is, and
-how it takes in a batch, is the business of the subclass.
+how it takes in a batch, is the business of the subclass. `KeepingS3VM` is for those that keep all
+rows, whose labels and weights it has in one `RowTable`.
 """
 
 import copy
-from typing import Self
+from contextlib import contextmanager
+from typing import NamedTuple, Self
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
-from s3vm_lib._base import BaseS3VM, Labels, Rows, Training, mark_missing, split_labels, validated
+from s3vm_lib._base import (
+    BaseS3VM,
+    Labels,
+    Rows,
+    Training,
+    mark_missing,
+    split_labels,
+    unchanged_on_error,
+    validated,
+)
 from s3vm_lib._limits import check_size
+
+
+class RowTable(NamedTuple):
+    """All rows that a model holds, in the order in which they came. Replaced, never written to."""
+
+    codes: np.ndarray  # class indices, −1 where unlabeled, (n,)
+    weight: np.ndarray  # as given, (n,)
+    loss_weight: np.ndarray  # times class weights, (n,)
+    place: np.ndarray  # in the memory for kernel values; −1: of weight zero, without a place, (n,)
+    guess: np.ndarray  # class that a row without a place was given when it came, else −1, (n,)
+
+    @classmethod
+    def of(cls, data, codes, weight, first=0):
+        """The rows of a batch, in ``data`` without those of weight zero; places from ``first``."""
+        loss_weight, place = np.zeros(codes.size), np.full(codes.size, -1)
+        loss_weight[data.rows] = data.loss_weight
+        place[data.rows] = np.arange(first, first + data.rows.size)
+        return cls(codes, weight, loss_weight, place, np.full(codes.size, -1))
+
+    def extended(self, other):
+        """With the rows of another table."""
+        return RowTable(*map(np.append, self, other))
+
+    def take(self, index):
+        """The rows ``index`` alone."""
+        return RowTable(*(part[index] for part in self))
+
+    @property
+    def used(self):
+        """Indices of the rows that have a place."""
+        return np.flatnonzero(self.place >= 0)
 
 
 class OnlineS3VM(BaseS3VM):
@@ -37,6 +79,7 @@ class OnlineS3VM(BaseS3VM):
     """
 
     _wants_unlabeled = False  # they may come later
+    _machines = ()
 
     @validated
     def partial_fit(
@@ -79,21 +122,22 @@ class OnlineS3VM(BaseS3VM):
         ``gamma="scale"`` is computed from the rows of the first call and stays as it is: give a
         number where that call holds only a few rows.
         """
-        before, snapshots = self.__dict__.copy(), []
+        with self._unchanged_on_error():
+            return self._partial_fit(X, y, sample_weight, unlabeled_mask, classes)
+
+    @contextmanager
+    def _unchanged_on_error(self):
+        """`unchanged_on_error` with the machines, which a call changes in place."""
+        snapshots = [(machine, self._snapshot(machine)) for machine in self._machines]
         try:
-            return self._partial_fit(X, y, sample_weight, unlabeled_mask, classes, snapshots)
+            with unchanged_on_error(self):
+                yield
         except BaseException:
-            self._return_to(before, snapshots)
+            for machine, snapshot in snapshots:
+                self._restore(machine, snapshot)
             raise
 
-    def _return_to(self, before, snapshots):
-        """Undo a call that failed."""
-        self.__dict__.clear()
-        self.__dict__.update(before)
-        for machine, snapshot in zip(self.__dict__.get("_machines", []), snapshots, strict=False):
-            self._restore(machine, snapshot)
-
-    def _partial_fit(self, X, y, sample_weight, unlabeled_mask, classes, snapshots):
+    def _partial_fit(self, X, y, sample_weight, unlabeled_mask, classes):
         first = not hasattr(self, "classes_")
         X, y = self._checked_batch(X, mark_missing(y, unlabeled_mask), first)
         known = self._known_classes(classes, unlabeled_mask, first)
@@ -112,7 +156,6 @@ class OnlineS3VM(BaseS3VM):
             self._machines = [self._start(data, p, i) for i, p in enumerate(problems)]
         else:
             problems = self.problem_ if isinstance(self.problem_, list) else [self.problem_]
-            snapshots.extend(self._snapshot(machine) for machine in self._machines)
         fits = []
         for index, k in enumerate(positives):
             t = np.where(data.codes == k, 1.0, -1.0)
@@ -208,3 +251,36 @@ class OnlineS3VM(BaseS3VM):
     def _restore(self, machine, snapshot):
         vars(machine).clear()
         vars(machine).update(snapshot)
+
+
+class KeepingS3VM(OnlineS3VM):
+    """An `OnlineS3VM` that keeps all its rows, in the `RowTable` ``_held``.
+
+    A `BinaryFit` of a subclass is one on ``_held.used``, in this order. ``_kept_X()`` returns the
+    data of these rows, or None where support vectors are computed when they are asked for, and
+    ``_next_place()`` the place of the first row of the next batch.
+    """
+
+    def _training(self, X, codes, weight, classes):
+        data = super()._training(X, codes, weight, classes)
+        self._held = RowTable.of(data, codes, weight)
+        return data
+
+    def _batch(self, X, codes, weight, classes, first):
+        data = super()._batch(X, codes, weight, classes, first)
+        new = RowTable.of(data, codes, weight, 0 if first else self._next_place())
+        self._held = new if first else self._held.extended(new)
+        return data
+
+    def _store(self, data, problems, fits):
+        self._store_model(self._held.used, self._kept_X(), problems, fits)
+
+    def _transduce(self, X, codes, rows, fits):
+        """Labels of all rows. Of one without weight nothing is kept but the label of its time."""
+        held = self._held
+        found, new = held.guess.copy(), np.flatnonzero((held.place < 0) & (held.guess < 0))
+        if new.size:
+            found[new] = self._decide(self._outputs(X[new - held.codes.size + codes.size]))
+            self._held = held._replace(guess=found.copy())
+        found[held.used] = self._decide(np.column_stack([fit.outputs for fit in fits]))
+        self.transduction_ = self.classes_[np.where(held.codes >= 0, held.codes, found)]

@@ -17,6 +17,7 @@ from s3vm_lib._base import (
     SemiSupervisedMixin,
     mark_missing,
     split_labels,
+    unchanged_on_error,
     validated_inside,
 )
 from s3vm_lib._limits import COUNT
@@ -117,13 +118,8 @@ class CalibratedS3VM(SemiSupervisedMixin, MetaEstimatorMixin, BaseEstimator):
         ValueError
             If a class has fewer than two labeled rows, or the kernel is precomputed.
         """
-        before = self.__dict__.copy()
-        try:
+        with unchanged_on_error(self):
             return self._fit(X, y, unlabeled_mask)
-        except BaseException:
-            self.__dict__.clear()
-            self.__dict__.update(before)
-            raise
 
     def _fit(self, X, y, unlabeled_mask):
         if self.cv < 2:

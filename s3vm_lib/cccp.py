@@ -24,11 +24,10 @@ from numbers import Real
 from typing import Literal, NamedTuple
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import ArrayLike
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from s3vm_lib._base import BaseS3VM, BinaryFit
+from s3vm_lib._base import BaseS3VM, BinaryFit, centered, linear_model
 from s3vm_lib._limits import MEGABYTES, WEIGHT, ZERO
 from s3vm_lib.losses import LabeledLoss, UnlabeledLoss
 from s3vm_lib.objective import Problem
@@ -415,15 +414,12 @@ class CCCPS3VM(BaseS3VM):
 
     def _prepare(self, data):
         """The kernel values and the start, which all two-class problems share."""
-        X, center, mean_weights = data.X, None, None
+        mean_weights = None
         unlabeled = data.codes < 0
         if self.balance is not None and unlabeled.any():
             mean_weights = np.where(unlabeled, data.sample_weight, 0.0)
             mean_weights /= mean_weights.sum()
-        if self.kernel == "linear" and not sp.issparse(X):
-            # With Σβ = 0 a shift of the data moves only b, and centered data keep their digits.
-            center = X.mean(axis=0)
-            X = X - center
+        X, center = centered(data.X, data.kernel)
         gram = Gram(
             X,
             data.kernel,
@@ -480,11 +476,8 @@ class CCCPS3VM(BaseS3VM):
             max_inner_iter=self.max_inner_iter,
             callback=lambda loop: self._report(loop._asdict()),
         )
-        dual, b, coef = solution.dual, solution.b, None
-        if self.kernel == "linear":
-            coef = data.kernel.sigma_f**2 * (dual @ data.X)
-            if center is not None:
-                b -= coef @ center
+        dual = solution.dual
+        coef, b = linear_model(data.kernel, dual, data.X, solution.b, center)
         return BinaryFit(
             dual,
             coef,

@@ -18,9 +18,9 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.utils._param_validation import Interval
 
-from s3vm_lib._base import BaseS3VM, BinaryFit
+from s3vm_lib._base import BaseS3VM, BinaryFit, centered, linear_model
 from s3vm_lib._limits import GAP, WEIGHT, ZERO
-from s3vm_lib._online import OnlineS3VM
+from s3vm_lib._online import KeepingS3VM
 from s3vm_lib.branch_and_bound import solve_branch_and_bound
 from s3vm_lib.cccp import solve_cccp
 from s3vm_lib.kernels import Kernel
@@ -132,54 +132,37 @@ def solve_arrival(
 # --- The estimator --------------------------------------------------------------------------------
 
 
-class Rows(NamedTuple):
+class Kept(NamedTuple):
     """The rows that an estimator has seen, those of weight zero left out. Nothing is written to."""
 
     X: np.ndarray  # (n, d), dense or CSR; (n, n) with kernel="precomputed"
     K: np.ndarray  # Gram matrix, (n, n)
-    positions: np.ndarray  # of these rows among all that were given, (n,)
-    codes: np.ndarray  # class indices, −1 where unlabeled, (n,)
-    weight: np.ndarray  # weights times class weights, (n,)
     center: np.ndarray | None  # what is subtracted from dense rows with a linear kernel
 
     @classmethod
-    def first(cls, data):
+    def first(cls, X, kernel):
         """The rows of the first call, which may be none."""
-        X, center = data.X, None
-        if data.kernel.name == "linear" and not sp.issparse(X) and len(X):
-            # A shift of the data moves only b, and centered data keep their digits.
-            center = X.mean(axis=0)
-        K = np.empty((0, 0))
-        if X.shape[0]:
-            K = data.kernel.gram(X if center is None else X - center)
-        return cls(X, K, data.rows, data.codes, data.loss_weight, center)
+        rows, center = centered(X, kernel)
+        return cls(X, kernel.gram(rows) if X.shape[0] else np.empty((0, 0)), center)
 
-    def extended(self, data, n_given):
-        """With the rows of a batch that follows ``n_given`` others; nothing is changed in place."""
-        if not self.positions.size:
-            return Rows.first(data)._replace(positions=n_given + data.rows)
+    def extended(self, new, kernel):
+        """With the rows of another batch."""
+        old, n = len(self.K), len(self.K) + new.shape[0]
+        if old in (0, n):
+            return self if old else Kept.first(new, kernel)
         if sp.issparse(self.X):
-            new = sp.csr_matrix(data.X)
+            new = sp.csr_matrix(new)
             X = sp.vstack([self.X, new], format="csr")
         else:
-            new = data.X.toarray() if sp.issparse(data.X) else data.X
+            new = new.toarray() if sp.issparse(new) else new
             X = np.concatenate([self.X, new])
-        old, shift = len(self.K), 0.0 if self.center is None else self.center
-        K = np.empty((X.shape[0], X.shape[0]))
-        K[:old, :old] = self.K
-        if old < len(K):
-            own, others = (new, self.X) if self.center is None else (new - shift, self.X - shift)
-            K[old:, old:] = data.kernel.gram(own)
-            K[old:, :old] = data.kernel.gram(own, others)
-            K[:old, old:] = K[old:, :old].T
-        return Rows(
-            X,
-            K,
-            np.append(self.positions, n_given + data.rows),
-            np.append(self.codes, data.codes),
-            np.append(self.weight, data.loss_weight),
-            self.center,
-        )
+        own, others, K = new, self.X, np.empty((n, n))
+        if self.center is not None:
+            own, others = new - self.center, self.X - self.center
+        K[:old, :old], K[old:, old:] = self.K, kernel.gram(own)
+        K[old:, :old] = kernel.gram(own, others)
+        K[:old, old:] = K[old:, :old].T
+        return Kept(X, K, self.center)
 
 
 class Machine:
@@ -191,7 +174,7 @@ class Machine:
         self.objective = 0.0
 
 
-class NNBBS3VM(OnlineS3VM):
+class NNBBS3VM(KeepingS3VM):
     """Incremental S3VM by branch and bound over the neighbors of each new row (NN-BB).
 
     Lowers, without a guarantee of a local minimum,
@@ -341,7 +324,7 @@ class NNBBS3VM(OnlineS3VM):
 
     def _prepare(self, data):
         """The rows and their Gram matrix, which all two-class problems share."""
-        return Rows.first(data)
+        return Kept.first(data.X, data.kernel)
 
     def _problem(self, data, ratio):
         """What is minimized."""
@@ -368,8 +351,7 @@ class NNBBS3VM(OnlineS3VM):
         return self._result(machine, problem, solution.n_iter, solution.status, solution.history)
 
     def _start(self, data, problem, index):
-        none = np.empty(0, int)
-        return Machine(Rows(data.X[:0], np.empty((0, 0)), none, none, np.empty(0), None), none)
+        return Machine(Kept.first(data.X[:0], data.kernel), np.empty(0))
 
     def _update(self, machine, data, t, problem, index):
         if self.C_star is None and problem.C_star == 0 and np.any(t == 0):
@@ -379,8 +361,8 @@ class NNBBS3VM(OnlineS3VM):
             )
         rows = self._machines[0].rows  # the first machine has taken the batch in already
         if index == 0:
-            rows = rows.extended(data, getattr(self, "_n_given", 0))
-        machine.rows, old = rows, machine.t.size
+            rows = rows.extended(data.X, data.kernel)
+        machine.rows, old, weight = rows, machine.t.size, self._held.loss_weight[self._held.used]
         arrivals, status, n_iter = [], "converged", 0
         machine.t = np.append(machine.t, t)
         machine.beta = np.append(machine.beta, np.zeros(t.size))
@@ -392,7 +374,7 @@ class NNBBS3VM(OnlineS3VM):
                 problem,
                 rows.K[:n, :n],
                 machine.t[:n],
-                rows.weight[:n],
+                weight[:n],
                 machine.outputs[:n],
                 k,
                 self.n_neighbors,
@@ -415,30 +397,17 @@ class NNBBS3VM(OnlineS3VM):
 
     def _result(self, machine, problem, n_iter, status, history):
         """The machine as a `BinaryFit` on all its rows."""
-        coef, b, rows = None, machine.b, machine.rows
-        if problem.kernel.name == "linear":
-            coef = problem.kernel.sigma_f**2 * (machine.beta @ rows.X)
-            if rows.center is not None:
-                b -= coef @ rows.center
+        rows = machine.rows
+        coef, b = linear_model(problem.kernel, machine.beta, rows.X, machine.b, rows.center)
         return BinaryFit(
             machine.beta, coef, b, machine.outputs, machine.objective, n_iter, status, history
         )
 
-    def _store_batch(self, data, problems, fits, X, codes):
-        rows = self._machines[0].rows
-        self._store(data._replace(X=rows.X, rows=rows.positions), problems, fits)
-        first = data.codes.size
-        earlier = getattr(self, "transduction_", self.classes_[:0])
-        newest = [fit._replace(outputs=fit.outputs[fit.outputs.size - first :]) for fit in fits]
-        self._transduce(X, codes, data.rows, newest)
-        labels = np.append(earlier, self.transduction_)
-        found = self._decide(np.column_stack([fit.outputs for fit in fits]))
-        labels[rows.positions] = self.classes_[np.where(rows.codes >= 0, rows.codes, found)]
-        self.transduction_, self._n_given = labels, labels.size
+    def _kept_X(self):
+        return self._machines[0].rows.X
 
-    def _training(self, X, codes, weight, classes):
-        self._n_given = X.shape[0]
-        return super()._training(X, codes, weight, classes)
+    def _next_place(self):
+        return len(self._machines[0].rows.K)
 
     def _snapshot(self, machine):
         return dict(vars(machine))

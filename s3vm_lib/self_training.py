@@ -16,7 +16,15 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from s3vm_lib._base import Labels, Rows, SemiSupervisedMixin, mark_missing, split_labels, validated
+from s3vm_lib._base import (
+    Labels,
+    Rows,
+    SemiSupervisedMixin,
+    mark_missing,
+    split_labels,
+    unchanged_on_error,
+    validated,
+)
 from s3vm_lib._limits import COUNT, check_size
 
 __all__ = ["Round", "SelfTrainingKNN", "Solution", "solve_self_training"]
@@ -220,13 +228,8 @@ class SelfTrainingKNN(SemiSupervisedMixin, BaseEstimator):
         ValueError
             When fewer than two classes are labeled, or when a parameter or an input is not valid.
         """
-        before = self.__dict__.copy()
-        try:
+        with unchanged_on_error(self):
             return self._fit(X, y, unlabeled_mask)
-        except BaseException:
-            self.__dict__.clear()
-            self.__dict__.update(before)
-            raise
 
     def _fit(self, X, y, unlabeled_mask):
         y = mark_missing(y, unlabeled_mask)

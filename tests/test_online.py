@@ -2,6 +2,7 @@
 
 import warnings
 from numbers import Integral
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -12,7 +13,7 @@ from sklearn.exceptions import ConvergenceWarning, DataConversionWarning
 from sklearn.utils._param_validation import Interval
 
 from s3vm_lib._base import BinaryFit
-from s3vm_lib._online import OnlineS3VM
+from s3vm_lib._online import OnlineS3VM, RowTable
 from s3vm_lib.kernels import Kernel, resolve_gamma
 from s3vm_lib.objective import Problem
 from s3vm_lib.path_following import ILS3VM
@@ -213,3 +214,15 @@ def test_what_needs_all_rows_is_refused_by_name():
         Sums().partial_fit(X, y, classes=[-1, 1])
     with pytest.raises(ValueError, match="'limit' parameter"):
         Sums(limit=0).partial_fit(X, y)
+
+
+def test_a_table_gives_places_to_the_rows_that_have_a_weight():
+    data = SimpleNamespace(rows=np.array([0, 2]), loss_weight=np.array([1.0, 6.0]))
+    codes, weight = np.array([1, 0, -1]), np.array([1.0, 0.0, 3.0])
+    first = RowTable.of(data, codes, weight)
+    both = first.extended(RowTable.of(data, codes, weight, first=2))
+    assert_array_equal(both.place, [0, -1, 1, 2, -1, 3])
+    assert_array_equal(both.loss_weight, [1, 0, 6, 1, 0, 6])
+    assert_array_equal(both.used, [0, 2, 3, 5])
+    assert_array_equal(both.take([5, 0]).place, [3, 0])
+    assert_array_equal(first.place, [0, -1, 1])  # never written to

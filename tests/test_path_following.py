@@ -15,16 +15,9 @@ from s3vm_lib.checks import brute_force
 from s3vm_lib.kernels import Kernel
 from s3vm_lib.losses import LabeledLoss, UnlabeledLoss
 from s3vm_lib.objective import Problem
-from s3vm_lib.path_following import (
-    ORDERS,
-    Follower,
-    KernelStore,
-    _estimator,
-    append,
-    delete,
-    solve_bordered,
-    triangular,
-)
+from s3vm_lib.path_following import Follower, KernelStore, _estimator, solve_bordered
+from s3vm_lib.path_following._factor import append, delete, triangular
+from s3vm_lib.path_following._follower import ORDERS
 from s3vm_lib.reference import path_following as twin
 
 LINEAR, POLY, RBF = Kernel("linear"), Kernel("poly", 0.4, 2, 1.0), Kernel("rbf", 0.5)
@@ -65,6 +58,12 @@ def follower(X, t, kernel=RBF, storage="full", C_star=C_STAR, **options):
     machine = Follower(store, **options)
     machine.take(ids, t, weights(t, C_star))
     return machine, ids
+
+
+def learn(machine, ids, update="path"):
+    """Rows take part one by one, with another ``update`` all at once."""
+    for group in np.reshape(ids, (-1, 1)) if update == "path" else [ids]:
+        machine.learn(group, update == "block")
 
 
 def conditions(machine, X, kernel, t, part):
@@ -145,7 +144,7 @@ def test_optimal_after_every_row_that_comes_or_goes(kernel, kind, storage, order
         if part[k]:
             machine.remove([k])
         else:
-            machine.add([k])
+            machine.learn([k])
         part[k] = not part[k]
         assert machine.finish() < 1e-9
         violation, error = conditions(machine, X, kernel, t, part)
@@ -160,7 +159,7 @@ def test_rows_computed_on_demand_are_those_of_the_matrix(kernel):
     stored, ids = follower(X, t, kernel, "full")
     cached, _ = follower(X, t, kernel, "rows")
     for machine in (stored, cached):
-        machine.add(ids)
+        learn(machine, ids)
         machine.remove(ids[::3])
         machine.finish()
     for a, b in zip(stored.read(ids), cached.read(ids), strict=True):
@@ -176,11 +175,11 @@ def test_a_cache_smaller_than_the_margin_set_grows():
     machine = Follower(store)
     machine.take(store.append(X), t, weights(t))
     before = store.view.owner.size
-    machine.add(np.arange(150))
+    learn(machine, np.arange(150))
     assert machine.finish() < 1e-9
     assert machine.n_margin > before
     whole, ids = follower(X, t, kernel)
-    whole.add(ids)
+    learn(whole, ids)
     whole.finish()
     assert_allclose(machine.objective, whole.objective, rtol=1e-12)
 
@@ -192,7 +191,7 @@ def test_sparse_rows(kernel):
     dense, ids = follower(X, t, kernel, "rows")
     sparse, _ = follower(sp.csr_matrix(X), t, kernel, "rows")
     for machine in (dense, sparse):
-        machine.add(ids)
+        learn(machine, ids)
         machine.remove(ids[5:15])
         assert machine.finish() < 1e-9
     assert_allclose(sparse.read(ids)[1], dense.read(ids)[1], atol=1e-10)
@@ -205,12 +204,12 @@ def test_a_matrix_that_outgrows_its_memory_becomes_a_cache():
     for start in range(0, 300, 20):
         ids = store.append(X[start : start + 20])
         machine.take(ids, t[ids], weights(t)[ids])
-        machine.add(ids)
+        learn(machine, ids)
         assert machine.finish() < 1e-9
     assert store.storage == "rows"
     whole, ids = follower(X, t)
     for start in range(0, 300, 20):
-        whole.add(ids[start : start + 20])
+        learn(whole, ids[start : start + 20])
         whole.finish()
     assert_allclose(machine.objective, whole.objective, rtol=1e-10)
 
@@ -219,7 +218,7 @@ def test_compaction_changes_nothing():
     X, t = clouds(80, seed=5)
     for storage, kernel in (("full", RBF), ("rows", RBF), ("full", LINEAR)):
         machine, ids = follower(X, t, kernel, storage)
-        machine.add(ids)
+        learn(machine, ids)
         machine.remove(ids[::2])
         machine.finish()
         before = machine.read(ids[1::2])
@@ -230,7 +229,7 @@ def test_compaction_changes_nothing():
             assert_array_equal(a, b)
         new = machine.store.append(X[:10])
         machine.take(new, t[:10], weights(t)[:10])
-        machine.add(new)
+        learn(machine, new)
         assert machine.finish() < 1e-9
         rows = np.r_[X[1::2], X[:10]]
         alpha, f, b, rho = machine.read(np.arange(50))
@@ -243,7 +242,7 @@ def test_compaction_changes_nothing():
         machine.compact(keep)
         new = machine.store.append(X[10:20:2])
         machine.take(new, t[10:20:2], weights(t)[10:20:2])
-        machine.add(new, "together")
+        learn(machine, new, "together")
         assert machine.finish() < 1e-9
         rows = np.r_[rows[keep], X[10:20:2]]
         alpha, f, b, rho = machine.read(np.arange(len(rows)))
@@ -278,7 +277,7 @@ def doubled_by_cvxpy(K, t, s):
 def test_the_dual_equals_that_of_the_doubled_problem(kernel, seed):
     X, t = clouds(36, seed=seed)
     machine, ids = follower(X, t, kernel)
-    machine.add(ids)
+    learn(machine, ids)
     machine.finish()
     alpha, f, _b, rho = machine.read(ids)
     s = np.where(t == 0, np.where(f < 0, -1.0, 1.0), t)
@@ -303,7 +302,7 @@ def test_without_unlabeled_losses_it_is_the_svm_after_every_operation(kernel):
         if part[k]:
             machine.remove([k])
         else:
-            machine.add([k])
+            machine.learn([k])
         part[k] = not part[k]
         machine.finish()
         known = np.flatnonzero(part & (t != 0))
@@ -321,7 +320,7 @@ def test_without_unlabeled_losses_it_is_the_svm_after_every_operation(kernel):
 def steps_of(seed, kernel, kind):
     X, t = clouds(80, labeled=0.15, seed=seed, kind=kind)
     machine, ids = follower(X, t, kernel, record=True, C_star=1.0)
-    machine.add(ids)
+    learn(machine, ids)
     machine.finish()
     return machine
 
@@ -360,7 +359,7 @@ def test_minus_the_energy_is_the_objective():
     X, t = clouds(60, seed=7)
     for kernel in KERNELS:
         machine, ids = follower(X, t, kernel)
-        machine.add(ids)
+        learn(machine, ids)
         machine.finish()
         alpha, f, b, _rho = machine.read(ids)
         norm2 = alpha @ (f - b)
@@ -378,7 +377,7 @@ def test_the_finite_order_goes_from_vertex_to_vertex():
         machine, ids = follower(X, t, order="finite", C_star=1.0, record=True)
         for k in ids:
             first = len(machine.log)
-            machine.add([k])
+            machine.learn([k])
             log = machine.log[first:]
             cases = [int(row[-1]) for row in log]
             assert 2 not in cases
@@ -397,9 +396,9 @@ def test_many_rows_at_once(kernel, update):
     for seed in range(4):
         X, t = clouds(90, d=5, seed=seed)
         machine, ids = follower(X, t, kernel)
-        machine.add(ids[:60], update)
+        learn(machine, ids[:60], update)
         assert machine.finish() < 1e-9
-        machine.add(ids[60:], update)
+        learn(machine, ids[60:], update)
         assert machine.finish() < 1e-9
         machine.leave(ids[10:40])
         machine.run()
@@ -415,14 +414,14 @@ def test_newton_steps_where_the_margin_set_is_large():
     kernel, rng = Kernel("rbf", 0.05), np.random.default_rng(0)
     X, t = clouds(300, d=30, seed=0)
     machine, ids = follower(X, t, kernel)
-    machine.add(ids[:200], "together")
+    learn(machine, ids[:200], "together")
     machine.finish()
     assert machine.n_margin > 100
     assert machine.mode("auto") == "block"
     rounds = smaller = 0
     for part in np.split(rng.permutation(ids[200:]), 10):
         before = machine.n_iter, machine.n_margin
-        machine.add(part, "block")
+        learn(machine, part, "block")
         rounds += machine.n_iter - before[0]
         smaller += machine.n_margin < before[1]
         assert machine.finish() < 1e-9
@@ -440,16 +439,16 @@ def test_rows_that_newton_steps_left_beyond_their_box_may_go():
     kernel = Kernel("rbf", 0.1)
     X, t = clouds(200, d=10, seed=4)
     machine, ids = follower(X, t, kernel)
-    machine.add(ids[:100], "together")
+    learn(machine, ids[:100], "together")
     machine.finish()
-    assert not machine.add(ids[100:160], "block", max_steps=0)
+    assert machine.learn(ids[100:160], block=True, max_steps=0).status == "max_iter"
     gone = machine.sets(ids)["A"]
     alpha, f = machine.read(gone)[:2]
     c = weights(t)[gone]
     # Among them some that had just left M, with outputs at the margin.
     assert np.sum((np.abs(np.abs(f) - 1) < 1e-9) & (f * alpha > c)) >= 3
     machine.leave(gone)
-    machine.add(ids[160:], "block")
+    learn(machine, ids[160:], "block")
     assert machine.finish() < 1e-9
     part = np.ones(200, dtype=bool)
     part[gone] = False
@@ -463,8 +462,8 @@ def test_without_unlabeled_rows_every_update_finds_the_same():
         values = []
         for update in ("path", "together", "block"):
             machine, ids = follower(X, t, kernel)
-            machine.add(ids[:40])
-            machine.add(ids[40:], update)
+            learn(machine, ids[:40])
+            learn(machine, ids[40:], update)
             machine.finish()
             values.append(machine.read(ids)[1])
         assert_allclose(values[1], values[0], atol=1e-7)
@@ -528,11 +527,11 @@ def test_a_row_that_comes_and_goes_leaves_nothing_behind(kernel):
     for seed in range(6):
         X, t = clouds(50, seed=seed)
         machine, ids = follower(X, t, kernel)
-        machine.add(ids[:40])
+        learn(machine, ids[:40])
         machine.finish()
         for k in ids[40:]:
             f, J = machine.read(ids[:40])[1], machine.objective
-            machine.add([k])
+            machine.learn([k])
             machine.finish()
             machine.remove([k])
             machine.finish()
@@ -557,7 +556,7 @@ def test_never_below_the_global_optimum(kernel):
         lowest = np.inf
         for order in ORDERS:
             machine, ids = follower(X, t, kernel, order=order)
-            machine.add(ids)
+            learn(machine, ids)
             machine.finish()
             assert machine.objective >= best - 1e-6 * (1 + best)
             lowest = min(lowest, machine.objective)
@@ -570,7 +569,7 @@ def test_a_solution_is_a_local_minimum():
     for seed in range(4):
         X, t = clouds(50, seed=seed)
         machine, ids = follower(X, t)
-        machine.add(ids)
+        learn(machine, ids)
         machine.finish()
         alpha, f, b, rho = machine.read(ids)
         K = RBF.gram(X) + rho * np.eye(50)
@@ -595,7 +594,7 @@ def test_equals_the_twin(kernel, seed):
     K, plain = kernel.gram(X) + rho * np.eye(40), twin.empty(40)
     for k in ids:
         twin.insert(K, plain, k, t[k], weights(t)[k])
-        machine.add([k])
+        machine.learn([k])
     for k in ids[5:20]:
         twin.remove(K, plain, k)
         machine.remove([k])
@@ -635,7 +634,7 @@ def stress(runs, size, operations, seed):
                 if check:
                     machine.finish()
                     before, J = machine.read(np.flatnonzero(part))[1], machine.objective
-                machine.add([k])
+                machine.learn([k])
                 if check:
                     machine.finish()
                     machine.remove([k])
@@ -648,7 +647,7 @@ def stress(runs, size, operations, seed):
                         change = np.ptp(after - before) if part.any() else 0.0
                         assert change <= 1e-10 * (1 + np.abs(before).max(initial=0))
                     machine.take(ids[k : k + 1], t[k : k + 1], weights(t)[k : k + 1])
-                    machine.add([k])
+                    machine.learn([k])
                     done += 2
             part[k] = not part[k]
             done += 1
@@ -973,11 +972,11 @@ def state_of(model):
     """Everything a later call builds on, as plain arrays."""
     parts = {}
     for k, machine in enumerate(model._machines):
-        alpha, f, b, rho = machine.read(model._ids[model._ids >= 0])
+        alpha, f, b, rho = machine.read(model._held.place[model._held.used])
         parts |= {f"alpha {k}": alpha, f"f {k}": f, f"b {k}": b, f"rho {k}": rho}
-        parts |= {f"{name} {k}": rows for name, rows in machine.sets(model._ids).items()}
+        parts |= {f"{name} {k}": rows for name, rows in machine.sets(model._held.place).items()}
         parts[f"counts {k}"] = list(machine.counters().values())
-    return parts | {"n": model._kernel_store.n, "ids": model._ids}
+    return parts | {"n": model._kernel_store.n, "ids": model._held.place}
 
 
 @pytest.mark.parametrize("kernel", ["linear", "rbf"])
@@ -1087,6 +1086,19 @@ def test_copies_go_on_on_their_own():
             assert_allclose(other.decision_function(X), model.decision_function(X), atol=1e-9)
 
 
+def test_a_path_that_costs_too_much_is_given_up_and_may_go_on():
+    X, t = clouds(60, seed=2)
+    machine, ids = follower(X, t)
+    assert machine.learn(ids[:30]).status == "converged"
+    done = machine.learn(ids[30:], work=0.0)
+    assert done.status == "given up"
+    assert machine.n_moving > 0
+    assert machine.run()
+    assert machine.finish() < 1e-9
+    violation, error = conditions(machine, X, RBF, t, np.ones(60, dtype=bool))
+    assert max(violation, error) < 1e-9
+
+
 def test_forget_before_fit_and_balanced_weights():
     X, t = clouds(60, seed=2)
     with pytest.raises(NotFittedError):
@@ -1107,12 +1119,12 @@ def test_the_ridge_is_relative_to_the_kernel(scale):
     ids = store.append(X)
     machine = Follower(store, ridge=1e-4)
     machine.take(ids, t, weights(t) / scale)
-    machine.add(ids)
+    learn(machine, ids)
     machine.finish()
     alpha, f, b, rho = machine.read(ids)
     assert_allclose(rho, 1e-4 * scale, rtol=1e-12)
     plain, _ = follower(X, t, ridge=1e-4)
-    plain.add(ids)
+    learn(plain, ids)
     plain.finish()
     expected = plain.read(ids)
     assert_allclose(scale * alpha, expected[0], atol=1e-7)

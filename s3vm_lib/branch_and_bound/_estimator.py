@@ -5,10 +5,9 @@ from numbers import Real
 from typing import Literal
 
 import numpy as np
-import scipy.sparse as sp
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from s3vm_lib._base import BaseS3VM, BinaryFit
+from s3vm_lib._base import BaseS3VM, BinaryFit, centered, linear_model
 from s3vm_lib._limits import GAP, SHAPE, WEIGHT, ZERO
 from s3vm_lib.branch_and_bound._relaxation import PROVED
 from s3vm_lib.branch_and_bound._search import BRANCHING, solve_branch_and_bound
@@ -229,11 +228,7 @@ class BranchBoundS3VM(BaseS3VM):
                     "sample_weight must be equal on all unlabeled rows with "
                     "balance_mode='counts', which counts them"
                 )
-        X, center = data.X, None
-        if data.kernel.name == "linear" and self.bias == "free" and not sp.issparse(X):
-            # A shift of the data moves only b, and centered data keep their digits.
-            center = X.mean(axis=0)
-            X = X - center
+        X, center = centered(data.X, data.kernel) if self.bias == "free" else (data.X, None)
         return data.kernel.gram(X), center
 
     def _problem(self, data, ratio):
@@ -273,10 +268,7 @@ class BranchBoundS3VM(BaseS3VM):
             callback=self._report,
         )
         bound = float(min(solution.lower_bound, solution.objective))
-        coef, b = None, solution.b
-        if data.kernel.name == "linear":
-            coef = data.kernel.sigma_f**2 * (solution.beta @ data.X)
-            b = b if center is None else b - coef @ center
+        coef, b = linear_model(data.kernel, solution.beta, data.X, solution.b, center)
         return BinaryFit(
             solution.beta,
             coef,

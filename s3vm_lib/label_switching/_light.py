@@ -13,10 +13,9 @@ from numbers import Real
 from typing import Literal, NamedTuple
 
 import numpy as np
-import scipy.sparse as sp
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from s3vm_lib._base import BinaryFit
+from s3vm_lib._base import BinaryFit, centered, linear_model
 from s3vm_lib._limits import COUNT, MEGABYTES, RATIO, TOL, WEIGHT, ZERO
 from s3vm_lib.label_switching._assigned import LabelSwitching
 from s3vm_lib.losses import LabeledLoss, UnlabeledLoss
@@ -587,13 +586,9 @@ class S3VMLight(LabelSwitching):
         C_star = self._penalties(data)[1]
         rows = np.flatnonzero(~unlabeled) if C_star == 0 else np.arange(unlabeled.size)
         X = data.X[rows]
-        center = None
         if self._precomputed:
             X = np.ascontiguousarray(X[:, rows])
-        elif self.kernel == "linear" and not sp.issparse(X):
-            # With Σβ = 0 a shift of the data moves only b, and centered data keep their digits.
-            center = X.mean(axis=0)
-            X = X - center
+        X, center = centered(X, data.kernel)
         dtype = np.float32 if self.tol >= 1e-5 else np.float64
         gram = Gram(X, data.kernel, self.cache_size, self.gram, dtype, n_solves=2)
         self.gram_ = gram.storage
@@ -627,9 +622,7 @@ class S3VMLight(LabelSwitching):
         b = solution.b
         dual, outputs, labels = np.zeros(t.size), np.full(t.size, np.nan), np.zeros(t.size)
         dual[rows], outputs[rows], labels[rows] = solution.beta, solution.f + b, solution.labels
-        coef = data.kernel.sigma_f**2 * (dual @ data.X) if self.kernel == "linear" else None
-        if center is not None:
-            b -= coef @ center
+        coef, b = linear_model(data.kernel, dual, data.X, b, center)
         return BinaryFit(
             dual,
             coef,

@@ -11,34 +11,9 @@ values), `_follower` (operations on one problem), `_estimator` (`ILS3VM`).
 """
 
 from s3vm_lib.path_following._estimator import ILS3VM
-from s3vm_lib.path_following._factor import (
-    append,
-    backward,
-    delete,
-    forward,
-    solve_bordered,
-    triangular,
-)
-from s3vm_lib.path_following._follower import ORDERS, Follower, Operation
-from s3vm_lib.path_following._path import LOG_FIELDS, follow
-from s3vm_lib.path_following._rows import KernelStore, Values
-from s3vm_lib.path_following._state import SAMPLE, State
+from s3vm_lib.path_following._factor import solve_bordered
+from s3vm_lib.path_following._follower import Follower, Operation, Outcome
+from s3vm_lib.path_following._path import follow
+from s3vm_lib.path_following._rows import KernelStore
 
-__all__ = [
-    "Follower",
-    "ILS3VM",
-    "KernelStore",
-    "LOG_FIELDS",
-    "ORDERS",
-    "Operation",
-    "SAMPLE",
-    "State",
-    "Values",
-    "append",
-    "backward",
-    "delete",
-    "follow",
-    "forward",
-    "solve_bordered",
-    "triangular",
-]
+__all__ = ["Follower", "ILS3VM", "KernelStore", "Operation", "Outcome", "follow", "solve_bordered"]

@@ -32,9 +32,9 @@ _LEFT = 1e-9  # distance from z = 1 that is rounding
 
 @njit
 def enter(v, p, ids, n):
-    """Idle rows take part: in O when they are beyond the margin already, otherwise in A."""
+    """Idle rows take part: in O when they are beyond the margin already, otherwise in A: line 1."""
     bring_up(v, p, ids, ids.size, n)
-    for i in ids:
+    for i in ids:  # 1
         if p.x[i].free == 1:
             p.x[i].s = 1.0 if p.x[i].f >= 0 else -1.0
         if p.x[i].c == 0:
@@ -48,7 +48,7 @@ def enter(v, p, ids, n):
 
 @njit
 def leave(v, p, i, n):
-    """A row is to go: at once when its α is 0, otherwise by way of A."""
+    """A row is to go: at once when its α is 0, otherwise by way of A: line 1."""
     if p.x[i].where == M:
         out_of_margin(p, np.full(1, p.x[i].place))
     elif p.x[i].near > 0:
@@ -78,7 +78,7 @@ def violators(v, p, n, hold, tol):
             count += 1
     if count > 0:
         out_of_margin(p, places[:count])
-    for k in range(count):
+    for k in range(count):  # back to the end of the box beyond which they are
         i = p.ids[k]
         into_moving(v, p, i, n, 1 if p.x[i].s * p.x[i].alpha > 0 else 0)
     for i in range(n):
@@ -86,7 +86,7 @@ def violators(v, p, n, hold, tol):
             continue
         z = p.x[i].s * p.x[i].f
         changes_side = p.x[i].free == 1 and not hold and z < 0
-        if changes_side and p.x[i].where == O:
+        if changes_side and p.x[i].where == O:  # with α = 0 the sign changes without a way
             p.x[i].s, z, changes_side = -p.x[i].s, -z, False
             now.flips += 1
         wrong = z < 1 - tol if p.x[i].where == O else z > 1 + tol
@@ -102,7 +102,7 @@ def violators(v, p, n, hold, tol):
 
 
 @njit
-def turn(v, p, n):
+def flip_worst(v, p, n):
     """The second phase of the finite order: the sign that its output contradicts most changes."""
     worst, who = 0.0, -1
     for i in range(n):
@@ -213,6 +213,7 @@ def propose(v, p, X):
     for a in range(k):
         i, size = p.ids[a], now.n_margin
         target[0] = i
+        # The row of the factor that i would add, below those of M and of who joined before it
         combine(v, target, one, 1, p.M[m:], size - m, p.w[BETA], False)
         pivot = v.diagonal[i] + shift - dot(X[a], X[a])
         for b in range(size - m):
@@ -222,6 +223,7 @@ def propose(v, p, X):
             p.w[BETA, b] = value / p.R[m + b, m + b]
             pivot -= p.w[BETA, b] ** 2
         pivot = max(pivot, 0.1 * now.rho)
+        # Where its output alone would be at the margin
         end = p.x[i].s * p.x[i].alpha + (1 - p.x[i].s * p.x[i].f) / pivot
         if 0 <= end <= p.x[i].c:
             p.R[:m, size] = X[a]
@@ -254,7 +256,7 @@ def demand(v, p):
 
 
 @njit
-def jump(p, beta, delta):
+def to_targets(p, beta, delta):
     """All of A to their targets and M to outputs ±1, without a look at the events between."""
     now = p.now[0]
     for k in range(now.n_moving):

@@ -6,14 +6,13 @@ from numbers import Real
 from typing import Literal, Self
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import ArrayLike
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from s3vm_lib._base import BinaryFit, validated
+from s3vm_lib._base import BinaryFit, centered, validated
 from s3vm_lib._limits import MEGABYTES, TOL, WEIGHT, ZERO, check_size, checked_gram
-from s3vm_lib._online import OnlineS3VM
+from s3vm_lib._online import KeepingS3VM
 from s3vm_lib.cccp import solve_cccp
 from s3vm_lib.kernels import Kernel
 from s3vm_lib.losses import LabeledLoss, UnlabeledLoss
@@ -27,53 +26,20 @@ _GROUP = 20  # new rows on one path
 _WORK_LEAST, _WORK = 2e7, 4  # multiplications, these and so many per n²: what CCCP may cost
 
 
-class Run:
-    """One call's operations on one machine: how many steps they took, and how they ended."""
+class Tally:
+    """What one call has had one machine do."""
 
-    def __init__(self, estimator, machine) -> None:
-        self.estimator, self.machine, self.status = estimator, machine, "converged"
-        self.history, self.first, self.n_convex = [], machine.n_iter, 0
+    def __init__(self, machine) -> None:
+        self.machine, self.first = machine, machine.n_iter
+        self.history, self.n_convex, self.status = [], 0, "converged"
 
     @property
     def n_iter(self):
         """Steps of the path and convex problems."""
         return self.n_convex + self.machine.n_iter - self.first
 
-    def cccp(self, loop):
-        """Take note of a convex problem; true when the callback says stop."""
-        self.n_convex += 1
-        return self._note(Operation(loop.n_iter, loop.n_changed, loop.objective))
 
-    def add(self, ids, update):
-        """Let rows take part, after all that is under way in A."""
-        machine = self.machine
-        size = {"path": 1, "together": _GROUP}.get(update, max(ids.size, 1))
-        for start in range(0, max(ids.size, 1), size):
-            left, group = self.estimator.max_iter - self.n_iter, ids[start : start + size]
-            steps, flips = machine.n_iter, machine.n_flips
-            may_give_up = self.estimator.update == "auto" and update != "path"
-            if may_give_up and machine.store.storage != "linear":
-                machine.allow(_WORK_LEAST + _WORK * machine.store.n**2)
-            arrived = left > 0 and machine.add(group, update, left)
-            given_up = not arrived and machine.given_up and machine.n_iter - steps < left
-            machine.allow()
-            if given_up:  # all the other groups with it
-                self.status = self.estimator._start_over(machine, self)
-                return
-            if not arrived:
-                self.status = "max_iter"
-                return
-            done = Operation(machine.n_iter - steps, machine.n_flips - flips, machine.objective)
-            if self._note(done) and start + size < ids.size:
-                self.status = "stopped"
-                return
-
-    def _note(self, operation):
-        self.history.append(operation)
-        return self.estimator._report(operation._asdict())
-
-
-class ILS3VM(OnlineS3VM):
+class ILS3VM(KeepingS3VM):
     """Semi-supervised support vector machine that learns and forgets rows one by one, exactly.
 
     Minimizes ::
@@ -231,7 +197,7 @@ class ILS3VM(OnlineS3VM):
     """
 
     _parameter_constraints = {
-        **OnlineS3VM._kernel_constraints,
+        **KeepingS3VM._kernel_constraints,
         "C_star": [WEIGHT, ZERO, None],
         "order": [StrOptions(set(ORDERS))],
         "update": [StrOptions({"auto", "path", "together", "block"})],
@@ -244,6 +210,7 @@ class ILS3VM(OnlineS3VM):
     }
     _largest_n = 20_000
     _memory = "n² kernel values, or those of the margin set"
+    _kernel_store = None
 
     def __init__(
         self,
@@ -301,69 +268,15 @@ class ILS3VM(OnlineS3VM):
     # Rows, in the order in which they were given ------------------------------------------------
 
     def _training(self, X, codes, weight, classes):
-        data = super()._training(X, codes, weight, classes)
-        self._forget_all()
-        self._register(codes, weight, data)
-        return data
-
-    def _batch(self, X, codes, weight, classes, first):
-        data = super()._batch(X, codes, weight, classes, first)
-        if first:
-            self._forget_all()
-        self._register(codes, weight, data)
-        self._given = codes.size
-        return data
-
-    def _forget_all(self):
-        self._codes = self._ids = self._guess = np.empty(0, int)
-        self._weight = self._loss_weight = np.empty(0)
         self._kernel_store = None
-
-    def _register(self, codes, weight, data):
-        """Note labels and weights of new rows; those of weight zero have no place in the store."""
-        loss_weight, nowhere = np.zeros(codes.size), np.full(codes.size, -1)
-        loss_weight[data.rows] = data.loss_weight
-        self._codes = np.append(self._codes, codes)
-        self._weight = np.append(self._weight, weight)
-        self._loss_weight = np.append(self._loss_weight, loss_weight)
-        self._ids = np.append(self._ids, nowhere)
-        self._guess = np.append(self._guess, nowhere)
-
-    def _place(self, data, given, fitting=False):
-        """Store the last ``given`` rows, without those of weight zero."""
-        if self._kernel_store is None:
-            self._kernel_store = self._new_store(data, fitting)
-        store, X, values = self._kernel_store, data.X, None
-        before, m = self._ids.size - given, data.rows.size
-        if self._precomputed:
-            known = np.flatnonzero(self._ids >= 0)
-            values = np.zeros((m, store.n + m))
-            values[:, self._ids[known]] = X[:, known]
-            values[:, store.n :] = X if fitting else X[:, before + data.rows]
-            X = None
-        ids = store.append(X, values)
-        self._ids = self._ids.copy()
-        self._ids[before + data.rows] = ids
-        self.gram_ = store.storage
-        return ids
-
-    def _new_store(self, data, fitting):
-        storage, center, n = self.gram, None, data.X.shape[0]
-        if storage == "auto":
-            capacity = n + n // 4 + 64
-            fits = fitting and 8 * capacity**2 <= self.cache_size * 2**20
-            storage = "full" if fits else "rows"
-        if data.kernel.name == "linear" and not sp.issparse(data.X) and n:
-            # With Σα = 0 a shift of the data moves only b, and centered data keep their digits.
-            center = data.X.mean(axis=0)
-        return KernelStore(data.kernel, storage, self.cache_size, center)
+        return super()._training(X, codes, weight, classes)
 
     def _checked_batch(self, X, y, first):
         """With a precomputed kernel: values between the new rows and all, the new ones last."""
         if not self._precomputed:
             return super()._checked_batch(X, y, first)
         X, y = validate_data(self, X, y, dtype=self._dtype, order="C")
-        rows = X.shape[0] + (0 if first else self._ids.size)
+        rows = X.shape[0] + (0 if first else self._held.place.size)
         if X.shape[1] != rows:
             raise ValueError(
                 f"X must hold kernel values between {X.shape[0]} new rows and all {rows} rows, the "
@@ -376,12 +289,39 @@ class ILS3VM(OnlineS3VM):
             X = np.hstack([X[:, : -X.shape[0]], symmetric])
         return X, y
 
+    def _next_place(self):
+        return self._kernel_store.n
+
+    def _kept_X(self):
+        return None
+
+    def _new_store(self, data, fitting):
+        storage, n = self.gram, data.X.shape[0]
+        if storage == "auto":
+            capacity = n + n // 4 + 64
+            fits = fitting and 8 * capacity**2 <= self.cache_size * 2**20
+            storage = "full" if fits else "rows"
+        center = centered(data.X, data.kernel)[1]
+        self._kernel_store = KernelStore(data.kernel, storage, self.cache_size, center)
+        return self._kernel_store
+
+    def _append(self, X):
+        """Store the next rows that have a place."""
+        store, place = self._kernel_store, self._held.place
+        if not self._precomputed:
+            return store.append(X)
+        end = store.n + len(X)
+        known = np.flatnonzero((place >= 0) & (place < end))
+        values = np.zeros((len(X), end))
+        values[:, place[known]] = X[:, known]
+        return store.append(None, values)
+
     # Fitting -----------------------------------------------------------------------------------
 
     def _prepare(self, data):
         """The kernel values, and in a second form those that CCCP works with."""
-        self._place(data, self._ids.size, fitting=True)
-        store = self._kernel_store
+        store = self._new_store(data, True)
+        store.append(*((None, data.X) if self._precomputed else (data.X,)))
         if self.start == "path":
             return None
         if store.storage == "full":
@@ -396,29 +336,22 @@ class ILS3VM(OnlineS3VM):
         return np.float32 if self.start_tol >= 1e-5 else np.float64
 
     def _start(self, data, problem, index):
-        if self._kernel_store is None:
-            self._kernel_store = self._new_store(data, False)
-        return Follower(self._kernel_store, self.ridge, self.order, self.tol, self.record)
+        store = self._kernel_store or self._new_store(data, False)
+        return Follower(store, self.ridge, self.order, self.tol, self.record)
 
     def _fit_binary(self, data, shared, t, problem, index):
         machine = self._start(data, problem, index)
         self._machines.append(machine)
-        ids = np.arange(t.size)
+        machine.problem, ids, tally = problem, np.arange(t.size), Tally(machine)
         machine.take(ids, t, self._upper(problem, t, data.loss_weight))
-        run = Run(self, machine)
         if shared is None:
-            run.add(ids, self.update if self.update != "auto" else "path")
-            return self._result(machine, problem, run)
+            self._learn(tally, ids, self.update if self.update != "auto" else "path")
+            return self._result(tally)
 
-        found = solve_cccp(
-            shared, t, data.loss_weight, problem, tol=self.start_tol, max_iter=self.max_iter,
-            callback=run.cccp,
-        )  # fmt: skip
-        machine.start(found.dual, np.where(t != 0, t, np.where(found.outputs < 0, -1.0, 1.0)))
-        run.status = found.status
-        if found.status == "converged":
-            run.add(ids[:0], "block")
-        return self._result(machine, problem, run)
+        tally.status = self._cross_over(tally, shared, ids, t, data.loss_weight)
+        if tally.status == "converged":
+            self._learn(tally, ids[:0], "block")
+        return self._result(tally)
 
     @staticmethod
     def _upper(problem, t, loss_weight):
@@ -427,49 +360,84 @@ class ILS3VM(OnlineS3VM):
 
     def _update(self, machine, data, t, problem, index):
         machine.problem = problem = self._with_unlabeled(machine, problem)
-        c, run = self._upper(problem, t, data.loss_weight), Run(self, machine)
+        c, tally = self._upper(problem, t, data.loss_weight), Tally(machine)
         end = self._kernel_store.n - (0 if index == 0 else t.size)
         # Rows that do not take part yet cost time with every refresh: not too many of them.
         for start in range(0, max(t.size, 1), _CHUNK):
             part = slice(start, start + _CHUNK)
             if index == 0:
-                rows = {"X": data.X[part], "rows": data.rows[part]}
-                self._place(data._replace(**rows), self._given)
-            ids = np.arange(end + start, end + start + t[part].size)
-            machine.take(ids, t[part], c[part])
-            if run.status == "converged":
-                run.add(machine.pending(), machine.mode(self.update))
-        return self._result(machine, problem, run)
+                self._append(data.X[part])
+            machine.take(np.arange(end, end + t.size)[part], t[part], c[part])
+            if tally.status == "converged":
+                self._learn(tally, machine.pending())
+        return self._result(tally)
 
-    def _start_over(self, machine, run):
+    def _learn(self, tally, ids, update=None):
+        """Let rows take part, after all that is under way in A; see ``update``."""
+        machine, store, work = tally.machine, self._kernel_store, np.inf
+        update = update or machine.mode(self.update)
+        if self.update == "auto" and update != "path" and store.storage != "linear":
+            work = _WORK_LEAST + _WORK * store.n**2
+        size = {"path": 1, "together": _GROUP}.get(update, max(ids.size, 1))
+        for start in range(0, max(ids.size, 1), size):
+            group, left = ids[start : start + size], self.max_iter - tally.n_iter
+            done = machine.learn(group, update == "block", left, work) if left > 0 else None
+            if done is None or done.status == "max_iter":
+                tally.status = "max_iter"
+                return
+            if done.status == "given up":  # all the other groups with it
+                tally.status = self._start_over(tally)
+                return
+            if self._note(tally, done.operation) and start + size < ids.size:
+                tally.status = "stopped"
+                return
+
+    def _note(self, tally, operation):
+        """Report an operation; true when the callback says stop."""
+        tally.history.append(operation)
+        return self._report(operation._asdict())
+
+    def _cross_over(self, tally, gram, rows, t, weight):
+        """CCCP on the rows ``rows``, and an exact solution near its end; returns its status."""
+
+        def note(loop):
+            tally.n_convex += 1
+            return self._note(tally, Operation(loop.n_iter, loop.n_changed, loop.objective))
+
+        machine = tally.machine
+        found = solve_cccp(
+            gram, t, weight, machine.problem, tol=self.start_tol, max_iter=self.max_iter,
+            callback=note,
+        )  # fmt: skip
+        dual, sign = np.zeros(self._kernel_store.n), np.ones(self._kernel_store.n)
+        dual[rows] = found.dual
+        sign[rows] = np.where(t != 0, t, np.where(found.outputs < 0, -1.0, 1.0))
+        machine.start(dual, sign)
+        return found.status
+
+    def _start_over(self, tally):
         """CCCP on all rows, idle ones too, where the path has cost as much as that is expected to.
 
         If the expectation is right, the two cost at most twice as much as the better one of them.
         """
+        machine, problem = tally.machine, tally.machine.problem
         rows, t, c = machine.present()
-        problem, store = machine.problem, machine.store
+        gram = self._kernel_store.smo_gram(rows, storage=self.gram, dtype=self._start_dtype())
         weight = c / np.where(t == 0, problem.C_star, problem.C)
-        gram = store.smo_gram(rows, storage=self.gram, dtype=self._start_dtype())
-        found = solve_cccp(
-            gram, t, weight, problem, tol=self.start_tol, max_iter=self.max_iter, callback=run.cccp
-        )
-        dual, sign = np.zeros(store.n), np.ones(store.n)
-        dual[rows] = found.dual
-        sign[rows] = np.where(t != 0, t, np.where(found.outputs < 0, -1.0, 1.0))
-        machine.start(dual, sign)
+        status = self._cross_over(tally, gram, rows, t, weight)
         machine.run()  # brings the kernel rows of the new margin set
         machine.finish()
-        return found.status
+        return status
 
     def _with_unlabeled(self, machine, problem):
         """The problem with C* = C l/u, once there are rows of both kinds; see ``C_star``."""
-        labeled = self._weight[self._codes >= 0].sum()
-        unlabeled = self._weight[self._codes < 0].sum()
+        held = self._held
+        labeled, unlabeled = held.weight[held.codes >= 0].sum(), held.weight[held.codes < 0].sum()
         if self.C_star is not None or problem.C_star > 0 or labeled == 0 or unlabeled == 0:
             return problem
         problem = replace(problem, C_star=problem.C * labeled / unlabeled)
-        known = np.flatnonzero((self._ids >= 0) & (self._codes < 0))
-        machine.set_weight(self._ids[known], problem.C_star * self._loss_weight[known])
+        known = held.take((held.place >= 0) & (held.codes < 0))
+        machine.set_weight(known.place, problem.C_star * known.loss_weight)
         return problem
 
     @validated
@@ -493,7 +461,7 @@ class ILS3VM(OnlineS3VM):
             For an index that is out of range, repeated, or no integer.
         """
         check_is_fitted(self)
-        n = self._ids.size
+        n = self._held.place.size
         rows = np.atleast_1d(np.asarray(indices))
         if rows.size == 0:
             rows = rows.astype(int)
@@ -504,31 +472,22 @@ class ILS3VM(OnlineS3VM):
         rows = rows % max(n, 1)
         if np.unique(rows).size < rows.size:
             raise ValueError(f"indices must not repeat a row, got {indices!r}")
-        before = self.__dict__.copy()
-        snapshots = [self._snapshot(machine) for machine in self._machines]
-        try:
+        with self._unchanged_on_error():
             self._forget(rows)
-        except BaseException:
-            self._return_to(before, snapshots)
-            raise
         self._compact()
         return self
 
     def _forget(self, rows):
-        ids = self._ids[rows]
-        keep = np.ones(self._ids.size, dtype=bool)
-        keep[rows] = False
-        for name in ("_ids", "_codes", "_guess", "_weight", "_loss_weight"):
-            setattr(self, name, getattr(self, name)[keep])
+        gone = self._held.place[rows]
+        self._held = self._held.take(np.delete(np.arange(self._held.place.size), rows))
         if self._precomputed:
-            self.n_features_in_ = self._ids.size
-        problems = self.problem_ if isinstance(self.problem_, list) else [self.problem_]
+            self.n_features_in_ = self._held.place.size
         fits = []
-        for index, machine in enumerate(self._machines):
-            machine.leave(ids[ids >= 0])
-            run = Run(self, machine)
-            run.add(machine.pending(), machine.mode(self.update))
-            fits.append(self._result(machine, problems[index], run))
+        for machine in self._machines:
+            machine.leave(gone[gone >= 0])
+            tally = Tally(machine)
+            self._learn(tally, machine.pending())
+            fits.append(self._result(tally))
         self._store(None, None, fits)
         self._check_result()
         self._transduce(None, None, None, fits)
@@ -538,78 +497,46 @@ class ILS3VM(OnlineS3VM):
         """Give the memory of forgotten rows back once they are the majority, and have left."""
         if any(machine.n_moving for machine in self._machines):
             return
-        kept = self._ids[self._ids >= 0]
-        if self._kernel_store.n > 2 * kept.size + 64:
-            ids = np.sort(kept)
-            self._kernel_store.compact(ids)
+        held, store = self._held, self._kernel_store
+        if store.n > 2 * held.used.size + 64:
+            ids = np.sort(held.place[held.used])
+            store.compact(ids)
             for machine in self._machines:
                 machine.compact(ids)
-            self._ids = np.where(self._ids < 0, -1, np.searchsorted(ids, self._ids))
+            place = np.where(held.place < 0, -1, np.searchsorted(ids, held.place))
+            self._held = held._replace(place=place)
 
     # Attributes --------------------------------------------------------------------------------
 
-    def _result(self, machine, problem, run):
+    def _result(self, tally):
         """Prove that the solution is one, and show it without the ridge."""
-        machine.finish(run.status == "converged")
-        known = np.flatnonzero(self._ids >= 0)
-        alpha, f, b, rho = machine.read(self._ids[known])
-        dual, outputs = np.zeros(self._ids.size), np.full(self._ids.size, np.nan)
+        machine, store, held = tally.machine, self._kernel_store, self._held
+        machine.finish(tally.status == "converged")
+        ids, coef = held.place[held.used], None
+        alpha, f, b, rho = machine.read(ids)
         # Rows that a limit kept from leaving are no part of the model that is shown.
-        leaving = machine.of_leaving()[self._ids[known]]
-        dual[known], outputs[known] = alpha, f - rho * alpha - leaving
-        coef, store = None, self._kernel_store
-        if problem.kernel.name == "linear":
-            coef = store.feature_weights(self._ids[known], alpha)
+        leaving = machine.of_leaving()[ids]
+        if store.storage == "linear":
+            coef = store.feature_weights(ids, alpha)
             if store.center is not None:
                 b -= coef @ store.center
-        machine.problem = problem
-        n_iter = max(run.n_iter, 1)
-        return BinaryFit(dual, coef, b, outputs, machine.value(), n_iter, run.status, run.history)
+        extra = {"partition_": machine.sets(held.place), "counters_": machine.counters()}
+        if self.record:
+            extra["path_"] = machine.take_log()
+        return BinaryFit(
+            alpha, coef, b, f - rho * alpha - leaving, machine.value(), max(tally.n_iter, 1),
+            tally.status, tally.history, extra,
+        )  # fmt: skip
 
     def _store(self, data, problems, fits):
-        for name in ("dual_coef_", "support_", "coef_", "path_"):
-            self.__dict__.pop(name, None)
-        single = len(fits) == 1
-
-        def each(values):
-            return values[0] if single else values
-
-        dual = np.array([fit.dual for fit in fits])
-        self.support_ = np.flatnonzero(np.any(dual != 0, axis=0))
-        self.dual_coef_ = dual[:, self.support_]
-        self.intercept_ = np.array([fit.intercept for fit in fits], dtype=float)
-        if fits[0].coef is not None:
-            self.coef_ = np.array([fit.coef for fit in fits])
-        machines = self._machines
-        self.problem_ = each([machine.problem for machine in machines])
-        self.objective_ = each(np.array([fit.objective for fit in fits]))
-        if single:
-            self.objective_ = float(self.objective_)
-        self.history_ = each([fit.history for fit in fits])
-        self.n_iter_ = int(max(fit.n_iter for fit in fits))
-        self.termination_condition_ = each([fit.status for fit in fits])
-        self.partition_ = each([machine.sets(self._ids) for machine in machines])
-        self.residual_ = max(machine.residual() for machine in machines)
-        self.counters_ = each([machine.counters() for machine in machines])
-        if self.record:
-            self.path_ = each([machine.take_log() for machine in machines])
+        self.__dict__.pop("path_", None)
+        super()._store(data, [machine.problem for machine in self._machines], fits)
+        self.residual_ = max(machine.residual() for machine in self._machines)
+        self.gram_ = self._kernel_store.storage
 
     def _store_batch(self, data, problems, fits, X, codes):
-        self._store(data, problems, fits)
-        self._transduce(X, codes, data.rows, fits)
+        super()._store_batch(data, problems, fits, X, codes)
         self._compact()
-
-    def _transduce(self, X, codes, rows, fits):
-        """Labels of all rows. Of one without weight nothing is kept but the label of its time."""
-        outputs = np.column_stack([fit.outputs for fit in fits])
-        unknown = np.flatnonzero(np.isnan(outputs[:, 0]))
-        first = outputs.shape[0] - (0 if codes is None else codes.size)
-        new = unknown[unknown >= first]
-        if codes is not None and new.size:
-            self._guess = self._guess.copy()
-            self._guess[new] = self._decide(self._outputs(X[new - first]))
-        found = np.where(self._ids < 0, self._guess, self._decide(outputs))
-        self.transduction_ = self.classes_[np.where(self._codes >= 0, self._codes, found)]
 
     @property
     def support_vectors_(self):
@@ -617,7 +544,7 @@ class ILS3VM(OnlineS3VM):
         if self._precomputed or not hasattr(self, "support_"):
             raise AttributeError("support_vectors_")
         store = self._kernel_store
-        X = store.rows(self._ids[self.support_])
+        X = store.rows(self._held.place[self.support_])
         return X if store.center is None else X + store.center
 
     def _snapshot(self, machine):

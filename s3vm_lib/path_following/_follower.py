@@ -4,50 +4,28 @@ from typing import NamedTuple
 
 import numpy as np
 
-from s3vm_lib.path_following._ends import (
-    candidates,
-    demand,
-    energy,
-    enter,
-    jump,
-    leave,
-    propose,
-    residual,
-    turn,
-    value,
-    violators,
-)
+from s3vm_lib.path_following import _ends as ends
+from s3vm_lib.path_following import _state as sets
 from s3vm_lib.path_following._factor import triangular
-from s3vm_lib.path_following._path import (
-    DONE,
-    LIMIT,
-    LOG_FIELDS,
-    ROOM,
-    ROWS,
-    STALLED,
-    follow,
-)
+from s3vm_lib.path_following._path import DONE, LIMIT, LOG_FIELDS, ROOM, ROWS, STALLED, follow
 from s3vm_lib.path_following._rows import CACHED
-from s3vm_lib.path_following._state import (
-    GONE,
-    IDLE,
-    NOW,
-    SAMPLE,
-    E,
-    M,
-    O,
-    State,
-    fetch_touched,
-    polish,
-    reference,
-    refresh,
-)
+from s3vm_lib.path_following._state import GONE, IDLE, NOW, SAMPLE, E, M, O, State
 
 ORDERS = ("simultaneous", "finite")
 SETS = "OMEA"
 _LISTS = ("M", "A", "P", "Q", "T", "ids")
 _NOBODY = np.zeros((), SAMPLE)
 _NOBODY["where"] = GONE
+_COUNTS = {  # names in `counters`, and in the dtype `NOW`
+    "n_iter": "steps",
+    "n_flips": "flips",
+    "n_back_flips": "back_flips",
+    "zero_steps": "zero_steps",
+    "longest_zero_run": "longest_run",
+    "outputs_computed": "promoted",
+    "refreshes": "refreshes",
+    "raised_pivots": "raised",
+}
 _LARGE_MARGIN = 100  # from here on rows are taken in by Newton steps over the sets
 _ROUNDS = 20
 _WORK = 2**26  # multiplications in one compiled call
@@ -56,12 +34,27 @@ _LESS = 0.8  # share of the samples that move that a Newton step may leave on th
 _SNAP = 1e-7  # relative distance from a bound at which a start is on it
 
 
+def _nothing():
+    """The state before the first row."""
+    now, none = np.zeros(1, NOW), [np.zeros(0, np.int64) for _ in _LISTS]
+    now["seed"], now["slack"], now["radius"], now["allowed"] = 1, -1.0, -1.0, np.inf
+    x = np.full(0, _NOBODY)
+    return State(x, *none, w=np.zeros((5, 0)), R=np.zeros((32, 32)), now=now)
+
+
 class Operation(NamedTuple):
     """What one operation took."""
 
     n_iter: int  # steps of the path; of SMO in a convex problem of CCCP
     n_flips: int  # changes of a sign
     objective: float  # J at the end
+
+
+class Outcome(NamedTuple):
+    """How `Follower.learn` ended."""
+
+    status: str  # "converged", "max_iter" or, when it has cost too much, "given up"
+    operation: Operation  # what it took
 
 
 class Follower:
@@ -90,8 +83,19 @@ class Follower:
 
     def __init__(self, store, ridge=1e-8, order="simultaneous", tol=1e-10, record=False):
         self.store, self.ridge, self.order, self.tol = store, ridge, order, tol
-        self.state, self.log, self.fallbacks, self.record = None, [], 0, record
-        self.refactored, self.problem = 0, None
+        self.log, self.record, self.problem = [], record, None
+        self.fallbacks = self.refactored = 0
+        self.state = _nothing()
+
+    @property
+    def now(self):
+        """Numbers of the state, those of the dtype `NOW`."""
+        return self.state.now[0]
+
+    @property
+    def _all(self):
+        """What compiled functions take: kernel values, state, and number of rows."""
+        return self.store.view, self.state, self.store.n
 
     # Rows --------------------------------------------------------------------------------------
 
@@ -107,11 +111,10 @@ class Follower:
         weight : ndarray of shape (m,)
             Weights c of their losses; 0 keeps a row idle.
         """
-        if self.state is None or self.state.x.size != self.store.capacity:
-            self._resize()
-        fetch_touched(self.store.view, self.state, self.store.n)
-        p, x = self.state, np.zeros(ids.size, SAMPLE)
-        now = p.now[0]
+        if self.state.x.size != self.store.capacity:
+            self._resize(self.store.capacity)
+        sets.fetch_touched(*self._all)
+        p, now, x = self.state, self.now, np.zeros(ids.size, SAMPLE)
         x["s"], x["free"] = np.where(label == 0, 1.0, label), label == 0
         x["c"], x["where"] = weight, IDLE
         if ids.size == 0:
@@ -131,8 +134,7 @@ class Follower:
 
     def _choose_ridge(self):
         """ρ and σ by the size of the kernel, again when it turns out to be of another size."""
-        p = self.state
-        now = p.now[0]
+        p, now = self.state, self.now
         scale = float(np.mean(self.store.view.diagonal[: self.store.n])) or 1.0
         if now.sigma == 0 or not 0.25 < scale / now.sigma < 4:
             before = now.rho
@@ -140,24 +142,20 @@ class Follower:
             if now.n_margin:
                 self._settled()
                 p.x["f"] += (now.rho - before) * p.x["alpha"]
-                reference(p, self.store.n)
+                sets.reference(p, self.store.n)
                 self.factorize()
 
-    def _resize(self):
-        old, size = self.state, self.store.capacity
-        x = np.full(size, _NOBODY)
-        parts = {name: np.zeros(size, np.int64) for name in _LISTS}
-        if old is None:
-            now = np.zeros(1, NOW)
-            now["seed"], now["slack"], now["radius"], now["allowed"] = 1, -1.0, -1.0, np.inf
-            R = np.zeros((32, 32))
-            self.state = State(x, *parts.values(), w=np.zeros((5, size)), R=R, now=now)
-            return
-        kept = min(old.x.size, size)
-        x[:kept] = old.x[:kept]
-        for name, part in parts.items():
-            part[:kept] = getattr(old, name)[:kept]
-        self.state = old._replace(x=x, **parts, w=np.zeros((5, size)))
+    def _resize(self, size, parts=None):
+        """Memory for ``size`` rows, with what is known, or with ``parts``, at its beginning."""
+        known = self._known(self.state.x.size) if parts is None else parts
+        new = {name: np.zeros(size, np.int64) for name in _LISTS} | {"x": np.full(size, _NOBODY)}
+        for name, part in new.items():
+            part[: known[name].size] = known[name][:size]
+        self.state = self.state._replace(**new, w=np.zeros((5, size)))
+
+    def _known(self, n):
+        """What there is to know of the first n rows."""
+        return {name: getattr(self.state, name)[:n] for name in ("x", *_LISTS)}
 
     def start(self, alpha, s):
         """Cross over from an approximate solution, for example one of CCCP.
@@ -169,8 +167,7 @@ class Follower:
         s : ndarray of shape (n,)
             Signs −1 and +1; for labeled rows their labels.
         """
-        p, n = self.state, self.store.n
-        now = p.now[0]
+        p, now, n = self.state, self.now, self.store.n
         x = p.x[:n]
         gone = (x["where"] == GONE) | (x["leaving"] == 1)
         x["leaving"] = x["flipped"] = now.n_moving = 0
@@ -187,20 +184,9 @@ class Follower:
         now.b = now.b0 = 0.0
         x["f"] = self.store.outputs(support, x["alpha"][support], np.arange(n))
         x["f"] += now.rho * x["alpha"]
-        reference(p, n)
+        sets.reference(p, n)
         self.factorize()
         self.energy()
-
-    def allow(self, work=np.inf):
-        """Have `run` stop once paths have taken so many more multiplications; see `given_up`."""
-        if self.state is not None:
-            self.state.now[0].allowed = self.state.now[0].spent + work
-
-    @property
-    def given_up(self):
-        """Whether the work that `allow` allows has been done, and A is not empty."""
-        now = self.state.now[0]
-        return bool(now.spent > now.allowed and now.n_moving > 0)
 
     def present(self):
         """Rows that take part and stay, or wait to take part; their t and c."""
@@ -216,9 +202,8 @@ class Follower:
 
     def set_weight(self, ids, weight):
         """Other weights for idle rows; those that were never taken are left alone."""
-        if self.state is not None:
-            known = ids < self.state.x.size
-            self.state.x["c"][ids[known]] = weight[known]
+        known = ids < self.state.x.size
+        self.state.x["c"][ids[known]] = weight[known]
 
     def mode(self, update):
         """How rows are to come in where ``update`` is "auto"."""
@@ -226,44 +211,50 @@ class Follower:
             return update
         return "block" if self.n_margin > _LARGE_MARGIN else "together"
 
-    def add(self, ids, update="path", max_steps=None):
-        """Let rows that were taken take part.
+    def learn(self, ids, block=False, max_steps=None, work=np.inf):
+        """Let rows that were taken take part, all at once, and finish what is under way.
 
         Parameters
         ----------
         ids : ndarray of int
-        update : {"path", "together", "block"}, default="path"
-            One after the other, all on one path, or by `rounds` and a path for what they leave.
+        block : bool, default=False
+            By `rounds`, and a path for what they leave.
         max_steps : int, default=None
+            `run` may go on where it stopped.
+        work : float, default=np.inf
+            Multiplications that the path may take.
 
         Returns
         -------
-        bool
-            False when ``max_steps`` came before the end; `run` goes on.
+        Outcome
         """
-        ids = np.asarray(ids, dtype=int)
-        for group in ids[:, None] if update == "path" and ids.size else [ids]:
-            enter(self.store.view, self.state, group, self.store.n)
-            if update == "block":
-                self.rounds()
-            if not self.run(max_steps):
-                return False
-        return True
+        before, now = (self.n_iter, self.n_flips), self.now
+        now.allowed = now.spent + work
+        ends.enter(self.store.view, self.state, np.asarray(ids, dtype=int), self.store.n)
+        if block:
+            self.rounds()
+        arrived = self.run(max_steps)
+        done = Operation(self.n_iter - before[0], self.n_flips - before[1], self.objective)
+        too_long = self._too_much_work() and (max_steps is None or done.n_iter < max_steps)
+        now.allowed = np.inf
+        return Outcome("converged" if arrived else "given up" if too_long else "max_iter", done)
+
+    def _too_much_work(self):
+        return bool(self.now.spent > self.now.allowed and self.now.n_moving > 0)
 
     def leave(self, ids):
         """Rows are to go; their positions stay reserved until `compact`. `run` does it."""
         for i in ids:
-            leave(self.store.view, self.state, i, self.store.n)
+            ends.leave(self.store.view, self.state, i, self.store.n)
 
     def remove(self, ids, max_steps=None):
-        """`leave` and `run`; returns as `add`."""
+        """`leave` and `run`; returns as `run`."""
         self.leave(ids)
         return self.run(max_steps)
 
     def compact(self, keep):
         """Follow `KernelStore.compact`; call `finish` first, and have nobody in A."""
-        p, k = self.state, keep.size
-        now = p.now[0]
+        p, now, k = self.state, self.now, keep.size
         place = np.full(p.x.size, -1)
         place[keep] = np.arange(k)
         p.x[:k] = p.x[keep]
@@ -280,10 +271,10 @@ class Follower:
         that leaves in the wrong place. A few that remain are left to the path. Where more and more
         samples move, as with kernels of low rank, all is taken back, and False returned.
         """
-        start, n = self.save(), self.store.n
-        first = before = self.state.now[0].n_moving
+        start, now = self.save(), self.now
+        first = before = now.n_moving
         for k in range(largest):
-            count, m = self.state.now[0].n_moving, self.state.now[0].n_margin
+            count, m = now.n_moving, now.n_margin
             if count == 0 or m == 0:
                 break
             most = max(2 * first, m // 2) if k == 1 else max(_LESS * before, 2)
@@ -296,73 +287,68 @@ class Follower:
             if m + count + 1 > len(self.state.R):
                 self._more_room(m + count + 1)
             if self.store.view.kind == CACHED:
-                while self.state.now[0].n_touched + count + 1 > self.store.view.owner.size:
+                while now.n_touched + count + 1 > self.store.view.owner.size:
                     self.store.more_slots()
             self._newton_step()
-            refresh(self.store.view, self.state, n)
-            violators(self.store.view, self.state, n, False, self.tol)
+            sets.refresh(*self._all)
+            ends.violators(*self._all, False, self.tol)
         self.energy()
         return True
 
     def _newton_step(self):
-        """The new samples of M and the targets of A, and a jump to where both want to be."""
-        v, p = self.store.view, self.state
-        now = p.now[0]
-        X = candidates(v, p)
+        """The new samples of M and the targets of A, and a step to where both want to be."""
+        v, p, now = self.store.view, self.state, self.now
+        X = ends.candidates(v, p)
         if X.size:
             X = triangular(p.R, now.n_margin, X.T).T
-        propose(v, p, X)
+        ends.propose(v, p, X)
         m = now.n_margin
-        r, r0 = demand(v, p)
+        r, r0 = ends.demand(v, p)
         top, one = triangular(p.R, m, r + now.sigma * r0), triangular(p.R, m, np.ones(m))
         delta = (top @ one - r0) / (one @ one)
-        jump(p, triangular(p.R, m, top - delta * one, 1), delta)
+        ends.to_targets(p, triangular(p.R, m, top - delta * one, 1), delta)
 
     def _limit(self):
         return 20 * (self.store.n + 10)
 
     def run(self, max_steps=None):
         """Walk until A is empty; True unless ``max_steps`` came before."""
-        p = self.state
-        hold, steps = self.order == "finite", p.now[0].steps
+        now, hold, steps = self.now, self.order == "finite", self.n_iter
         log = np.zeros((256 if self.record else 0, len(LOG_FIELDS)))
         allowed, falls, since = self._limit(), 0, steps
         while True:
-            p = self.state
-            left = (since + allowed if max_steps is None else steps + max_steps) - p.now[0].steps
+            left = (since + allowed if max_steps is None else steps + max_steps) - now.steps
+            m, k = now.n_margin, now.n_moving
             # Some tenths of a second of work, after which Python can answer Ctrl-C.
-            few = 1 + _WORK // (
-                (self.store.n + p.now[0].n_margin) * (1 + p.now[0].n_margin + p.now[0].n_moving)
-            )
-            code = follow(self.store.view, p, self.store.n, min(left, few), hold, log)
-            if code == LIMIT and few < left and not self.given_up:
+            few = 1 + _WORK // ((self.store.n + m) * (1 + m + k))
+            code = follow(*self._all, min(left, few), hold, log)
+            if code == LIMIT and few < left and not self._too_much_work():
                 continue
             if self.record:
-                self.log.extend(log[: p.now[0].logged].tolist())
-                p.now[0].logged = 0
+                self.log.extend(log[: now.logged].tolist())
+                now.logged = 0
             if code == ROOM:
                 self._more_room()
             elif code == ROWS:
-                before = p.now[0].n_touched
-                if before > p.now[0].n_margin + p.now[0].n_moving:
+                if now.n_touched > now.n_margin + now.n_moving:
                     self._settled()
                 else:
                     self.store.more_slots()
-            elif code == LIMIT and (max_steps is not None or self.given_up):
+            elif code == LIMIT and (max_steps is not None or self._too_much_work()):
                 return False
             elif code in (STALLED, LIMIT):
                 if falls == _FALLS:
                     return False
                 hold, allowed, falls = True, self._limit() + allowed, falls + 1
-                since = p.now[0].steps
+                since = now.steps
                 self.fallbacks += 1
             elif code == DONE:
-                if not hold or not self._turn():
+                if not hold or not self._flip_worst():
                     return True
 
-    def _turn(self):
+    def _flip_worst(self):
         self._settled()
-        return turn(self.store.view, self.state, self.store.n)
+        return ends.flip_worst(*self._all)
 
     def _more_room(self, least=0):
         R = self.state.R
@@ -373,8 +359,8 @@ class Follower:
 
     def _settled(self):
         """All outputs current, and those of M exact."""
-        worst = polish(self.store.view, self.state)
-        refresh(self.store.view, self.state, self.store.n)
+        worst = sets.polish(self.store.view, self.state)
+        sets.refresh(*self._all)
         return worst
 
     def finish(self, follow_up=True):
@@ -394,8 +380,7 @@ class Follower:
             if self._settled() > self.tol:
                 self.factorize()
                 self._settled()
-            p = self.state
-            if not follow_up or not violators(self.store.view, p, self.store.n, False, self.tol):
+            if not follow_up or not ends.violators(*self._all, False, self.tol):
                 break
             self.run()
         self.energy()
@@ -403,61 +388,60 @@ class Follower:
 
     def factorize(self):
         """The factor of the margin block from scratch."""
-        p = self.state
-        index = p.M[: p.now[0].n_margin]
+        now, m = self.now, self.n_margin
+        index = self.state.M[:m]
         self.refactored += 1
-        while len(p.R) < index.size + 1:
-            self._more_room()
-            p = self.state
-        if index.size:
-            S = self.store.gram(index, index) + p.now[0].sigma
-            S.flat[:: index.size + 1] += p.now[0].rho
-            p.R[: index.size, : index.size] = np.linalg.cholesky(S).T
+        if len(self.state.R) <= m:
+            self._more_room(m + 1)
+        if m:
+            S = self.store.gram(index, index) + now.sigma
+            S.flat[:: m + 1] += now.rho
+            self.state.R[:m, :m] = np.linalg.cholesky(S).T
 
     # What was found ----------------------------------------------------------------------------
 
     @property
     def b(self):
         """The offset."""
-        return float(self.state.now[0].b)
+        return float(self.now.b)
 
     @property
     def n_iter(self):
         """Steps so far."""
-        return 0 if self.state is None else int(self.state.now[0].steps)
+        return int(self.now.steps)
 
     @property
     def n_flips(self):
         """Changes of sign so far."""
-        return 0 if self.state is None else int(self.state.now[0].flips)
+        return int(self.now.flips)
 
     @property
     def n_margin(self):
         """Size of M."""
-        return 0 if self.state is None else int(self.state.now[0].n_margin)
+        return int(self.now.n_margin)
 
     @property
     def n_moving(self):
         """Size of A."""
-        return 0 if self.state is None else int(self.state.now[0].n_moving)
+        return int(self.now.n_moving)
 
     @property
     def objective(self):
         """−W, which is J, ridge included, where A is empty."""
-        return float(-self.state.now[0].energy)
+        return float(-self.now.energy)
 
     def read(self, ids):
         """α, outputs, b and ρ of the rows ``ids``."""
-        x, now = self.state.x, self.state.now[0]
+        x, now = self.state.x, self.now
         return x["alpha"][ids], x["f"][ids], float(now.b), float(now.rho)
 
     def energy(self):
         """W = ½αᵀ(K + ρI)α − Σ a, minus the objective where A is empty; computed anew."""
-        return energy(self.state, self.store.n)
+        return ends.energy(self.state, self.store.n)
 
     def value(self):
         """J of the rows that take part or wait to, without the ridge; all outputs current."""
-        return value(self.state, self.store.n, self.of_leaving())
+        return ends.value(self.state, self.store.n, self.of_leaving())
 
     def of_leaving(self):
         """What rows on their way out still contribute to the outputs of all, shape (n,)."""
@@ -470,7 +454,7 @@ class Follower:
 
     def residual(self):
         """Largest violation of the KKT, box, sign and sum conditions, after `finish`."""
-        return residual(self.state, self.store.n)
+        return ends.residual(self.state, self.store.n)
 
     def sets(self, ids):
         """Indices into ``ids`` of the members of O, M, E and A; negative ids are nobody's."""
@@ -479,17 +463,7 @@ class Follower:
 
     def counters(self):
         """Steps, flips and what the guards saw, since the beginning."""
-        now = self.state.now[0]
-        counts = {
-            "n_iter": int(now.steps),
-            "n_flips": int(now.flips),
-            "n_back_flips": int(now.back_flips),
-            "zero_steps": int(now.zero_steps),
-            "longest_zero_run": int(now.longest_run),
-            "outputs_computed": int(now.promoted),
-            "refreshes": int(now.refreshes),
-            "raised_pivots": int(now.raised),
-        }
+        counts = {name: int(self.now[field]) for name, field in _COUNTS.items()}
         return counts | {"fallbacks": self.fallbacks, "factorizations": self.refactored}
 
     def take_log(self):
@@ -504,50 +478,32 @@ class Follower:
 
     def save(self):
         """All that an operation changes, cheaply: the factor is left out."""
-        p, n = self.state, self.store.n
-        if p is None:
-            return None
-        lists = {name: getattr(p, name)[:n].copy() for name in _LISTS}
-        x = p.x[:n].view(np.uint8).copy()  # NumPy copies records field by field
-        kept = dict(x=x, now=p.now.copy(), **lists)
-        return kept, (len(self.log), self.fallbacks, self.refactored, self.problem)
+        known = self._known(self.store.n)
+        # NumPy copies records field by field, and bytes at once.
+        known = {name: part.view(np.uint8).copy() for name, part in known.items()}
+        rest = (len(self.log), self.fallbacks, self.refactored, self.problem)
+        return known, self.state.now.copy(), rest
 
     def load(self, saved):
         """Back to what was saved; the store must have been taken back before."""
-        if saved is None:
-            self.state = None
-            return
-        kept, (n_log, self.fallbacks, refactored, self.problem) = saved
-        p = self.state
-        p.x[:] = _NOBODY
-        for name, part in kept.items():
-            target = getattr(p, name)
-            (target.view(np.uint8) if name == "x" else target)[: part.size] = part
+        known, now, (n_log, self.fallbacks, refactored, self.problem) = saved
+        self.state.x[:] = _NOBODY
+        for name, part in known.items():
+            getattr(self.state, name).view(np.uint8)[: part.size] = part
+        self.state.now[:] = now
         self.log = self.log[:n_log]
         self.factorize()
         self.refactored = refactored
 
     def __getstate__(self):
         """Without workspace, and without the factor, which is computed again."""
-        state, p = self.__dict__.copy(), self.state
-        state["state"] = None
-        if p is not None:
-            n = self.store.n
-            state["state"] = {name: np.array(p.x[name][:n]) for name in SAMPLE.names}
-            state["state"] |= {name: getattr(p, name)[:n].copy() for name in _LISTS}
-            state["state"]["now"] = p.now.copy()
-        return state
+        known = {name: part.copy() for name, part in self._known(self.store.n).items()}
+        return self.__dict__ | {"state": (known, self.state.now.copy())}
 
     def __setstate__(self, state):
-        parts = state.pop("state")
-        self.__dict__.update(state, state=None)
-        if parts is None:
-            return
-        self._resize()
-        p, n = self.state, parts["alpha"].size
-        for name in SAMPLE.names:
-            p.x[name][:n] = parts[name]
-        for name in (*_LISTS, "now"):
-            getattr(p, name)[: parts[name].size] = parts[name]
+        known, now = state.pop("state")
+        self.__dict__.update(state, state=_nothing())
+        self._resize(self.store.capacity, known)
+        self.state.now[:] = now
         self.factorize()
         self.refactored -= 1

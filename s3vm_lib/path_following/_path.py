@@ -12,7 +12,8 @@ where z > 1, and the samples of M move so that their outputs stay where they are
 
 with d the way that is left. Everything is linear in the step η until the next event.
 
-Which outputs are known at a time, and how, is the subject of `_state`.
+Which outputs are known at a time, and how, is the subject of `_state`. Numbers in comments are the
+lines of the algorithm in the chapter on path following.
 """
 
 import numpy as np
@@ -57,14 +58,15 @@ _STALL_AFTER = 1000
 
 @njit
 def settle(p):
-    """Samples of A that have arrived join O or E, or leave."""
+    """Samples of A that have arrived join O or E, or leave: line 3."""
     now = p.now[0]
-    k = now.n_moving - 1
+    k = now.n_moving - 1  # from the end, since the last one takes the place of one that goes
     while k >= 0:
         i = p.A[k]
         to, z = goal(p, i), p.x[i].s * p.x[i].f
         if abs(to - p.x[i].alpha) <= 1e-13 * p.x[i].c:
             p.x[i].alpha = to
+            # At this end of the box the margin says that its target is the other one.
             wrong = z > 1 + TINY if p.x[i].upward == 1 else z < 1 - TINY
             if wrong and p.x[i].leaving == 0:
                 p.x[i].upward = 1 - p.x[i].upward
@@ -81,8 +83,9 @@ def settle(p):
 
 @njit(**INNER)
 def direction(v, p, may_shift):
-    """β, δ and γ of A into v, g; returns δ, whether b moves alone, and Σ_A dγ."""
+    """β, δ and γ of A into v, g; returns δ, whether b moves alone, and Σ_A dγ: lines 2 and 4."""
     now = p.now[0]
+    # 2: the ways d that are left
     m, n_a, total, size = now.n_margin, now.n_moving, 0.0, 0.0
     d, ids = p.w[WAY], p.ids
     for k in range(n_a):
@@ -91,6 +94,7 @@ def direction(v, p, may_shift):
         d[k] = p.x[i].v
         total += d[k]
         size += abs(d[k])
+    # 4: with nobody in M, b moves alone, unless the ways cancel
     alone = may_shift and m == 0 and abs(total) > 1e-11 * size
     if alone:
         for k in range(n_a):
@@ -98,7 +102,7 @@ def direction(v, p, may_shift):
             p.x[p.A[k]].g = np.sign(total)
         return np.sign(total), True, 0.0
     delta = 0.0
-    if m > 0:
+    if m > 0:  # 4: otherwise M follows so that Σα and its outputs stay
         combine(v, p.A, d, n_a, p.M, m, p.w[BETA], False)
         for j in range(m):
             p.w[BETA, j] = -p.w[BETA, j]
@@ -109,6 +113,7 @@ def direction(v, p, may_shift):
     weights = p.w[BETA]
     for k in range(n_a):
         ids[m + k], weights[m + k] = p.A[k], p.x[p.A[k]].v
+    # γ of A itself; `rates` finds all that moves, and by how much, in ids and the row BETA of w
     combine(v, ids, weights, m + n_a, p.A, n_a, p.w[OUT], True)
     curvature = 0.0
     for k in range(n_a):
@@ -144,7 +149,7 @@ def earlier(p, eta, best):
 
 @njit(**INNER)
 def margin_event(p, best, event, who):
-    """The first sample of M to meet an end of its box."""
+    """The first sample of M to meet an end of its box: line 5."""
     now = p.now[0]
     largest = 0.0  # of A too: where only rounding is left for M, nothing meets an end
     for j in range(now.n_margin + now.n_moving):
@@ -162,13 +167,13 @@ def margin_event(p, best, event, who):
 
 @njit(**INNER)
 def resting_event(p, ids, k, scale, hold, best, event, who):
-    """The first of the first k of ``ids``, samples of O and E, to reach z = 1 or z = 0."""
+    """The first of the first k of ``ids``, samples of O and E, to reach z = 1 or z = 0: line 5."""
     for j in range(k):
         i = ids[j]
         rate, z = p.x[i].s * p.x[i].g, p.x[i].s * p.x[i].f
         if abs(rate) <= TINY * scale or p.x[i].near == LOCKED:
             continue
-        if (rate < 0) == (p.x[i].where == O):
+        if (rate < 0) == (p.x[i].where == O):  # O comes down to the margin, E up to it
             eta = max((1 - z) / rate, 0.0)
             if earlier(p, eta, best):
                 best, event, who = eta, TO_M, i
@@ -181,7 +186,7 @@ def resting_event(p, ids, k, scale, hold, best, event, who):
 
 @njit(**INNER)
 def moving_event(p, scale, hold, best, event, who):
-    """The first sample of A to cross z = 1 or z = 0, or to enter its box.
+    """The first sample of A to cross z = 1 or z = 0, or to enter its box: line 5.
 
     After a change of sign a is outside. There nothing happens at z = 1, and the target stays what
     it was: to change it back and forth could take forever where both drive z back to 1.
@@ -192,7 +197,7 @@ def moving_event(p, scale, hold, best, event, who):
         if p.x[i].leaving == 1:
             continue
         outside = a < -TINY * c or a > c + TINY * c
-        if outside:
+        if outside:  # the end of the box that it meets first; what comes then the margin decides
             speed = p.x[i].s * p.x[i].v
             eta = (-a if a < 0 else c - a) / speed if speed != 0 else np.inf
             if eta >= 0 and earlier(p, eta, best):
@@ -261,7 +266,7 @@ def bring_near(v, p, n, hold, moved, moved_b):
 
 @njit(**INNER)
 def move(p, eta, delta, curvature, travel, alone):
-    """Walk the step η and keep the energy W = ½αᵀKα − Σ a (with ridge) up to date."""
+    """Walk the step η and keep the energy W = ½αᵀKα − Σ a (with ridge) up to date: line 6."""
     now = p.now[0]
     rate = 0.0
     for k in range(now.n_moving):
@@ -277,7 +282,7 @@ def move(p, eta, delta, curvature, travel, alone):
         rate += p.x[i].v * (p.x[i].f - eta * p.x[i].g) - change
         p.x[i].line += eta * change
         p.x[i].alpha += eta * p.x[i].v
-    if not alone:
+    if not alone:  # outputs of M stay where they are
         for j in range(now.n_margin):
             p.x[p.M[j]].alpha += eta * p.x[p.M[j]].v
     for j in range(now.n_near):
@@ -288,21 +293,21 @@ def move(p, eta, delta, curvature, travel, alone):
 
 
 @njit(**INNER)
-def happen(v, p, n, event, i):
-    """What the event changes in the sets."""
+def change_sets(v, p, n, event, i):
+    """What the event changes in the sets: lines 7 to 9."""
     now = p.now[0]
-    if event == TO_O or event == TO_E:
+    if event == TO_O or event == TO_E:  # 7
         out_of_margin(p, np.full(1, p.x[i].place))
         p.x[i].alpha = p.x[i].s * p.x[i].c if event == TO_E else 0.0
         p.x[i].where = O if event == TO_O else E
         watch(p, i)
-        if now.zero_run > _RANDOM_AFTER:
+        if now.zero_run > _RANDOM_AFTER:  # it might come back at once, and go again
             p.x[i].near = LOCKED
             now.n_locked += 1
     elif event == TO_M:
         unwatch(p, i)
         into_margin(v, p, i, n)
-    elif event == FLIP:
+    elif event == FLIP:  # 8
         unwatch(p, i)
         into_moving(v, p, i, n, 1)
         flip(p, i, True)
@@ -313,7 +318,7 @@ def happen(v, p, n, event, i):
         # The copy with the old sign hands over to the one with the new sign.
         now.energy += p.x[i].line - p.x[i].s * p.x[i].alpha
         into_margin(v, p, i, n)
-    elif event == BOUND:
+    elif event == BOUND:  # 9
         p.x[i].alpha = 0.0 if p.x[i].s * p.x[i].alpha < 0.5 * p.x[i].c else p.x[i].s * p.x[i].c
         p.x[i].upward = 1 if p.x[i].s * p.x[i].f < 1 else 0
 
@@ -371,28 +376,31 @@ def follow(v, p, n, max_steps, hold, log):
     if not fetch_touched(v, p, n):
         return ROWS
     while True:
-        settle(p)
+        settle(p)  # 3
         if now.n_moving == 0:
             now.zero_run = 0
             unlock(p)
             return DONE
         if now.steps - start >= max_steps or now.spent > now.allowed:
             return LIMIT
+        # One step needs no more memory than this; who called makes room and comes back.
         if now.n_margin >= p.R.shape[0]:
             return ROOM
         if v.kind == CACHED and now.n_touched >= v.owner.size:
             return ROWS
         if log.shape[0] > 0 and now.logged == log.shape[0]:
             return LOG
+        # A refresh, where what it saves has come to cost more than it does
         crowded = now.n_touched > 64 + 2 * now.n_margin + now.n_moving
         if (crowded or now.work > 2 * n * now.n_touched) and now.n_locked == 0:
             refresh(v, p, n)
-        delta, alone, curvature = direction(v, p, may_shift)
+        delta, alone, curvature = direction(v, p, may_shift)  # 2, 4
         may_shift = True
         near = now.n_near
         rates(v, p, p.P, near, n, delta, alone, True)
         now.work += near * (now.n_margin + now.n_moving + 10)
         now.spent += min(8 * near, n) * (now.n_margin + now.n_moving) + now.n_margin**2
+        # 5: rates that are rounding, relative to the largest, lead to no event
         scale = abs(delta)
         for k in range(now.n_moving):
             scale = max(scale, abs(p.x[p.A[k]].g))
@@ -403,6 +411,7 @@ def follow(v, p, n, max_steps, hold, log):
             eta, event, who = margin_event(p, eta, event, who)
         eta, event, who = moving_event(p, scale, hold, eta, event, who)
         eta, event, who = resting_event(p, p.P, near, scale, hold, eta, event, who)
+        # ‖Δw‖² at the end of the step: whoever it may have brought near an event joins P
         along = 0.0
         if not alone:
             for j in range(now.n_margin + now.n_moving):
@@ -420,7 +429,7 @@ def follow(v, p, n, max_steps, hold, log):
             may_shift = False  # nothing holds b: what is left of Σ_A d is rounding
             continue
         kind, before, moving = case(p), now.energy, now.n_moving
-        move(p, eta, delta, curvature, max(travel, 0.0), alone)
+        move(p, eta, delta, curvature, max(travel, 0.0), alone)  # 6
         now.steps += 1
         if eta <= 1e-14:
             now.zero_steps += 1
@@ -435,7 +444,7 @@ def follow(v, p, n, max_steps, hold, log):
             row[4], row[5], row[6], row[7] = who, now.n_margin, moving, kind
             now.logged += 1
         if event != TARGET:
-            happen(v, p, n, event, who)
+            change_sets(v, p, n, event, who)  # 7, 8, 9
         if now.zero_run > _STALL_AFTER:
             now.zero_run = 0
             return STALLED

@@ -12,7 +12,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from s3vm_lib._numba import njit
-from s3vm_lib.kernels import KernelRows, kernel_row, squared_norms
+from s3vm_lib.kernels import KernelRows, kernel_row, kernel_rows
 from s3vm_lib.smo import Gram
 
 FULL, CACHED, DENSE, SPARSE = range(4)  # kinds of storage; the last two belong to "linear"
@@ -208,6 +208,13 @@ def feature_weights(v, index, weights):
 # --- Storage --------------------------------------------------------------------------------------
 
 
+def _larger(part, *shape, fill=0):
+    """A larger array that begins with ``part``; in a matrix the rest is left as it comes."""
+    new = np.empty(shape) if part.ndim == 2 else np.full(shape, fill, part.dtype)
+    new[tuple(map(slice, part.shape))] = part
+    return new
+
+
 class KernelStore:
     """Kernel values of a growing set of rows.
 
@@ -270,22 +277,21 @@ class KernelStore:
             return np.arange(0)
         if end > self.capacity or self.view is None:
             self._grow(end + max(_SLACK, room, end // 4), X)
-        if X is not None:
-            self._append_data(X, start, end)
+        if sp.issparse(X):
+            self.X = X if self.X is None else sp.vstack([self.X, X], format="csr")
+            self._show_csr()
+        elif X is not None:
+            self.X[start:end] = X
+            if self.view.kind == CACHED:
+                self.view.rows.XT[:, start:end] = X.T
         self.n = end
         self._append_values(X, values, start, end)
         return np.arange(start, end)
 
-    def _append_data(self, X, start, end):
-        v = self.view
-        if sp.issparse(X):
-            self.X = X if self.X is None else sp.vstack([self.X, X], format="csr")
-            if v.kind in (SPARSE, CACHED):
-                self.view = v._replace(rows=self._csr_rows())
-        else:
-            self.X[start:end] = X
-            if v.kind == CACHED:
-                v.rows.XT[:, start:end] = X.T
+    def _show_csr(self):
+        """Sparse rows for the compiled functions, which read arrays."""
+        if self.view.kind in (SPARSE, CACHED):
+            self.view = self.view._replace(rows=kernel_rows(self.X, self.kernel))
 
     def _append_values(self, X, values, start, end):
         v = self.view
@@ -343,80 +349,52 @@ class KernelStore:
 
     # Memory ------------------------------------------------------------------------------------
 
-    def _csr_rows(self):
-        return KernelRows(
-            self.kernel.code, self._parameters(), np.empty((self.X.shape[1], 0)),
-            squared_norms(self.X), self.X.data.astype(float), self.X.indices.astype(np.int32),
-            self.X.indptr.astype(np.int64),
-        )  # fmt: skip
-
-    def _parameters(self):
-        k = self.kernel
-        return np.array([k.gamma, k.degree, k.coef0, k.sigma_f**2], dtype=float)
-
-    def _grow(self, capacity, X):
-        """Memory for ``capacity`` rows, with everything that is held copied over."""
-        old, d = self.view, 0 if X is None else X.shape[1]
-        sparse = sp.issparse(X)
-        if self.storage == "full" and self.kernel.name != "precomputed":
-            if 8 * capacity**2 > self.megabytes * 2**20:
-                self.storage = "rows"
-        kind = {"full": FULL, "rows": CACHED, "linear": SPARSE if sparse else DENSE}[self.storage]
-        diagonal, slot = np.zeros(capacity), np.full(capacity, -1)
-        slots = capacity if kind == FULL else 0
-        if kind == CACHED:
-            used = 0 if old is None else int(np.sum(old.owner >= 0))
-            if old is not None and old.kind == FULL:
-                used = 0  # what moves is computed again
-            slots = max(self._slots(capacity), used)
-        values = np.empty((slots, capacity))
-        owner, stamp = np.full(slots, -1), np.zeros(slots, np.int64)
-        if kind == FULL:
-            slot = np.arange(capacity)
-            owner = slot.copy()
-        if old is not None:
-            diagonal[: self.n] = old.diagonal[: self.n]
-            if kind == FULL:
-                values[: self.n, : self.n] = old.values[: self.n, : self.n]
-                stamp[: self.n] = old.stamp[: self.n]
-            elif kind == CACHED and old.kind == CACHED:
-                kept = np.flatnonzero(old.owner >= 0)
-                values[: kept.size, : self.n] = old.values[kept, : self.n]
-                owner[: kept.size] = old.owner[kept]
-                stamp[: kept.size] = old.stamp[kept]
-                slot[owner[: kept.size]] = np.arange(kept.size)
-        nothing = np.empty((0, 0))
+    def _empty(self, X):
+        """Memory for no row, of the kind that rows like X need."""
+        k, d, none = self.kernel, 0 if X is None else X.shape[1], np.empty((0, 0))
+        index, linear = np.empty(0, np.int64), SPARSE if sp.issparse(X) else DENSE
+        kind = {"full": FULL, "rows": CACHED, "linear": linear}[self.storage]
         rows = KernelRows(
-            self.kernel.code, self._parameters(), nothing, np.empty(0), np.empty(0),
-            np.empty(0, np.int32), np.zeros(1, np.int64),
+            k.code, np.array([k.gamma, k.degree, k.coef0, k.sigma_f**2], dtype=float), none,
+            np.empty(0), np.empty(0), np.empty(0, np.int32), np.zeros(1, np.int64),
         )  # fmt: skip
-        if X is not None and not sparse:
-            data = np.zeros((capacity, d))
-            if old is not None:
-                data[: self.n] = self.X[: self.n]
-            self.X = data
-            if kind == CACHED:
-                rows = rows._replace(XT=np.ascontiguousarray(data.T))
-        elif old is not None and sparse:
-            rows = old.rows
-        clock = np.zeros(3, np.int64) if old is None else old.clock
-        dense = self.X if kind == DENSE else nothing
-        total = np.zeros(d if self.storage == "linear" else 0)
-        self.view = Values(kind, values, slot, owner, stamp, clock, rows, dense, diagonal, total)
+        total = np.zeros(d if kind >= DENSE else 0)
+        clock = np.zeros(3, np.int64)
+        return Values(kind, none, index, index, index, clock, rows, none, np.empty(0), total)
 
-    def _slots(self, capacity):
-        most = int(self.megabytes * 2**20 / (8 * capacity))
-        return min(capacity, max(_SLACK, min(most, _ROWS)))
+    def _grow(self, capacity, X=None, slots=0):
+        """Memory for ``capacity`` rows, in a cache with ``slots`` kernel rows at least."""
+        if self.view is None:
+            self.view = self._empty(X)
+            if X is not None and not sp.issparse(X):
+                self.X = np.empty((0, X.shape[1]))
+        large = 8 * capacity**2 > self.megabytes * 2**20 and self.kernel.name != "precomputed"
+        if self.view.kind == FULL and large:  # what moves is computed again
+            self.storage = "rows"
+            self.view = self._empty(X)._replace(diagonal=self.view.diagonal)
+        v, kept = self.view, slice(None)
+        if v.kind == CACHED:  # a row takes more memory now, and there may be room for fewer
+            kept = np.flatnonzero(v.owner >= 0)
+            fit = min(int(self.megabytes * 2**20 / (8 * capacity)), _ROWS)
+            slots = max(slots, min(capacity, max(_SLACK, fit)), kept.size)
+        slots = {FULL: capacity, CACHED: slots}.get(v.kind, 0)
+        owner = np.arange(slots) if v.kind == FULL else _larger(v.owner[kept], slots, fill=-1)
+        slot, used = np.full(capacity, -1), np.flatnonzero(owner >= 0)
+        slot[owner[used]] = used
+        self.view = v = v._replace(
+            values=_larger(v.values[kept], slots, capacity), slot=slot, owner=owner,
+            stamp=_larger(v.stamp[kept], slots), diagonal=_larger(v.diagonal, capacity),
+        )  # fmt: skip
+        if isinstance(self.X, np.ndarray):
+            self.X = _larger(self.X, capacity, self.X.shape[1])
+            if v.kind == CACHED:
+                self.view = v._replace(rows=v.rows._replace(XT=np.ascontiguousarray(self.X.T)))
+            elif v.kind == DENSE:
+                self.view = v._replace(X=self.X)
 
     def more_slots(self):
         """Room for twice as many rows in the cache."""
-        v = self.view
-        slots = 2 * v.owner.size
-        values = np.empty((slots, v.slot.size))
-        values[: v.owner.size, : self.n] = v.values[:, : self.n]
-        owner, stamp = np.full(slots, -1), np.zeros(slots, np.int64)
-        owner[: v.owner.size], stamp[: v.owner.size] = v.owner, v.stamp
-        self.view = v._replace(values=values, owner=owner, stamp=stamp)
+        self._grow(self.capacity, slots=2 * self.view.owner.size)
 
     def compact(self, keep):
         """Drop all rows but ``keep`` (sorted positions), which take the positions 0, 1, …"""
@@ -430,20 +408,17 @@ class KernelStore:
                 v.stamp[rows] = np.searchsorted(keep, v.stamp[part])
         elif v.kind == CACHED:
             place = np.full(v.slot.size, -1)
-            place[keep] = np.arange(k)
-            v.slot[:] = -1
-            for s in np.flatnonzero(v.owner >= 0):
-                v.owner[s] = place[v.owner[s]]
-                if v.owner[s] >= 0:
-                    v.slot[v.owner[s]] = s
-                    v.values[s, :k] = v.values[s, keep]
+            place[keep], v.slot[:] = np.arange(k), -1
+            v.owner[:] = np.where(v.owner < 0, -1, place[v.owner])
+            used = np.flatnonzero(v.owner >= 0)
+            v.slot[v.owner[used]] = used
+            v.values[used, :k] = v.values[np.ix_(used, keep)]
         self.n = k
         if self.X is None:
             return
         if sp.issparse(self.X):
             self.X = self.X[keep]
-            if v.kind in (SPARSE, CACHED):
-                self.view = v._replace(rows=self._csr_rows())
+            self._show_csr()
         else:
             self.X[:k] = self.X[keep]
             if v.kind == CACHED:

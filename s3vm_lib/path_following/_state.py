@@ -99,6 +99,7 @@ class State(NamedTuple):
 
 @njit(**INNER)
 def touch(v, p, i, n):
+    """Into T, with its kernel row in memory: from now on α may move."""
     now = p.now[0]
     if p.x[i].touched == 0:
         p.x[i].touched = 1
@@ -128,6 +129,7 @@ def watch(p, i):
 
 @njit(**INNER)
 def unwatch(p, i):
+    """Out of P."""
     now = p.now[0]
     last = p.P[now.n_near - 1]
     p.P[p.x[i].place] = last

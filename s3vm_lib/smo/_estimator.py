@@ -4,10 +4,9 @@ from collections.abc import Callable
 from typing import Literal
 
 import numpy as np
-import scipy.sparse as sp
 from sklearn.utils._param_validation import StrOptions
 
-from s3vm_lib._base import BaseS3VM, BinaryFit
+from s3vm_lib._base import BaseS3VM, BinaryFit, centered, linear_model
 from s3vm_lib._limits import MEGABYTES
 from s3vm_lib.losses import LabeledLoss
 from s3vm_lib.objective import Problem
@@ -154,13 +153,9 @@ class SVM(BaseS3VM):
     def _prepare(self, data):
         labeled = np.flatnonzero(data.codes >= 0)
         X = data.X[labeled]
-        center = None
         if self._precomputed:
             X = np.ascontiguousarray(X[:, labeled])
-        elif self.kernel == "linear" and not sp.issparse(X):
-            # With Σβ = 0 a shift of the data moves only b, and centered data keep their digits.
-            center = X.mean(axis=0)
-            X = X - center
+        X, center = centered(X, data.kernel)
         gram = Gram(
             X,
             data.kernel,
@@ -198,9 +193,7 @@ class SVM(BaseS3VM):
         objective = problem.value(f + b, t[labeled], norm2, b, data.loss_weight[labeled])
         dual, outputs = np.zeros(t.size), np.full(t.size, np.nan)
         dual[labeled], outputs[labeled] = solution.beta, f + b
-        coef = data.kernel.sigma_f**2 * (dual @ data.X) if self.kernel == "linear" else None
-        if center is not None:
-            b -= coef @ center
+        coef, b = linear_model(data.kernel, dual, data.X, b, center)
         n_iter = max(solution.n_iter, 1)
         return BinaryFit(
             dual, coef, b, outputs, float(objective), n_iter, solution.status, solution.history
