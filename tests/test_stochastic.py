@@ -1,13 +1,17 @@
 import os
 import pickle
 import signal
+import warnings
 from dataclasses import replace
+from numbers import Integral
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.optimize import check_grad
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils._param_validation import Interval
 
 from s3vm_lib import FRS3VM, QNS3VM, TSGS3VM
 from s3vm_lib.kernels import Kernel
@@ -452,6 +456,27 @@ def test_estimators_name_the_group_that_they_refuse(Estimator):
     for loss in (LabeledLoss("l1"), LabeledLoss("modified_logistic", 1e20)):
         with pytest.raises(ValueError, match="labeled_loss must be one of"):
             Estimator(labeled_loss=loss).fit(X, y)
+
+
+@pytest.mark.parametrize("group", [Features, Schedule, Polish])
+def test_counts_in_groups_have_ends_and_true_is_one_of_them(group, blobs):
+    X, t, _ = blobs
+    y = np.where(t != 0, t + 1, -1).astype(int)[:60]
+    for name, constraints in group._constraints.items():
+        ends = [one.right for one in constraints if isinstance(one, Interval)]
+        assert np.all(np.isfinite(np.array(ends, dtype=float))), name
+        if not any(getattr(one, "type", None) is Integral for one in constraints):
+            continue
+        if name == "labeled_kept":  # at least two
+            with pytest.raises(ValueError, match="labeled_kept"):
+                group(**{name: True})
+            continue
+        options = {group.__name__.lower(): group(**{name: True})}
+        for update in ("all", "block"):
+            model = TSGS3VM(update=update, n_steps=3, n_features=16, random_state=0, **options)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", ConvergenceWarning)
+                model.fit(X[:60], y).partial_fit(X[:60], y)
 
 
 def test_nobody_holds_more_than_24_parameters_in_mind():
