@@ -84,16 +84,18 @@ def solve_stored(
         c[: start[0].size], b = start[0].ravel(), start[1]
         features.grow(len(start[0]))
     old, sums, sum_b = features.count, np.zeros(D), 0.0
-    # The numbers are the lines of Algorithm 1. Line 4: features join, and stay.
+    # The numbers are the lines of Algorithm 1, which would give coefficients to new features only.
     for k in range(n_steps):  # 1
-        features.grow(n_blocks if growth == 0 else old + k // growth + 1)  # 4
+        # 4: features that join, and stay; none after the first step without growth.
+        features.grow(n_blocks if growth == 0 else old + k // growth + 1)
         w = c[: features.size]
         if course.centered:
             b = features.offset(w)
-        labeled, pool = features.of_step(k, w, b)  # 2, 3, 5, 6
-        # 7: the gradient with respect to all coefficients, those of old features too.
+        # 2, 3, 5, 6
+        labeled, pool = features.of_step(k, w, b)
+        # 7: the gradient with respect to the coefficients of all features, old and new.
         gradient, total, gamma = course.gradient(labeled, pool, features.scale, D, features.mean)
-        # 8: they shrink and move in one step; b moves like the coefficient of a feature 1.
+        # 8: they shrink, and move along it; b moves like the coefficient of a feature 1.
         w *= 1.0 - gamma
         w -= gamma / D * features.scale * gradient
         if course.regularized:

@@ -63,25 +63,27 @@ def solve_triply_stochastic(
     known = _Known(course, stream, n_jobs)
     target = course.slopes.target
     old = 0 if start is None else len(start[0])
-    alpha, b, mean, sum_b = _Scaled(old + n_steps, m), target if course.centered else 0.0, None, 0.0
+    alpha, b = _Scaled(old + n_steps, m), 0.0
+    mean, sum_b = None, 0.0
+    if course.centered:
+        b, center = target, course.center_rows(CENTER_ROWS)
     if start is not None:
         alpha.start(start[0])
-        b = start[1]
         known.start(start[0])
-    if course.centered:
-        center = course.center_rows(CENTER_ROWS)
+        b = start[1]
+    # The numbers are the lines of Algorithm 1; lines 5 and 6 are Algorithm 2.
     for step in range(n_steps):  # 1
-        if step % window == 0:  # 2, 3, 5 and 6 of all steps of the window
+        if step % window == 0:  # 2, 3, 5, 6: for all steps of the window
             known.look_ahead(step, min(window, n_steps - step), alpha.values())
-        # 4: a block that nobody has seen, and its values on the rows of this step
+        # 4: a block that nobody has seen, and its values on the rows of this step.
         block = stream.block(old + step)
         labeled, pool = known.of_step(step % window, block, b)
-        # 7
+        # 7: its coefficients, from the slopes at f; with an exact balance, features are centered.
         if course.centered:
             mean = feature_means(stream, [block], *center)[0]
         gradient, total, gamma = course.gradient(labeled, pool, block.scale, m, mean)
         new = -gamma / m * block.scale * gradient
-        # 8: the factor of all older blocks, here and in the outputs that are known
+        # 8: the factor 1 − γ of all older blocks, and what the step does to the known outputs.
         alpha.add(new, 1.0 - gamma)
         known.follow(step % window, block, 1.0 - gamma, (block.scale * new).astype(np.float32))
         # The offset holds the mean output at its target, or is the coefficient of a feature 1.
