@@ -238,6 +238,16 @@ def test_the_history_tells_the_losses_at_the_rows_of_a_step(blobs, solver, label
     assert_allclose(found.unlabeled, 3.0 * np.maximum(0, 1 - np.abs(f[U])).mean(), rtol=1e-5)
 
 
+@SOLVERS
+@pytest.mark.parametrize("n_steps", [1, 9, 25, 40])
+def test_the_history_ends_with_the_last_step(blobs, solver, n_steps):
+    _, t, _ = blobs
+    history = run_of(solver, blobs, literal(5.0, 3.0, t), n_steps, plain(batch=4)).history
+    every = max(1, n_steps // 10)
+    steps = [state.n_iter for state in history]
+    assert steps == sorted({*range(every, n_steps + 1, every), n_steps})
+
+
 def test_slopes_of_all_rows_are_the_derivatives_of_the_losses(blobs):
     """Whatever the size of a batch: the rows at hand stand for all unlabeled ones."""
     _, t, _ = blobs
@@ -734,6 +744,40 @@ def test_arrays_in_memory_are_not_for_a_cluster(tmp_path):
         on_disk(rows[:, 1:])
     with pytest.raises(ValueError, match=r"'client' parameter .* 'submit' and 'gather'"):
         Polish(client=10.0)
+
+
+class Here:
+    """The part of a Dask client that `BlockSum` uses; what is sent goes through pickle."""
+
+    def submit(self, function, *arguments, pure):
+        assert not pure  # the scheduler must not look at the arguments
+        return function(*pickle.loads(pickle.dumps(arguments)))
+
+    def gather(self, futures):
+        return futures
+
+
+@pytest.mark.parametrize("limit", [None, 0], ids=["kept", "computed again"])
+def test_tasks_give_the_bits_of_threads(blobs, tmp_path, monkeypatch, limit):
+    X, t, _ = blobs
+    X.tofile(tmp_path / "rows")
+    rows = np.memmap(tmp_path / "rows", float, "r", shape=X.shape)
+    if limit is not None:
+        monkeypatch.setattr("s3vm_lib.stochastic._blocks.CACHE_SINGLE", limit)
+    stream, problem = FeatureStream(RBF, 3, 8, 0), literal(3.0, 2.0, t, ("logistic", "gaussian"))
+    scaled, _, strength = scaled_weights(problem, t, np.ones(t.size))
+    arguments = (stream, 2, rows, t, scaled, loss_codes(problem))
+    w = np.random.default_rng(0).standard_normal(16)
+    threads = BlockSum(*arguments, n_jobs=2, block_rows=500)
+    tasks = BlockSum(*arguments, client=Here(), block_rows=500)
+    for found, expected in zip(tasks(strength, w, 0.3), threads(strength, w, 0.3), strict=True):
+        assert_array_equal(found, expected)
+    assert_array_equal(tasks.mean(), threads.mean())
+    y = np.where(t != 0, t + 1, -1).astype(int)
+    options = dict(n_steps=0, n_features=16, random_state=0)
+    alone = FRS3VM(polish=Polish(rows=None), **options).fit(rows, y)
+    model = FRS3VM(polish=Polish(client=Here()), **options).fit(rows, y)
+    assert_array_equal(model.feature_coef_, alone.feature_coef_)
 
 
 @pytest.mark.slow
