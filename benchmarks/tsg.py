@@ -63,6 +63,14 @@ def split(name, seed):
     return X_train, partly, X_test, y[test]
 
 
+def estimator(name, block_size=None, **options):
+    """`FRS3VM` or `TSGS3VM` by its name, with this number of features in a block."""
+    import s3vm_lib
+    from s3vm_lib.stochastic import Features
+
+    return getattr(s3vm_lib, name)(features=Features(block_size=block_size), **options)
+
+
 def select(X, y, seed):
     """C and gamma by five-fold cross-validation of an SVC on the labeled rows alone."""
     from sklearn.model_selection import GridSearchCV, StratifiedKFold

@@ -515,7 +515,7 @@ class BaseS3VM(SemiSupervisedMixin, BaseEstimator):
         """A warning, at the line that called `fit`, when a solver met its limit."""
         if any(fit.status == "max_iter" for fit in fits):
             warnings.warn(
-                f"{type(self).__name__} stopped after max_iter={self.max_iter} iterations without "
+                f"{type(self).__name__} stopped after max_iter={self._limit} iterations without "
                 "reaching tol; increase max_iter, scale the data or relax tol",
                 ConvergenceWarning,
                 stacklevel=5,
@@ -527,6 +527,11 @@ class BaseS3VM(SemiSupervisedMixin, BaseEstimator):
                 ConvergenceWarning,
                 stacklevel=5,
             )
+
+    @property
+    def _limit(self):
+        """The ``max_iter`` of `_warn_of_limits`, wherever an estimator keeps it."""
+        return self.max_iter
 
     def _check_scales(self, data):
         """Refuse kernel values and weights whose products overflow."""

@@ -8,6 +8,7 @@ ends itself when one of them takes more than `SECONDS` of CPU time, inside a com
 
 import contextlib
 import faulthandler
+import functools
 import io
 import json
 import re
@@ -22,6 +23,7 @@ import scipy.sparse as sp
 from sklearn.utils._param_validation import Interval, StrOptions
 
 import s3vm_lib
+from s3vm_lib.stochastic import Features, Polish, Schedule
 
 SECONDS = 60  # of CPU time, for one trial
 
@@ -31,7 +33,7 @@ QUICK = {
     "BranchBoundS3VM": dict(max_iter=60),
     "CCCPS3VM": {},
     "DAS3VM": dict(n_temperatures=4, max_rounds=5),
-    "FRS3VM": dict(n_features=32, n_steps=10, max_iter=20),
+    "FRS3VM": dict(n_features=32, n_steps=10, polish=Polish(max_iter=20)),
     "GKM": dict(max_iter=1000),
     "GKMRegressor": dict(max_iter=1000),
     "ILS3VM": {},
@@ -43,8 +45,12 @@ QUICK = {
     "S3VMLight": {},
     "SVM": {},
     "SelfTrainingKNN": {},
-    "TSGS3VM": dict(n_features=32, block_size=16, n_steps=10, max_iter=20),
+    "TSGS3VM": dict(
+        n_features=32, features=Features(block_size=16), n_steps=10, polish=Polish(max_iter=20)
+    ),
 }
+# Parameters that are groups of others: these are drawn one by one.
+GROUPS = {"features": Features, "schedule": Schedule, "polish": Polish}
 # The amount of work is the caller's choice: these are not drawn large.
 WORK = {"max_iter", "max_inner_iter", "max_rounds", "n_steps", "n_temperatures", "online_steps"}
 
@@ -157,7 +163,8 @@ def _known():
     yield "MultiSwitchTSVM", "C=1e100", dict(C=1e100), {}
     for name in ("FRS3VM", "TSGS3VM"):
         for parameter in ("batch_size", "labeled_batch"):
-            yield name, f"{parameter}=2**31 - 1", {parameter: 2**31 - 1}, {}
+            schedule = Schedule(**{parameter: 2**31 - 1})
+            yield name, f"{parameter}=2**31 - 1", dict(schedule=schedule), {}
 
 
 KNOWN = [f"{name}, {words}" for name, words, *_ in _known()]
@@ -212,6 +219,12 @@ def _parameters(rng, name):
         parameters["kernel"] = kernels[rng.integers(5)]
     for _ in range(rng.choice(4, p=[0.3, 0.4, 0.2, 0.1])):
         drawn = sorted(defaults)[rng.integers(len(defaults))]
+        if drawn in GROUPS and rng.random() < 0.8:
+            fields = GROUPS[drawn]._constraints
+            name = sorted(fields)[rng.integers(len(fields))]
+            value = _value(rng, name, fields[name])
+            parameters[drawn] = functools.partial(GROUPS[drawn], **{name: value})
+            continue
         parameters[drawn] = _value(rng, drawn, cls._parameter_constraints.get(drawn, []))
     return parameters
 
@@ -526,7 +539,11 @@ ERRORS = (ValueError, TypeError, FloatingPointError, OverflowError, MemoryError)
 
 def run(attempt):
     """None where all is well, otherwise what is wrong."""
-    model = estimators()[attempt.name](**attempt.parameters)
+    try:
+        given = {k: v() if _group(v) else v for k, v in attempt.parameters.items()}
+    except ERRORS as error:
+        return None if _says_what(error, attempt) else f"unclear {type(error).__name__}: {error}"
+    model = estimators()[attempt.name](**given)
     before = dict(vars(model))
     arguments = {
         k: v
@@ -563,13 +580,20 @@ def run(attempt):
     return None
 
 
+def _group(value):
+    """Whether it is a group of parameters that is still to be made, and may fail."""
+    return isinstance(value, functools.partial)
+
+
 def _same(after, before):
     return set(after) == set(before) and all(after[k] is before[k] for k in before)
 
 
 def _says_what(error, attempt):
     """Whether the message names a parameter or the data."""
-    names = "|".join(sorted(estimators()[attempt.name]().get_params(), key=len, reverse=True))
+    names = set(estimators()[attempt.name]().get_params())
+    names.update(*(cls._constraints for name, cls in GROUPS.items() if name in names))
+    names = "|".join(sorted(names, key=len, reverse=True))
     return re.search(rf"\b({names})\b|{DATA}", str(error)) is not None
 
 

@@ -40,7 +40,7 @@ from s3vm_lib.objective import evaluate
 from s3vm_lib.path_following import ILS3VM
 from s3vm_lib.primal_newton import NewtonS3VM
 from s3vm_lib.quasi_newton import QNS3VM
-from s3vm_lib.stochastic import FRS3VM, TSGS3VM
+from s3vm_lib.stochastic import FRS3VM, TSGS3VM, Polish
 
 
 class Case(NamedTuple):
@@ -63,6 +63,10 @@ class Case(NamedTuple):
 
     def __call__(self, **parameters):
         parameters = {**self.options, **parameters}
+        if self.cls in (FRS3VM, TSGS3VM):  # of their only stage with a tolerance
+            of_polish = {k: parameters.pop(k) for k in ("tol", "max_iter") if k in parameters}
+            if of_polish:
+                parameters["polish"] = Polish(**of_polish)
         if not self.balances:
             parameters.pop("balance", None)
         if not self.kernels:
@@ -75,6 +79,7 @@ class Case(NamedTuple):
         return np.where(y < 0, (weight > 0).astype(weight.dtype), weight) if self.counts else weight
 
 
+EXACT = Polish(rows=None, tol=1e-10, ftol=0.0)
 ESTIMATORS = [
     Case(SVM, dict(tol=1e-10), supervised=True),
     Case(CCCPS3VM, dict(tol=1e-10)),
@@ -116,7 +121,7 @@ ESTIMATORS = [
     # Features are in single precision.
     Case(
         FRS3VM,
-        dict(tol=1e-10, ftol=0.0, polish_rows=None, n_steps=0),
+        dict(polish=EXACT, n_steps=0),
         decimals=2e-5,
         dual=False,
         precomputed=False,
@@ -124,7 +129,7 @@ ESTIMATORS = [
     ),
     Case(
         TSGS3VM,
-        dict(tol=1e-10, ftol=0.0, polish_rows=None, n_steps=200),
+        dict(polish=EXACT, n_steps=200),
         decimals=2e-5,
         dual=False,
         precomputed=False,

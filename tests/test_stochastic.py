@@ -1,13 +1,17 @@
 import os
 import pickle
 import signal
+import warnings
 from dataclasses import replace
+from numbers import Integral
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.optimize import check_grad
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils._param_validation import Interval
 
 from s3vm_lib import FRS3VM, QNS3VM, TSGS3VM
 from s3vm_lib.kernels import Kernel
@@ -19,15 +23,16 @@ from s3vm_lib.reference import stochastic as reference
 from s3vm_lib.stochastic import (
     LABELED,
     UNLABELED,
+    BlockSum,
+    Features,
+    Polish,
     Sampler,
     Schedule,
-    ThreadSum,
     on_disk,
     scaled_weights,
     solve_full_batch,
     solve_stored,
     solve_triply_stochastic,
-    step_sizes,
 )
 from s3vm_lib.stochastic._full_batch import loss_codes
 from s3vm_lib.stochastic._steps import Slopes
@@ -55,10 +60,10 @@ def literal(C, C_star, t, losses=("hinge", "symmetric_hinge")):
     return Problem(*pair, C / n_l, C_star / n_u, RBF, "none")
 
 
-def plain(n_steps, gamma=0.05, batch=1, labeled=1, window=8, **changes):
+def plain(gamma=0.05, batch=1, labeled=1, **changes):
     """A schedule without averaging, ramp and penalty."""
-    steps = Schedule(n_steps, batch, labeled, "constant", gamma, 0.75, 1.0, 0.0, 0.0, None, window)
-    return steps._replace(**changes)
+    given = dict(batch_size=batch, labeled_batch=labeled, rule="constant", eta0=gamma)
+    return Schedule(**{**given, "max_step": 1.0, "average": 0.0, "ramp": 0.0, **changes})
 
 
 def draws(X, t, n_steps, batch, labeled, seed):
@@ -82,11 +87,10 @@ def test_windows_equal_the_printed_algorithm(blobs, m, batch, labeled):
     rows = draws(X, t, T, batch, labeled, seed=9)
     alpha, _ = reference.train(stream, *rows, 10.0, 5.0, np.full(T, 0.05))
     f = reference.predict(stream, alpha, X)
-    runs = []
+    runs, schedule = [], plain(batch=batch, labeled=labeled)
+    arguments = (X, t, np.ones(200), literal(10.0, 5.0, t), stream, T, schedule)
     for window in (1, 8, 16):
-        schedule = plain(T, batch=batch, labeled=labeled, window=window)
-        problem = literal(10.0, 5.0, t)
-        run = solve_triply_stochastic(X, t, np.ones(200), problem, stream, schedule, seed=9)
+        run = solve_triply_stochastic(*arguments, window=window, seed=9)
         runs.append(run.last[0])
         assert np.abs(outputs(stream, X, runs[-1]) - f).max() <= 1e-5
     assert np.abs(f).max() > 0.5
@@ -99,12 +103,8 @@ def test_smooth_losses_agree_between_windows(blobs):
     X, t, _ = blobs
     stream = FeatureStream(RBF, 3, 32, 5)
     problem = literal(10.0, 5.0, t, ("logistic", "gaussian"))
-    runs = [
-        solve_triply_stochastic(
-            X, t, np.ones(t.size), problem, stream, plain(60, batch=32, labeled=None, window=K)
-        ).last[0]
-        for K in (1, 8, 16)
-    ]
+    arguments = (X, t, np.ones(t.size), problem, stream, 60, plain(batch=32, labeled=None))
+    runs = [solve_triply_stochastic(*arguments, window=K).last[0] for K in (1, 8, 16)]
     for run in runs[1:]:
         assert_allclose(run, runs[0], atol=1e-6 * np.abs(runs[0]).max())
 
@@ -112,11 +112,18 @@ def test_smooth_losses_agree_between_windows(blobs):
 def test_labeled_rows_that_are_not_carried_along_give_the_same_run(blobs, monkeypatch):
     X, t, _ = blobs
     stream = FeatureStream(RBF, 3, 16, 5)
-    arguments = (X, t, np.ones(t.size), literal(10.0, 5.0, t), stream)
-    schedule = plain(40, batch=8, labeled=6)
-    carried = solve_triply_stochastic(*arguments, schedule)
+    arguments = (
+        X,
+        t,
+        np.ones(t.size),
+        literal(10.0, 5.0, t),
+        stream,
+        40,
+        plain(batch=8, labeled=6),
+    )
+    carried = solve_triply_stochastic(*arguments)
     monkeypatch.setattr("s3vm_lib.stochastic._triply.CARRIED", 3)
-    drawn = solve_triply_stochastic(*arguments, schedule)
+    drawn = solve_triply_stochastic(*arguments)
     assert_allclose(drawn.alpha, carried.alpha, atol=1e-6)
 
 
@@ -138,7 +145,7 @@ def test_the_twin_makes_the_decisions_of_f(blobs):
         # The last weights against a run of the library that ends before the last steps.
         for k in range(T - 20, T):
             run = solve_triply_stochastic(
-                X, t, np.ones(200), literal(5.0, 5.0, t), stream, plain(k), seed=2
+                X, t, np.ones(200), literal(5.0, 5.0, t), stream, k, plain(), seed=2
             )
             f = float(outputs(stream, rows[1][k], run.alpha)[0])
             h = float(
@@ -154,17 +161,18 @@ def test_the_twin_makes_the_decisions_of_f(blobs):
 def test_a_step_of_size_one_forgets_what_was_before(blobs):
     X, t, _ = blobs
     stream = FeatureStream(RBF, 3, 8, 1)
-    schedule = plain(6, 1.0, batch=4, labeled=None)
-    run = solve_triply_stochastic(X, t, np.ones(t.size), literal(5.0, 0.0, t), stream, schedule)
+    schedule, problem = plain(1.0, batch=4, labeled=None), literal(5.0, 0.0, t)
+    run = solve_triply_stochastic(X, t, np.ones(t.size), problem, stream, 6, schedule)
     assert_array_equal(run.alpha[:-1], np.zeros((5, 8)))
     assert np.abs(run.alpha[-1]).max() > 0
 
 
-def run_of(solver, blobs, problem, schedule, start=None):
+def run_of(solver, blobs, problem, n_steps, schedule, weight=None, **options):
     """A run of either solver on the blobs, on the same eight features a block."""
     X, t, _ = blobs
     stream, extra = FeatureStream(RBF, 3, 8, 1), (3,) if solver is solve_stored else ()
-    return solver(X, t, np.ones(t.size), problem, stream, *extra, schedule, start=start)
+    weight = np.ones(t.size) if weight is None else weight
+    return solver(X, t, weight, problem, stream, *extra, n_steps, schedule, **options)
 
 
 SOLVERS = pytest.mark.parametrize("solver", [solve_stored, solve_triply_stochastic])
@@ -175,9 +183,10 @@ SOLVERS = pytest.mark.parametrize("solver", [solve_stored, solve_triply_stochast
 def test_the_mean_of_the_iterates(blobs, solver, share):
     _, t, _ = blobs
     problem = replace(literal(5.0, 5.0, t), bias="regularized")
-    schedule = plain(10, batch=4, labeled=None, window=3)
-    last = [run_of(solver, blobs, problem, schedule._replace(n_steps=k)).last for k in range(1, 11)]
-    run = run_of(solver, blobs, problem, schedule._replace(average=share))
+    schedule = plain(batch=4, labeled=None)
+    last = [run_of(solver, blobs, problem, k, schedule).last for k in range(1, 11)]
+    options = {} if solver is solve_stored else dict(window=3)
+    run = run_of(solver, blobs, problem, 10, replace(schedule, average=share), **options)
     tail = last[-max(1, round(10 * share)) :]
     mean = sum(np.vstack([a, np.zeros((len(run.alpha) - len(a), 8))]) for a, _ in tail) / len(tail)
     assert_allclose(run.alpha, mean, atol=1e-12)
@@ -191,21 +200,20 @@ def test_without_losses_everything_shrinks_the_offset_included(blobs, solver):
     X, t, truth = blobs
     problem = replace(literal(5.0, 0.0, t), bias="regularized")
     start = np.full((3, 8), 1e-3), 5.0
-    run = run_of(solver, (X, np.abs(t), truth), problem, plain(10, 0.05, labeled=None), start)
+    plus = (X, np.abs(t), truth)
+    run = run_of(solver, plus, problem, 10, plain(0.05, labeled=None), start=start)
     assert_allclose(run.last[0][:3], start[0] * 0.95**10, rtol=1e-6)
     assert_allclose(run.last[1], 5.0 * 0.95**10, rtol=1e-12)
 
 
 @SOLVERS
 def test_unlabeled_rows_of_weight_three_are_three_times_C_star(blobs, solver):
-    X, t, _ = blobs
-    problem, schedule = literal(5.0, 2.0, t), plain(20, batch=16, labeled=None)
-    heavy = literal(5.0, 6.0, t)
-    weight = np.where(t == 0, 3.0, 1.0)
-    stream, extra = FeatureStream(RBF, 3, 8, 1), (3,) if solver is solve_stored else ()
-    found = solver(X, t, weight, problem, stream, *extra, schedule)
-    expected = run_of(solver, blobs, heavy, schedule)
-    plain_run = run_of(solver, blobs, problem, schedule)
+    _, t, _ = blobs
+    problem, heavy = literal(5.0, 2.0, t), literal(5.0, 6.0, t)
+    schedule = plain(batch=16, labeled=None)
+    found = run_of(solver, blobs, problem, 20, schedule, np.where(t == 0, 3.0, 1.0))
+    expected = run_of(solver, blobs, heavy, 20, schedule)
+    plain_run = run_of(solver, blobs, problem, 20, schedule)
     assert_allclose(found.alpha, expected.alpha, atol=1e-7)
     assert_allclose(found.history[-1].unlabeled, expected.history[-1].unlabeled)
     assert np.abs(plain_run.alpha - expected.alpha).max() > 0.1 * np.abs(expected.alpha).max()
@@ -218,8 +226,8 @@ def test_the_history_tells_the_losses_at_the_rows_of_a_step(blobs, solver, label
     X, t, _ = blobs
     problem = replace(literal(5.0, 3.0, t), bias="regularized")
     start = np.random.default_rng(0).standard_normal((3, 8)) / 10, 0.3
-    schedule = plain(10, 0.05, batch=16, labeled=labeled, ramp=1.0)
-    found = run_of(solver, blobs, problem, schedule, start).history[0]
+    schedule = plain(0.05, batch=16, labeled=labeled, ramp=1.0)
+    found = run_of(solver, blobs, problem, 10, schedule, start=start).history[0]
     f = outputs(FeatureStream(RBF, 3, 8, 1), X, start[0]) + 0.3
     L, U = np.flatnonzero(t), np.flatnonzero(t == 0)
     if labeled is not None:
@@ -230,11 +238,21 @@ def test_the_history_tells_the_losses_at_the_rows_of_a_step(blobs, solver, label
     assert_allclose(found.unlabeled, 3.0 * np.maximum(0, 1 - np.abs(f[U])).mean(), rtol=1e-5)
 
 
+@SOLVERS
+@pytest.mark.parametrize("n_steps", [1, 9, 25, 40])
+def test_the_history_ends_with_the_last_step(blobs, solver, n_steps):
+    _, t, _ = blobs
+    history = run_of(solver, blobs, literal(5.0, 3.0, t), n_steps, plain(batch=4)).history
+    every = max(1, n_steps // 10)
+    steps = [state.n_iter for state in history]
+    assert steps == sorted({*range(every, n_steps + 1, every), n_steps})
+
+
 def test_slopes_of_all_rows_are_the_derivatives_of_the_losses(blobs):
     """Whatever the size of a batch: the rows at hand stand for all unlabeled ones."""
     _, t, _ = blobs
     problem = literal(5.0, 3.0, t, ("logistic", "gaussian"))
-    slopes = Slopes(problem, t, np.ones(t.size), plain(10, batch=16))
+    slopes = Slopes(problem, t, np.ones(t.size), plain(batch=16))
     f = np.random.default_rng(0).standard_normal(t.size)
     expected = problem.output_gradient(f, t)
     assert_allclose(slopes.of_labeled(f[t != 0]), expected[t != 0])
@@ -242,10 +260,8 @@ def test_slopes_of_all_rows_are_the_derivatives_of_the_losses(blobs):
 
 
 @pytest.mark.parametrize(("ramp", "rising"), [(0.0, 0), (0.1, 1), (0.5, 5), (1.0, 10)])
-def test_the_ramp_reaches_C_star_with_its_last_step(blobs, ramp, rising):
-    _, t, _ = blobs
-    slopes = Slopes(literal(5.0, 5.0, t), t, np.ones(t.size), plain(10, ramp=ramp))
-    shares = [slopes.share(k) for k in range(10)]
+def test_the_ramp_reaches_C_star_with_its_last_step(ramp, rising):
+    shares = [Schedule(ramp=ramp).share(k, 10) for k in range(10)]
     expected = np.append(np.arange(1, rising + 1) / max(rising, 1), np.ones(10 - rising))
     assert_allclose(shares, expected)
 
@@ -253,11 +269,10 @@ def test_the_ramp_reaches_C_star_with_its_last_step(blobs, ramp, rising):
 def test_a_run_in_two_parts_is_the_run(blobs):
     X, t, _ = blobs
     stream, problem = FeatureStream(RBF, 3, 8, 1), literal(5.0, 5.0, t)
-    weight = np.ones(t.size)
-    whole = solve_triply_stochastic(X, t, weight, problem, stream, plain(20, batch=4))
-    first = solve_triply_stochastic(X, t, weight, problem, stream, plain(11, batch=4))
-    rest = plain(9, batch=4, first=11)
-    second = solve_triply_stochastic(X, t, weight, problem, stream, rest, start=first.last)
+    arguments, schedule = (X, t, np.ones(t.size), problem, stream), plain(batch=4)
+    whole = solve_triply_stochastic(*arguments, 20, schedule)
+    first = solve_triply_stochastic(*arguments, 11, schedule)
+    second = solve_triply_stochastic(*arguments, 9, schedule, start=first.last, first=11)
     assert_allclose(second.alpha, whole.alpha, atol=1e-7)
 
 
@@ -265,7 +280,7 @@ def test_without_the_unlabeled_term_it_is_the_doubly_stochastic_svm(blobs):
     X, t, _ = blobs
     labeled = t != 0
     options = dict(update="block", polish=False, n_steps=100, gamma=0.5, balance=None,
-                   random_state=0, block_size=16)  # fmt: skip
+                   random_state=0, features=Features(block_size=16))  # fmt: skip
     y = np.where(labeled, t + 1, -1).astype(int)
     semi = TSGS3VM(C_star=0.0, **options).fit(X, y)
     alone = TSGS3VM(**options).fit(X[labeled], y[labeled])
@@ -278,12 +293,17 @@ def test_without_the_unlabeled_term_it_is_the_doubly_stochastic_svm(blobs):
 
 def test_step_sizes():
     t = np.arange(1, 11)
-    assert_allclose(step_sizes("sqrt", 50, 10, 200, max_step=1), 50 / (200 * np.sqrt(t)))
-    assert_allclose(step_sizes("constant", 0.1, 10), np.full(10, 0.1))
-    assert_allclose(step_sizes("horizon", 1.0, 10, max_step=1), np.full(10, 10**-0.75))
-    assert_allclose(step_sizes("inverse", 1.0, 10, max_step=1.0), 1 / t)
-    assert_allclose(step_sizes("inverse", 1.0, 10), np.minimum(0.5, 1 / t))
-    assert_allclose(step_sizes("inverse", 1.0, 4, first=6), 1 / t[6:])
+
+    def sizes(rule, eta0, n_steps, *more, max_step=0.5):
+        return Schedule(rule=rule, eta0=eta0, max_step=max_step).step_sizes(n_steps, *more)
+
+    assert_allclose(sizes("sqrt", 50, 10, 200, max_step=1), 50 / (200 * np.sqrt(t)))
+    assert_allclose(sizes("constant", 0.1, 10), np.full(10, 0.1))
+    assert_allclose(sizes("horizon", 1.0, 10, max_step=1), np.full(10, 10**-0.75))
+    assert_allclose(sizes("inverse", 1.0, 10, max_step=1.0), 1 / t)
+    assert_allclose(sizes("inverse", 1.0, 10), np.minimum(0.5, 1 / t))
+    assert_allclose(sizes("inverse", 1.0, 4, 1.0, 6), 1 / t[6:])
+    assert_allclose(Schedule().step_sizes(10, 200), np.minimum(0.5, 50 / (200 * np.sqrt(t))))
 
 
 def test_a_schedule_by_default_is_that_of_the_estimators(blobs):
@@ -291,7 +311,7 @@ def test_a_schedule_by_default_is_that_of_the_estimators(blobs):
     y = np.where(t != 0, t + 1, -1).astype(int)
     model = FRS3VM(n_features=64, polish=False, random_state=0).fit(X, y)
     stream, weight = model.stream_, np.ones(t.size)
-    run = solve_stored(X, t, weight, model.problem_, stream, 1, Schedule(), seed=stream.seed)
+    run = solve_stored(X, t, weight, model.problem_, stream, 1, 400, seed=stream.seed)
     assert_allclose(run.alpha, model.feature_coef_[0], atol=1e-6)
 
 
@@ -301,8 +321,9 @@ def test_the_number_of_steps_is_one_pass_within_limits(Estimator):
     X, y = rng.standard_normal((2404, 2)), np.where(np.arange(2404) < 4, np.arange(2404) % 2, -1)
     most = 2000 if Estimator is FRS3VM else 2400
     for batch, steps in ((100, 400), (4, 600), (1, most)):
+        schedule = Schedule(batch_size=batch)
         model = Estimator(
-            batch_size=batch, n_features=4, polish=False, transduce=False, random_state=0
+            schedule=schedule, n_features=4, polish=False, transduce=False, random_state=0
         )
         assert model.fit(X, y).n_iter_ == steps
 
@@ -338,14 +359,15 @@ def test_penalty_and_other_choices(blobs):
     X, t, truth = blobs
     y = np.where(t != 0, t + 1, -1).astype(int)
     for options in (
-        dict(balance_penalty=0.1),
+        dict(schedule=Schedule(balance_penalty=0.1)),
         dict(balance=None),
-        dict(unlabeled_from="all"),
-        dict(labeled_batch=8),
-        dict(orthogonal=True),
-        dict(paired=False),
+        dict(schedule=Schedule(unlabeled_from="all")),
+        dict(schedule=Schedule(labeled_batch=8)),
+        dict(features=Features(orthogonal=True)),
+        dict(features=Features(paired=False)),
         dict(fit_intercept=False),
-        dict(learning_rate="constant"),
+        dict(schedule=Schedule(rule="constant")),
+        dict(labeled_loss=LabeledLoss("modified_logistic", 5.0)),
     ):
         for model in (
             FRS3VM(polish=False, n_features=128, random_state=0, **options),
@@ -361,9 +383,9 @@ def test_a_heavy_balance_penalty_shortens_the_steps(blobs, Estimator):
     y = np.where(t != 0, t + 1, -1).astype(int)
     options = dict(polish=False, n_steps=60, C=10.0, labeled_loss="hinge", random_state=0)
     if Estimator is TSGS3VM:
-        options |= dict(update="block", block_size=32)
+        options |= dict(update="block", features=Features(block_size=32))
     for penalty in (0.1, 1.0, 1e3):
-        model = Estimator(balance_penalty=penalty, **options).fit(X, y)
+        model = Estimator(schedule=Schedule(balance_penalty=penalty), **options).fit(X, y)
         assert np.abs(model.decision_function(X)).max() < 10.0
         # The largest leaves steps that learn nothing else than the balance.
         assert np.mean(np.where(model.transduction_ == 2, 1, -1) != truth) < (0.2, 0.5)[penalty > 1]
@@ -376,8 +398,8 @@ def test_steps_that_diverge_are_an_error(blobs):
     X, t, _ = blobs
     y = np.where(t != 0, t + 1, -1).astype(int)
     model = FRS3VM(
-        labeled_loss="squared_hinge", learning_rate="constant", eta0=0.5, C=1e6, random_state=0,
-        n_features=64, polish=False,
+        labeled_loss="squared_hinge", schedule=Schedule(rule="constant", eta0=0.5), C=1e6,
+        random_state=0, n_features=64, polish=False,
     )  # fmt: skip
     with pytest.raises(ValueError, match="steps diverged: eta0"):
         model.fit(X, y)
@@ -411,6 +433,94 @@ def test_the_papers_rule_for_means_switches_the_term_off(blobs):
     assert_allclose(means.fit(X, y).problem_.C_star * n_u, n_l * n_l / n_u)
 
 
+# --- Parameters in groups -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("group", "name", "value"),
+    [
+        (Features, "block_size", 0),
+        (Features, "paired", "yes"),
+        (Schedule, "batch_size", 2.5),
+        (Schedule, "rule", "cosine"),
+        (Schedule, "labeled_kept", 1),
+        (Schedule, "balance_penalty", -1.0),
+        (Polish, "tol", 0.0),
+        (Polish, "max_iter", 0),
+        (Polish, "annealing", "slow"),
+        (Polish, "annealing", [1.0, 0.5]),
+        (Polish, "client", 3),
+    ],
+)
+def test_groups_name_what_they_refuse(group, name, value):
+    with pytest.raises(ValueError, match=rf"'{name}' parameter of {group.__name__}|{name} must"):
+        group(**{name: value})
+
+
+@BOTH
+def test_estimators_name_the_group_that_they_refuse(Estimator):
+    X, y = np.random.default_rng(0).standard_normal((20, 2)), np.arange(20) % 2
+    for name in ("features", "schedule", "polish"):
+        with pytest.raises(ValueError, match=f"'{name}' parameter of {Estimator.__name__}"):
+            Estimator(**{name: {"rule": "sqrt"}}).fit(X, y)
+    for loss in (LabeledLoss("l1"), LabeledLoss("modified_logistic", 1e20)):
+        with pytest.raises(ValueError, match="labeled_loss must be one of"):
+            Estimator(labeled_loss=loss).fit(X, y)
+
+
+@pytest.mark.parametrize("group", [Features, Schedule, Polish])
+def test_counts_in_groups_have_ends_and_true_is_one_of_them(group, blobs):
+    X, t, _ = blobs
+    y = np.where(t != 0, t + 1, -1).astype(int)[:60]
+    for name, constraints in group._constraints.items():
+        ends = [one.right for one in constraints if isinstance(one, Interval)]
+        assert np.all(np.isfinite(np.array(ends, dtype=float))), name
+        if not any(getattr(one, "type", None) is Integral for one in constraints):
+            continue
+        if name == "labeled_kept":  # at least two
+            with pytest.raises(ValueError, match="labeled_kept"):
+                group(**{name: True})
+            continue
+        options = {group.__name__.lower(): group(**{name: True})}
+        for update in ("all", "block"):
+            model = TSGS3VM(update=update, n_steps=3, n_features=16, random_state=0, **options)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", ConvergenceWarning)
+                model.fit(X[:60], y).partial_fit(X[:60], y)
+
+
+def test_nobody_holds_more_than_24_parameters_in_mind():
+    assert len(FRS3VM().get_params()) == 23
+    assert len(TSGS3VM().get_params()) == 24
+
+
+@pytest.mark.parametrize("change", [dict(block_size=64), dict(window=4)])
+def test_blocks_and_windows_are_not_for_features_that_are_all_there(change):
+    X, y = np.random.default_rng(0).standard_normal((20, 2)), np.arange(20) % 2
+    with pytest.raises(ValueError, match=f"features must leave {next(iter(change))}"):
+        FRS3VM(features=Features(**change)).fit(X, y)
+
+
+@BOTH
+def test_none_and_true_are_the_groups_with_their_defaults(blobs, Estimator):
+    X, t, _ = blobs
+    y = np.where(t != 0, t + 1, -1).astype(int)
+    options = dict(n_features=64, n_steps=20, random_state=0)
+    expected = Estimator(**options).fit(X, y).feature_coef_
+    groups = dict(features=Features(), schedule=Schedule(), polish=Polish())
+    assert_array_equal(Estimator(**groups, **options).fit(X, y).feature_coef_, expected)
+
+
+def test_groups_are_values():
+    """Equal ones are one value, as `clone` and a grid search take it; arrays become tuples."""
+    one, other = (Polish(annealing=a) for a in ([0.1, 1.0], np.array([0.1, 1.0])))
+    assert one == other == pickle.loads(pickle.dumps(other))
+    assert hash(one) == hash(other) and one.stages == (0.1, 1.0)
+    assert Polish().stages == Polish(annealing="geometric").stages
+    with pytest.raises(AttributeError):
+        one.tol = 1.0
+
+
 # --- All rows in every gradient -------------------------------------------------------------------
 
 
@@ -419,7 +529,7 @@ def test_the_gradient_of_the_sum_over_blocks(blobs):
     stream = FeatureStream(RBF, 3, 8, 0)
     problem = literal(3.0, 2.0, t, ("logistic", "gaussian"))
     scaled, _, strength = scaled_weights(problem, t, np.ones(t.size))
-    sums = ThreadSum(stream, 2, X, None, t, scaled, loss_codes(problem), block_rows=500)
+    sums = BlockSum(stream, 2, X, t, scaled, loss_codes(problem), block_rows=500)
     w = np.random.default_rng(0).standard_normal(16)
 
     def value(w):
@@ -459,9 +569,10 @@ def test_a_sample_of_the_unlabeled_rows_has_the_weight_of_all(blobs):
     X, y = X[:300].copy(), np.where(t == 0, -1, (t > 0).astype(int))[:300]
     X[30:] = 0.3, 0.5, -0.5
     weight = np.where(y < 0, np.linspace(0.5, 2.0, 300), 1.0)
-    options = dict(balance=None, n_steps=0, n_features=64, random_state=0, tol=1e-7, ftol=1e-14)
+    options = dict(balance=None, n_steps=0, n_features=64, random_state=0)
     whole, sample = (
-        FRS3VM(polish_rows=rows, **options).fit(X, y, sample_weight=weight) for rows in (None, 20)
+        FRS3VM(polish=Polish(rows=rows, tol=1e-7, ftol=1e-14), **options).fit(X, y, weight)
+        for rows in (None, 20)
     )
     assert_allclose(sample.decision_function(X), whole.decision_function(X), atol=1e-4)
     assert_allclose(sample.objective_, whole.objective_, rtol=1e-5)
@@ -472,10 +583,11 @@ def test_a_sample_of_the_unlabeled_rows_has_the_weight_of_all(blobs):
 def test_kept_features_and_features_computed_again_agree(blobs, monkeypatch):
     X, t, _ = blobs
     y = np.where(t != 0, t + 1, -1).astype(int)
-    options = dict(n_steps=0, n_features=64, random_state=0, tol=1e-7, ftol=1e-12)
+    polish = Polish(tol=1e-7, ftol=1e-12)
+    options = dict(n_steps=0, n_features=64, random_state=0, polish=polish)
     kept = FRS3VM(**options).fit(X, y)
     for name in ("CACHE", "CACHE_SINGLE"):
-        monkeypatch.setattr(f"s3vm_lib.stochastic._full_batch.{name}", 0)
+        monkeypatch.setattr(f"s3vm_lib.stochastic._blocks.{name}", 0)
         again = FRS3VM(**options).fit(X, y)
         assert_allclose(again.decision_function(X), kept.decision_function(X), atol=2e-3)
         assert_allclose(again.objective_, kept.objective_, rtol=1e-5)
@@ -484,11 +596,12 @@ def test_kept_features_and_features_computed_again_agree(blobs, monkeypatch):
 def test_it_is_qns3vm_on_these_features(blobs):
     X, t, _ = blobs
     y = np.where(t != 0, t + 1, -1).astype(int)
-    options = dict(tol=1e-8, ftol=0.0, C=2.0)
-    model = FRS3VM(n_steps=0, n_features=64, random_state=0, polish_rows=None, **options).fit(X, y)
+    exact = dict(tol=1e-8, ftol=0.0)
+    polish = Polish(rows=None, **exact)
+    model = FRS3VM(C=2.0, n_steps=0, n_features=64, random_state=0, polish=polish).fit(X, y)
     blocks = range(model.feature_coef_.shape[1])
     Z = np.hstack([model.stream_.features(X, model.stream_.block(k)) for k in blocks])
-    other = QNS3VM(kernel="linear", **options).fit(Z / np.sqrt(Z.shape[1]), y)
+    other = QNS3VM(kernel="linear", C=2.0, **exact).fit(Z / np.sqrt(Z.shape[1]), y)
     assert_allclose(model.objective_, other.objective_, rtol=1e-5)
     weights = model.feature_coef_[0].ravel() * np.sqrt(Z.shape[1])
     assert_allclose(weights, other.coef_[0], atol=2e-3)
@@ -513,8 +626,8 @@ def test_a_solution_as_the_start_is_kept(blobs):
     stream, problem = FeatureStream(RBF, 3, 32, 0), literal(30.0, 30.0, t, ("logistic", "gaussian"))
     scaled, lam, strength = scaled_weights(problem, t, np.ones(t.size))
     codes, labeled = loss_codes(problem), t != 0
-    sums = ThreadSum(stream, 1, X, None, t, scaled, codes)
-    part = ThreadSum(stream, 1, X[labeled], None, t[labeled], scaled[labeled], codes)
+    sums = BlockSum(stream, 1, X, t, scaled, codes)
+    part = BlockSum(stream, 1, X[labeled], t[labeled], scaled[labeled], codes)
     arguments = (sums, part, problem, lam, strength, stream.block(0).scale)
     found = solve_full_batch(*arguments, tol=1e-6, ftol=0.0)
     again = solve_full_batch(*arguments, start=(found.alpha, found.offset), tol=2e-6, ftol=0.0)
@@ -532,7 +645,7 @@ def test_a_solution_as_the_start_is_kept(blobs):
         FRS3VM(random_state=0, n_features=512, n_steps=30),
         FRS3VM(random_state=0, n_features=512, n_steps=0),
         TSGS3VM(random_state=0, n_steps=30),
-        TSGS3VM(random_state=0, update="block", n_steps=30, block_size=64),
+        TSGS3VM(random_state=0, update="block", n_steps=30, features=Features(block_size=64)),
     ],
     ids=["steps", "full batch", "growing", "block"],
 )
@@ -556,7 +669,7 @@ def test_threads_memory_maps_and_pickles_change_no_bit(blobs, tmp_path, model):
     [
         FRS3VM(random_state=0, n_features=256),
         TSGS3VM(random_state=0),
-        TSGS3VM(random_state=0, update="block", block_size=32),
+        TSGS3VM(random_state=0, update="block", features=Features(block_size=32)),
         FRS3VM(random_state=0, kernel="linear"),
     ],
     ids=["FRS", "TSG", "block", "linear"],
@@ -591,7 +704,7 @@ def test_batches(blobs, model):
 def test_batches_before_any_label_and_after_a_fit(blobs):
     X, t, truth = blobs
     y = np.where(t != 0, t + 1, -1).astype(int)
-    model = TSGS3VM(random_state=0, labeled_kept=20)
+    model = TSGS3VM(random_state=0, schedule=Schedule(labeled_kept=20))
     model.partial_fit(X[30:200], y[30:200], classes=[0, 2])
     assert_array_equal(model.decision_function(X), np.zeros(1200))
     model.partial_fit(X[:30], y[:30]).partial_fit(X[200:], y[200:])
@@ -630,7 +743,41 @@ def test_arrays_in_memory_are_not_for_a_cluster(tmp_path):
     with pytest.raises(ValueError, match="C-ordered"):
         on_disk(rows[:, 1:])
     with pytest.raises(ValueError, match=r"'client' parameter .* 'submit' and 'gather'"):
-        FRS3VM(client=10.0).fit(X, np.arange(20) % 2)
+        Polish(client=10.0)
+
+
+class Here:
+    """The part of a Dask client that `BlockSum` uses; what is sent goes through pickle."""
+
+    def submit(self, function, *arguments, pure):
+        assert not pure  # the scheduler must not look at the arguments
+        return function(*pickle.loads(pickle.dumps(arguments)))
+
+    def gather(self, futures):
+        return futures
+
+
+@pytest.mark.parametrize("limit", [None, 0], ids=["kept", "computed again"])
+def test_tasks_give_the_bits_of_threads(blobs, tmp_path, monkeypatch, limit):
+    X, t, _ = blobs
+    X.tofile(tmp_path / "rows")
+    rows = np.memmap(tmp_path / "rows", float, "r", shape=X.shape)
+    if limit is not None:
+        monkeypatch.setattr("s3vm_lib.stochastic._blocks.CACHE_SINGLE", limit)
+    stream, problem = FeatureStream(RBF, 3, 8, 0), literal(3.0, 2.0, t, ("logistic", "gaussian"))
+    scaled, _, strength = scaled_weights(problem, t, np.ones(t.size))
+    arguments = (stream, 2, rows, t, scaled, loss_codes(problem))
+    w = np.random.default_rng(0).standard_normal(16)
+    threads = BlockSum(*arguments, n_jobs=2, block_rows=500)
+    tasks = BlockSum(*arguments, client=Here(), block_rows=500)
+    for found, expected in zip(tasks(strength, w, 0.3), threads(strength, w, 0.3), strict=True):
+        assert_array_equal(found, expected)
+    assert_array_equal(tasks.mean(), threads.mean())
+    y = np.where(t != 0, t + 1, -1).astype(int)
+    options = dict(n_steps=0, n_features=16, random_state=0)
+    alone = FRS3VM(polish=Polish(rows=None), **options).fit(rows, y)
+    model = FRS3VM(polish=Polish(client=Here()), **options).fit(rows, y)
+    assert_array_equal(model.feature_coef_, alone.feature_coef_)
 
 
 @pytest.mark.slow
@@ -642,8 +789,8 @@ def test_a_cluster_that_loses_a_worker(tmp_path):
     X[:, 0] += np.sign(X[:, 0])
     X.tofile(tmp_path / "rows")
     rows = np.memmap(tmp_path / "rows", np.float32, "r", shape=X.shape)
-    options = dict(n_steps=0, polish_rows=None, n_features=32, random_state=0, max_iter=5)
-    alone = FRS3VM(**options)
+    options = dict(n_steps=0, n_features=32, random_state=0)
+    alone = FRS3VM(polish=Polish(rows=None, max_iter=5), **options)
     with pytest.warns(Warning, match="max_iter"):
         expected = alone.fit(rows, y).feature_coef_
     killed = []
@@ -660,7 +807,8 @@ def test_a_cluster_that_loses_a_worker(tmp_path):
         distributed.Client(cluster) as client,
     ):
         for callback in (None, kill):
-            model = FRS3VM(client=client, callback=callback, **options)
+            polish = Polish(max_iter=5, client=client)
+            model = FRS3VM(polish=polish, callback=callback, **options)
             with pytest.warns(Warning, match="max_iter"):
                 found = model.fit(rows, y).feature_coef_
             assert_allclose(found, expected, rtol=0, atol=1e-10)
@@ -671,8 +819,8 @@ def test_a_cluster_that_loses_a_worker(tmp_path):
 def test_stored_features_against_plain_numpy(blobs, labeled):
     X, t, _ = blobs
     stream, problem = FeatureStream(RBF, 3, 32, 4), literal(5.0, 3.0, t)
-    schedule = plain(25, batch=16, labeled=labeled)
-    run = solve_stored(X, t, np.ones(t.size), problem, stream, 2, schedule, seed=6)
+    schedule = plain(batch=16, labeled=labeled)
+    run = solve_stored(X, t, np.ones(t.size), problem, stream, 2, 25, schedule, seed=6)
     Z = np.hstack([stream.features(X, stream.block(k)) for k in range(2)])
     L, U = np.flatnonzero(t), np.flatnonzero(t == 0)
     pool, c = Sampler(U, np.ones(U.size), 6, UNLABELED), np.zeros(64)

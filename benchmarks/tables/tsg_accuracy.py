@@ -26,7 +26,7 @@ import time
 import numpy as np
 
 from benchmarks.harness import digits
-from benchmarks.tsg import N_LABELED, SETS, c_star, select, select_terms, split
+from benchmarks.tsg import N_LABELED, SETS, c_star, estimator, select, select_terms, split
 
 SEEDS = range(10, 20)
 DRAWS = 3
@@ -45,8 +45,8 @@ METHODS = {
     "frs-steps-supervised": ("FRS3VM", {**_OFF, **_STEPS}),
     "paper": ("FRS3VM", dict(share="paper", balance=None, **_STEPS)),
     **{
-        f"{prefix}-{name}": (estimator, dict(share=share, balance=balance))
-        for prefix, estimator in (("frs", "FRS3VM"), ("tsg", "TSGS3VM"))
+        f"{prefix}-{name}": (cls, dict(share=share, balance=balance))
+        for prefix, cls in (("frs", "FRS3VM"), ("tsg", "TSGS3VM"))
         for name, share, balance in (
             ("supervised", 0.0, None),
             ("balance", 0.0, "labels"),
@@ -81,14 +81,12 @@ def _baselines(C, gamma, seed):
 
 def model(method, n, C, gamma, share, balance, seed):
     """The estimator of a method on n rows; share and balance where the method leaves them open."""
-    import s3vm_lib
-
     name, options = METHODS[method]
     options = {"share": share, "balance": balance, **options}
     share = options.pop("share")
     C_star = share if isinstance(share, str) else c_star(share, C, n)
-    estimator = getattr(s3vm_lib, name)
-    return estimator(C=C, gamma=gamma, C_star=C_star, random_state=seed, transduce=False, **options)
+    options = dict(C=C, gamma=gamma, C_star=C_star, random_state=seed, transduce=False, **options)
+    return estimator(name, **options)
 
 
 def measure(data, seed):

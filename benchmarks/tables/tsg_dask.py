@@ -26,7 +26,7 @@ def measure(backend, workers, n):
     """One row: see the protocol in the module's docstring."""
     from s3vm_lib.kernels import Kernel
     from s3vm_lib.random_features import FeatureStream
-    from s3vm_lib.stochastic import ClusterSum, ThreadSum, on_disk
+    from s3vm_lib.stochastic import BlockSum
 
     codes = (3, 0.0, 3, 3.0)
     with tempfile.TemporaryDirectory() as folder:
@@ -35,9 +35,9 @@ def measure(backend, workers, n):
         weight = np.full(n, 1.0 / n)
         stream = FeatureStream(Kernel("rbf", 0.5 / 30), 30, 256, 0)
         w = np.random.default_rng(0).standard_normal(256) / 16
-        alone = ThreadSum(stream, 1, X, None, t, weight, codes)
+        alone = BlockSum(stream, 1, X, t, weight, codes)
         if backend == "threads":
-            sums = ThreadSum(stream, 1, X, None, t, weight, codes, workers)
+            sums = BlockSum(stream, 1, X, t, weight, codes, n_jobs=workers)
             return _timed(sums, w, alone)
         try:
             from distributed import Client, LocalCluster
@@ -51,7 +51,7 @@ def measure(backend, workers, n):
             Client(cluster) as client,
         ):
             started = time.perf_counter() - start
-            sums = ClusterSum(client, stream, 1, on_disk(X), t, weight, codes)
+            sums = BlockSum(stream, 1, X, t, weight, codes, client=client)
             return {**_timed(sums, w, alone), "start_seconds": digits(started)}
 
 

@@ -27,9 +27,8 @@ POWERS = [10.0**k for k in range(-3, 4)]
 STEPS = (1e-3, 1e-2, 0.1, 1.0)
 TRIALS, UNLABELED, TEST_ROWS = 10, 10_000, 20_000
 _LITERAL = dict(
-    labeled_loss="hinge", unlabeled_loss="symmetric_hinge", paired=False, learning_rate="constant",
-    max_step=1.0, average=0.0, ramp=0.0, balance=None, fit_intercept=False, polish=False,
-    transduce=False,
+    labeled_loss="hinge", unlabeled_loss="symmetric_hinge", balance=None, fit_intercept=False,
+    polish=False, transduce=False,
 )  # fmt: skip
 
 
@@ -45,6 +44,7 @@ def parts(name, seed):
 def model(method, n, C, sigma, step, seed):
     """An estimator with one setting."""
     import s3vm_lib
+    from s3vm_lib.stochastic import Features, Schedule
 
     u, m = n - N_LABELED, int(np.ceil(np.sqrt(n)))
     sums = {"C": C, "C_star": C * N_LABELED / u}
@@ -60,11 +60,14 @@ def model(method, n, C, sigma, step, seed):
         return s3vm_lib.BGS3VM(
             C=means["C"], **common, budget_unlabeled="paper", max_iter=n, random_state=seed
         )
-    options = dict(batch_size=256, eta0=step, random_state=seed, **_LITERAL, **means, **common)
-    passes = -(-u // 256)
+    schedule = Schedule(rule="constant", eta0=step, max_step=1.0, average=0.0, ramp=0.0)
+    options = dict(schedule=schedule, random_state=seed, **_LITERAL, **means, **common)
+    passes = -(-u // schedule.batch_size)
     if method == "FRS3VM":
-        return s3vm_lib.FRS3VM(n_features=m, n_steps=10 * passes, **options)
-    return s3vm_lib.TSGS3VM(update="block", block_size=m, n_steps=passes, **options)
+        features = Features(paired=False)
+        return s3vm_lib.FRS3VM(n_features=m, features=features, n_steps=10 * passes, **options)
+    features = Features(paired=False, block_size=m)
+    return s3vm_lib.TSGS3VM(update="block", features=features, n_steps=passes, **options)
 
 
 def error(method, data, setting, seed):

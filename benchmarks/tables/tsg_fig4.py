@@ -10,7 +10,7 @@ Test errors in per cent on at most 20,000 rows, mean and standard deviation over
 import numpy as np
 
 from benchmarks.harness import digits
-from benchmarks.tsg import FURTHER_SETS, N_LABELED, PAPER_SETS, select, split
+from benchmarks.tsg import FURTHER_SETS, N_LABELED, PAPER_SETS, estimator, select, split
 
 ROWS = [{"set": name} for name in (*PAPER_SETS, *FURTHER_SETS)]
 SEEDS = range(10, 15)
@@ -25,19 +25,17 @@ LARGEST = {"Algorithm 1": 512}  # time is quadratic in the number of steps
 
 def measure(set):
     """One row: see the protocol in the module's docstring."""
-    import s3vm_lib
-
     errors = {name: {} for name in METHODS}
     for seed in SEEDS:
         X, y, X_test, y_test = split(set, seed)
         X_test, y_test = X_test[:20_000], y_test[:20_000]
         chosen = select(X[:N_LABELED], y[:N_LABELED], seed)
-        for name, (estimator, options) in METHODS.items():
+        for name, (cls, options) in METHODS.items():
             for n_steps in ITERATIONS:
                 if n_steps > LARGEST.get(name, n_steps):
                     continue
-                model = getattr(s3vm_lib, estimator)(
-                    n_steps=n_steps, polish=False, transduce=False, random_state=seed,
+                model = estimator(
+                    cls, n_steps=n_steps, polish=False, transduce=False, random_state=seed,
                     **options, **chosen,
                 )  # fmt: skip
                 wrong = model.fit(X, y).predict(X_test) != y_test

@@ -28,6 +28,7 @@ import json, sys, time, warnings
 import numpy as np
 from benchmarks.tsg import peak_megabytes, rows_on_disk
 from s3vm_lib import FRS3VM, TSGS3VM
+from s3vm_lib.stochastic import Features, Polish
 method, n, path = sys.argv[1], int(sys.argv[2]), sys.argv[3]
 X, y = rows_on_disk(path, n)
 partly = np.where(np.arange(n) < 200, y, -1)
@@ -36,10 +37,12 @@ model = {
     "frs": lambda: FRS3VM(**common),
     "tsg": lambda: TSGS3VM(**common),
     "frs-full": lambda: FRS3VM(
-        n_steps=0, polish_rows=None, n_features=256, max_iter=10, annealing=[0.1, 1.0], **common
+        n_steps=0, n_features=256,
+        polish=Polish(rows=None, max_iter=10, annealing=[0.1, 1.0]), **common
     ),
     "tsg-block": lambda: TSGS3VM(
-        update="block", block_size=256, n_steps=-(-n // 256), transduce=False, **common
+        update="block", features=Features(block_size=256), n_steps=-(-n // 256),
+        transduce=False, **common
     ),
 }[method]()
 warnings.simplefilter("ignore")

@@ -53,6 +53,7 @@ def _evaluation(d):
 
 def _pass(n, d, m):
     from s3vm_lib import TSGS3VM
+    from s3vm_lib.stochastic import Features
 
     rng = np.random.default_rng(0)
     y = (rng.random(n) < 0.4).astype(int)
@@ -60,7 +61,7 @@ def _pass(n, d, m):
     X[:, 0] += 2 * y
     partly = np.where(np.arange(n) < N_LABELED, y, -1)
     model = TSGS3VM(
-        update="block", block_size=m, n_steps=-(-n // 256), labeled_loss="hinge",
+        update="block", features=Features(block_size=m), n_steps=-(-n // 256), labeled_loss="hinge",
         unlabeled_loss="symmetric_hinge", gamma=0.5 / d, transduce=False, random_state=0,
     )  # fmt: skip
     model.fit(X[:2000], partly[:2000])

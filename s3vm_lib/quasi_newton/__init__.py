@@ -27,7 +27,7 @@ from s3vm_lib.quasi_newton._engines import (
     wolfe_step,
 )
 from s3vm_lib.quasi_newton._estimator import QNS3VM
-from s3vm_lib.quasi_newton._smooth import Coordinates, SmoothS3VM
+from s3vm_lib.quasi_newton._smooth import Coordinates, SmoothS3VM, annealing_stages
 from s3vm_lib.quasi_newton._solver import (
     ANNEALING,
     ScaledObjective,
@@ -52,6 +52,7 @@ __all__ = [
     "SmoothS3VM",
     "Solution",
     "Stage",
+    "annealing_stages",
     "bfgs_update",
     "centered",
     "cholesky_coordinates",

@@ -108,6 +108,37 @@ class Coordinates:
         return np.sort(order[:rank])
 
 
+def annealing_stages(annealing, schedules):
+    """The factors of C*, one for each stage of an annealing.
+
+    Parameters
+    ----------
+    annealing : str or sequence of float
+        One of the names, or the factors themselves.
+    schedules : dict of str to tuple
+        The factors that the names stand for.
+
+    Returns
+    -------
+    tuple of float
+
+    Raises
+    ------
+    ValueError
+        For a sequence that does not increase from a positive number to 1.
+    """
+    if isinstance(annealing, str):
+        return schedules[annealing]
+    stages = np.asarray(annealing, dtype=float)
+    rising = stages.ndim == 1 and stages.size > 0 and np.all(np.diff(stages) > 0)
+    if not (rising and stages[0] > 0 and stages[-1] == 1):
+        raise ValueError(
+            f"annealing must be one of {sorted(schedules)} or an increasing sequence of "
+            f"positive numbers that ends with 1, got {annealing!r}"
+        )
+    return tuple(stages.tolist())
+
+
 class SmoothS3VM(BaseS3VM):
     """Losses by name, coordinates, stages of annealing, and the model that coordinates stand for.
 
@@ -142,16 +173,7 @@ class SmoothS3VM(BaseS3VM):
 
     def _stages(self):
         """The factors of C*, one for each stage."""
-        if isinstance(self.annealing, str):
-            return self._schedules[self.annealing]
-        stages = np.asarray(self.annealing, dtype=float)
-        rising = stages.ndim == 1 and stages.size > 0 and np.all(np.diff(stages) > 0)
-        if not (rising and stages[0] > 0 and stages[-1] == 1):
-            raise ValueError(
-                f"annealing must be one of {sorted(self._schedules)} or an increasing sequence of "
-                f"positive numbers that ends with 1, got {self.annealing!r}"
-            )
-        return tuple(stages.tolist())
+        return annealing_stages(self.annealing, self._schedules)
 
     def _problem(self, data, ratio):
         """What is minimized; ``ratio`` None leaves the balance constraint out."""

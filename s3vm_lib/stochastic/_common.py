@@ -7,32 +7,25 @@ from numbers import Integral, Real
 import numpy as np
 import scipy.sparse as sp
 from sklearn.utils import check_random_state
-from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
+from sklearn.utils._param_validation import Interval, StrOptions
 from tqdm.auto import tqdm
 
 from s3vm_lib._base import BaseS3VM, BinaryFit
-from s3vm_lib._limits import COUNT, SHAPE, TOL_OR_ZERO, WEIGHT, ZERO
+from s3vm_lib._limits import COUNT, SHAPE, WEIGHT, ZERO
 from s3vm_lib._online import OnlineS3VM
-from s3vm_lib.losses import labeled_loss, unlabeled_loss
+from s3vm_lib.losses import LabeledLoss, unlabeled_loss
 from s3vm_lib.objective import Problem
-from s3vm_lib.quasi_newton import ANNEALING
 from s3vm_lib.random_features import FEATURE_KERNELS, FeatureStream, outputs, single
-from s3vm_lib.stochastic._cluster import ClusterSum, on_disk
-from s3vm_lib.stochastic._full_batch import (
-    CACHE,
-    ThreadSum,
-    loss_codes,
-    scaled_weights,
-    solve_full_batch,
-)
-from s3vm_lib.stochastic._steps import POLISH, RULES, Sampler, Schedule
-from s3vm_lib.stochastic._stored import Progress
+from s3vm_lib.stochastic._blocks import CACHE, BlockSum
+from s3vm_lib.stochastic._full_batch import loss_codes, scaled_weights, solve_full_batch
+from s3vm_lib.stochastic._parameters import Features, Polish, Schedule
+from s3vm_lib.stochastic._steps import POLISH, Progress, Sampler
 
 _MOST = 2**27  # numbers that random features are made of, 512 MB
 _FARTHEST = 2.0**20  # turns: single precision then resolves no more than an eighth of one
-
-
 _FEWEST_ONLINE = 25  # steps of one call of partial_fit
+# The losses that these methods were shown for.
+_LABELED = ("hinge", "squared_hinge", "smooth_hinge", "logistic", "modified_logistic")
 
 
 class Machine:
@@ -56,46 +49,44 @@ class RandomFeatureS3VM(OnlineS3VM):
     """
 
     _parameter_constraints = {
-        **BaseS3VM._kernel_constraints,
+        **{k: v for k, v in BaseS3VM._kernel_constraints.items() if k not in ("tol", "max_iter")},
         "C_star": [WEIGHT, ZERO, StrOptions({"paper"}), None],
         "kernel": [StrOptions(set(FEATURE_KERNELS))],
-        "labeled_loss": [
-            StrOptions({"hinge", "squared_hinge", "smooth_hinge", "logistic", "modified_logistic"})
-        ],
-        "sharpness": [SHAPE],
+        "labeled_loss": [StrOptions(set(_LABELED)), LabeledLoss],
         "unlabeled_loss": [
             StrOptions({"symmetric_hinge", "squared_symmetric_hinge", "symmetric_ramp", "gaussian"})
         ],
         "s": [Interval(Real, -1, 1e10, closed="right"), None],
         "balance": [StrOptions({"labels"}), Interval(Real, 0, 1, closed="neither"), None],
-        "balance_penalty": [WEIGHT, ZERO, None],
         "fit_intercept": ["boolean"],
         "n_features": [COUNT],
-        "paired": ["boolean"],
-        "orthogonal": ["boolean"],
+        "features": [Features, None],
         "n_steps": [Interval(Integral, 0, 2**31 - 1, closed="both"), None],
-        "batch_size": [COUNT],
-        "labeled_batch": [COUNT, None],
-        "learning_rate": [StrOptions(set(RULES))],
-        "eta0": [WEIGHT, None],
-        "power": [Interval(Real, 0, 1, closed="both")],
-        "max_step": [Interval(Real, 0, 1, closed="right")],
-        "average": [Interval(Real, 0, 1, closed="both")],
-        "ramp": [Interval(Real, 0, 1, closed="both")],
-        "unlabeled_from": [StrOptions({"unlabeled", "all"})],
-        "polish": ["boolean"],
-        "polish_rows": [COUNT, None],
-        "annealing": [StrOptions(set(ANNEALING)), "array-like"],
-        "ftol": [TOL_OR_ZERO],
-        "memory": [Interval(Integral, 1, 10_000, closed="both")],
+        "schedule": [Schedule, None],
+        "polish": ["boolean", Polish],
         "n_jobs": [Interval(Integral, 1, 1024, closed="both")],
-        "client": [HasMethods(["submit", "gather"]), None],
-        "labeled_kept": [Interval(Integral, 2, 2**31 - 1, closed="both")],
-        "unlabeled_kept": [COUNT],
         "transduce": ["boolean"],
         "random_state": ["random_state"],
     }
     _dtype = [np.float64, np.float32]
+
+    # --- Parameters in groups ---------------------------------------------------------------------
+
+    @property
+    def _features(self):
+        return self.features or Features()
+
+    @property
+    def _schedule(self):
+        return self.schedule or Schedule()
+
+    @property
+    def _polishing(self):
+        return self.polish if isinstance(self.polish, Polish) else Polish()
+
+    @property
+    def _limit(self):
+        return self._polishing.max_iter
 
     # --- What is minimized ------------------------------------------------------------------------
 
@@ -111,11 +102,10 @@ class RandomFeatureS3VM(OnlineS3VM):
         return float(self.C), float(self.C) * ratio**2
 
     def _problem(self, data, ratio):
-        sharpness = self.sharpness if self.labeled_loss == "modified_logistic" else None
         s = self.s if self.unlabeled_loss in ("gaussian", "symmetric_ramp") else None
         bias, balance = self._offset_rule(ratio)
         return Problem(
-            labeled_loss(self.labeled_loss, sharpness),
+            self._loss(),
             unlabeled_loss(self.unlabeled_loss, s),
             *self._penalties(data),
             data.kernel,
@@ -124,45 +114,28 @@ class RandomFeatureS3VM(OnlineS3VM):
             ratio,
         )
 
+    def _loss(self):
+        """The labeled loss, given by its name or as an object."""
+        loss = self.labeled_loss
+        if isinstance(loss, str):
+            return LabeledLoss(loss)
+        if loss.name not in _LABELED or not (loss.parameter is None or loss.parameter in SHAPE):
+            raise ValueError(
+                f"labeled_loss must be one of {_LABELED}, its parameter {SHAPE}, got {loss}"
+            )
+        return loss
+
     def _offset_rule(self, ratio):
         """What becomes of the offset and of the balance when the share is this (or None)."""
-        if ratio is not None and self.balance_penalty is None and self.fit_intercept:
+        if ratio is not None and self._schedule.balance_penalty is None and self.fit_intercept:
             return "free", "mean"
         return ("regularized" if self.fit_intercept else "none"), "none"
 
-    def _stages(self):
-        if isinstance(self.annealing, str):
-            return ANNEALING[self.annealing]
-        stages = np.asarray(self.annealing, dtype=float)
-        rising = stages.ndim == 1 and stages.size > 0 and np.all(np.diff(stages) > 0)
-        if not (rising and stages[0] > 0 and stages[-1] == 1):
-            raise ValueError(
-                f"annealing must be one of {sorted(ANNEALING)} or an increasing sequence of "
-                f"positive numbers that ends with 1, got {self.annealing!r}"
-            )
-        return tuple(stages.tolist())
-
-    def _schedule(self, n_unlabeled, first=0, n_steps=None):
-        """How the steps are taken; ``n_steps`` None means those of a whole fit."""
-        if n_steps is None:
-            n_steps = self.n_steps
-        if n_steps is None:
-            n_steps = self._planned(math.ceil(n_unlabeled / self.batch_size))
-        penalty = self.balance_penalty if self.balance is not None else None
-        return Schedule(
-            int(n_steps),
-            int(self.batch_size),
-            None if self.labeled_batch is None else int(self.labeled_batch),
-            self.learning_rate,
-            RULES[self.learning_rate] if self.eta0 is None else float(self.eta0),
-            self.power,
-            self.max_step,
-            self.average,
-            self.ramp,
-            penalty,
-            getattr(self, "window", 1),
-            first,
-        )
+    def _planned_steps(self, n_unlabeled):
+        """The number of steps of a whole fit."""
+        if self.n_steps is not None:
+            return int(self.n_steps)
+        return self._planned(math.ceil(n_unlabeled / self._schedule.batch_size))
 
     # --- Fit --------------------------------------------------------------------------------------
 
@@ -172,9 +145,8 @@ class RandomFeatureS3VM(OnlineS3VM):
         return self.stream_, seed
 
     def _new_stream(self, kernel, X, seed):
-        stream = FeatureStream(
-            kernel, X.shape[1], self._block_size(X.shape[0]), seed, self.paired, self.orthogonal
-        )
+        features, schedule, size = self._features, self._schedule, self._block_size(X.shape[0])
+        stream = FeatureStream(kernel, X.shape[1], size, seed, features.paired, features.orthogonal)
         factors = kernel.degree if kernel.name == "poly" else 1
         # With update="block" features are redrawn, and never there all at once.
         wanted = stream.block_size
@@ -187,7 +159,7 @@ class RandomFeatureS3VM(OnlineS3VM):
                 f"{kernel.name!r} take {4e-9 * numbers:.3g} GB: lower n_features or block_size, "
                 "reduce the columns (sklearn.decomposition.TruncatedSVD), or use kernel='linear'"
             )
-        batch = max(self.batch_size, self.labeled_batch or 0)
+        batch = max(schedule.batch_size, schedule.labeled_batch or 0)
         held = batch * (1 if kernel.name == "linear" else wanted)
         if held > _MOST:
             raise ValueError(
@@ -203,16 +175,15 @@ class RandomFeatureS3VM(OnlineS3VM):
 
     def _fit_binary(self, data, shared, t, problem, index):
         stream, seed = shared
-        weight = data.loss_weight
-        schedule = self._schedule(np.sum(t == 0))
+        weight, n_steps = data.loss_weight, self._planned_steps(np.sum(t == 0))
         alpha, last = np.zeros((0, stream.block_size)), None
         offset, n_iter, status, history = 0.0, 0, "completed", []
-        if schedule.n_steps > 0:
-            run = self._steps(data.X, t, weight, problem, stream, schedule, seed)
+        if n_steps > 0:
+            run = self._steps(data.X, t, weight, problem, stream, n_steps, self._schedule, seed)
             alpha, offset, n_iter, status = run.alpha, run.offset, run.n_iter, run.status
             last = run.last
             history += run.history
-        if self._polishes(schedule) and status != "stopped":
+        if self._polishes(n_steps) and status != "stopped":
             start = (alpha, offset) if len(alpha) else None
             found = self._polish(data.X, t, weight, problem, stream, seed, start)
             alpha, offset, status = found.alpha, found.offset, found.status
@@ -224,18 +195,19 @@ class RandomFeatureS3VM(OnlineS3VM):
         self._keep(machine, data, t)
         machine.average = alpha, fit.intercept
         machine.alpha, machine.offset = machine.average if last is None else last
-        machine.n_steps = schedule.n_steps
+        machine.n_steps = n_steps
         self._machines.append(machine)
         return fit
 
-    def _polishes(self, schedule):
-        return self.polish or schedule.n_steps == 0
+    def _polishes(self, n_steps):
+        return bool(self.polish) or n_steps == 0
 
     def _polish(self, X, t, weight, problem, stream, seed, start):
         """L-BFGS on the features of ``start``, or on n_features new ones."""
-        rows = None
-        labeled = t != 0
-        limit = None if self.client is not None else self.polish_rows
+        polish, labeled, rows = self._polishing, t != 0, None
+        # Short features have small gradients: at the same tolerance they would stop too early.
+        unit = float(np.sqrt(problem.kernel.diagonal(X[np.flatnonzero(labeled)]).mean()))
+        limit = None if polish.client is not None else polish.rows
         if limit is not None and np.sum(~labeled) > limit:
             unlabeled = np.flatnonzero(~labeled)
             drawn, counts = Sampler(unlabeled, weight[unlabeled], seed, POLISH).sample(int(limit))
@@ -244,14 +216,15 @@ class RandomFeatureS3VM(OnlineS3VM):
             t, weight = t[rows], part
         n_blocks = self._n_blocks(stream) if start is None else len(start[0])
         scaled, lam, strength = scaled_weights(problem, t, weight)
-        codes = loss_codes(problem)
-        arguments = (stream, n_blocks, X)
-        # Short features have small gradients: at the same tolerance they would stop too early.
-        unit = float(np.sqrt(problem.kernel.diagonal(X[np.flatnonzero(labeled)]).mean()))
-        sums = self._sums(*arguments, rows, t, scaled, codes)
-        at = np.flatnonzero(t != 0)
-        labeled_rows = at if rows is None else rows[at]
-        labeled_sums = ThreadSum(*arguments, labeled_rows, t[at], scaled[at], codes, self.n_jobs)
+        codes, at = loss_codes(problem), np.flatnonzero(t != 0)
+        sums = BlockSum(
+            stream, n_blocks, X, t, scaled, codes,
+            rows=rows, n_jobs=self.n_jobs, client=polish.client,
+        )  # fmt: skip
+        labeled_sums = BlockSum(
+            stream, n_blocks, X, t[at], scaled[at], codes,
+            rows=at if rows is None else rows[at], n_jobs=self.n_jobs,
+        )  # fmt: skip
         return solve_full_batch(
             sums,
             labeled_sums,
@@ -260,34 +233,29 @@ class RandomFeatureS3VM(OnlineS3VM):
             strength,
             stream.block(0).scale,
             start=start,
-            annealing=self._stages(),
-            tol=self.tol * min(1.0, unit),
-            ftol=self.ftol,
-            max_iter=self.max_iter,
-            memory=int(self.memory),
+            annealing=polish.stages,
+            tol=polish.tol * min(1.0, unit),
+            ftol=polish.ftol,
+            max_iter=polish.max_iter,
+            memory=int(polish.memory),
             callback=self._report_stage,
         )
 
-    def _sums(self, stream, n_blocks, X, rows, t, weight, codes):
-        if self.client is not None:
-            source = on_disk(X)
-            return ClusterSum(self.client, stream, n_blocks, source, t, weight, codes)
-        return ThreadSum(stream, n_blocks, X, rows, t, weight, codes, self.n_jobs)
-
-    def _steps(self, X, t, weight, problem, stream, schedule, seed, start=None):
+    def _steps(self, X, t, weight, problem, stream, n_steps, schedule, seed, start=None, first=0):
         """The stochastic stage, with a bar; its result is finite, or there is an error."""
-        arguments = (X, t, weight, problem, stream, schedule, seed, start)
+        arguments = (X, t, weight, problem, stream, n_steps, schedule)
+        options = dict(seed=seed, start=start, first=first, n_jobs=self.n_jobs)
+        options["callback"] = self._report_stage
         with np.errstate(over="ignore", invalid="ignore"):
             if self.verbose:
-                with tqdm(desc=type(self).__name__, total=schedule.n_steps, unit=" steps") as bar:
-                    run = self._run(*arguments, tick=lambda done: bar.update(done - bar.n))
+                with tqdm(desc=type(self).__name__, total=n_steps, unit=" steps") as bar:
+                    run = self._run(*arguments, tick=lambda n: bar.update(n - bar.n), **options)
             else:
-                run = self._run(*arguments)
+                run = self._run(*arguments, **options)
         if not (np.all(np.isfinite(run.alpha)) and np.all(np.isfinite(run.last[0]))):
             raise ValueError(
-                f"the stochastic steps diverged: eta0={self.eta0} with "
-                f"learning_rate={self.learning_rate!r} is too large for C={self.C} and "
-                f"labeled_loss={self.labeled_loss!r}"
+                f"the stochastic steps diverged: eta0={schedule.eta0} with rule={schedule.rule!r} "
+                f"in schedule is too large for C={self.C} and labeled_loss={self.labeled_loss!r}"
             )
         return run
 
@@ -331,11 +299,11 @@ class RandomFeatureS3VM(OnlineS3VM):
         """Add the labeled rows of a batch to those that are kept, and count the others."""
         old, new = np.flatnonzero(t == 0), np.flatnonzero(t != 0)
         machine.mass = machine.mass + float(data.loss_weight[old].sum())
-        limit = self.unlabeled_kept
+        limit = self._schedule.unlabeled_kept
         machine.X_unlabeled = _newest(machine.X_unlabeled, data.X, old, limit)
         parts = [machine.weight_unlabeled, data.loss_weight[old]]
         machine.weight_unlabeled = np.concatenate(parts)[-limit:]
-        limit = self.labeled_kept
+        limit = self._schedule.labeled_kept
         machine.X = _newest(machine.X, data.X, new, limit)
         machine.t = np.concatenate([machine.t, t[new]])[-limit:]
         machine.weight = np.concatenate([machine.weight, data.loss_weight[new]])[-limit:]
@@ -343,26 +311,27 @@ class RandomFeatureS3VM(OnlineS3VM):
     def _update(self, machine, data, t, problem, index):
         unlabeled = np.flatnonzero(t == 0)
         # Rows of earlier calls join a small batch, which would stand for all by itself otherwise.
-        rows = _newest(machine.X_unlabeled, data.X, unlabeled, unlabeled.size + self.unlabeled_kept)
+        schedule, stream = self._schedule, self.stream_
+        most = unlabeled.size + schedule.unlabeled_kept
+        rows = _newest(machine.X_unlabeled, data.X, unlabeled, most)
         part = np.concatenate([machine.weight_unlabeled, data.loss_weight[unlabeled]])
         self._keep(machine, data, t)
         machine.problem = self._problem_so_far(machine)
         history, status, alpha = [], "completed", machine.average[0]
         if machine.t.size:
-            planned = max(_FEWEST_ONLINE, math.ceil(unlabeled.size / self.batch_size))
-            schedule = self._schedule(0, machine.n_steps, self.n_steps or planned)
+            planned = max(_FEWEST_ONLINE, math.ceil(unlabeled.size / schedule.batch_size))
             if machine.n_steps:
-                schedule = schedule._replace(ramp=0.0)
+                schedule = replace(schedule, ramp=0.0)
             X = _stacked(machine.X, rows)
             labels = np.concatenate([machine.t, np.zeros(part.size)])
             # These rows stand for all unlabeled rows so far.
             part = part * (machine.mass / part.sum()) if part.size else part
             weight = np.concatenate([machine.weight, part])
             start = (machine.alpha, machine.offset) if len(machine.alpha) else None
-            stream = self.stream_
             run = self._steps(
-                X, labels, weight, machine.problem, stream, schedule, stream.seed, start
-            )
+                X, labels, weight, machine.problem, stream, int(self.n_steps or planned), schedule,
+                stream.seed, start, machine.n_steps,
+            )  # fmt: skip
             history, status, alpha = list(run.history), run.status, run.alpha
             machine.alpha, machine.offset = run.last
             machine.average = run.alpha, run.offset

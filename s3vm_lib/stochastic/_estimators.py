@@ -1,14 +1,15 @@
 """The estimators `FRS3VM` and `TSGS3VM`."""
 
 import math
-from collections.abc import Callable, Sequence
-from typing import Any, Literal
+from collections.abc import Callable
+from typing import Literal
 
 import numpy as np
 from sklearn.utils._param_validation import StrOptions
 
-from s3vm_lib._limits import COUNT
+from s3vm_lib.losses import LabeledLoss
 from s3vm_lib.stochastic._common import RandomFeatureS3VM
+from s3vm_lib.stochastic._parameters import Features, Polish, Schedule
 from s3vm_lib.stochastic._stored import solve_stored
 from s3vm_lib.stochastic._triply import solve_triply_stochastic
 
@@ -48,12 +49,11 @@ class FRS3VM(RandomFeatureS3VM):
         Constant of the polynomial kernel, non-negative.
     sigma_f : float, default=1.0
         Output standard deviation: kernels are multiplied by its square.
-    labeled_loss : {"modified_logistic", "hinge", "squared_hinge", "smooth_hinge", "logistic"}, \
-default="modified_logistic"
-        Loss ℓ of labeled rows. L-BFGS wants a smooth one; the paper has the hinge.
-    sharpness : float, default=20.0
-        Sharpness of the modified logistic loss; with it ℓ differs from the hinge by at most
-        log(2)/sharpness.
+    labeled_loss : {"modified_logistic", "hinge", "squared_hinge", "smooth_hinge", "logistic"} or \
+LabeledLoss, default="modified_logistic"
+        Loss ℓ of labeled rows. L-BFGS wants a smooth one; the paper has the hinge. An object
+        says the parameter too: ``LabeledLoss("modified_logistic", 100.0)`` in place of a sharpness
+        of 20, with which ℓ differs from the hinge by at most log(2)/20.
     unlabeled_loss : {"gaussian", "symmetric_hinge", "squared_symmetric_hinge", \
 "symmetric_ramp"}, default="gaussian"
         Loss u of unlabeled rows.
@@ -62,69 +62,26 @@ default="modified_logistic"
         has 5 for the Gaussian.
     balance : "labels", float or None, default="labels"
         Share r of the class ``classes_[1]`` among the unlabeled rows: estimated by the share
-        among the labeled rows, given, or not used. Where classes are very unequal, the mean output
+        among the labeled rows, given, or not used. It fixes the mean output, or enters the
+        stochastic steps as a penalty (`Schedule`). Where classes are very unequal, the mean output
         is a poor stand-in for the share, and None is often better.
-    balance_penalty : float, default=None
-        None fixes the mean output over the unlabeled rows at 2r − 1, by features that are centered
-        on them. A number ρ adds ½ρ C Σ_L s (mean − (2r − 1))² to the objective of the stochastic
-        steps instead, with the mean taken over each batch; ρ then limits the step size, so that a
-        large one makes learning slow.
     fit_intercept : bool, default=True
         Whether there is an offset b. It follows from the balance where that is exact, and is
         regularized, ½b², otherwise: the kernel then is k + 1.
     n_features : int, default=1024
         Number D of features, raised a little so that blocks of at most 256 have one size.
-    paired : bool, default=True
-        Cosine and sine of every random frequency, in place of the paper's random phases.
-    orthogonal : bool, default=False
-        Orthogonal frequencies, rbf only; see `FeatureStream`.
+    features : Features, default=None
+        How they are drawn: in pairs or with phases, orthogonal or not. None means `Features()`.
     n_steps : int, default=None
-        Number T of stochastic steps. None means one pass over
-        the unlabeled rows, but at least 400 and at most 2000. 0 leaves the stochastic stage out.
-    batch_size : int, default=256
-        Unlabeled rows of a step.
-    labeled_batch : int, default=None
-        Labeled rows drawn in a step; None takes all of them. Give a number where labels abound.
-    learning_rate : {"sqrt", "constant", "horizon", "inverse"}, default="sqrt"
-        Step sizes: eta0/(C Σ_L s √t); eta0, which is the paper's 1/η; eta0·T^(−power), the
-        paper's θ/T^(3/4) in its theorems; eta0/t.
-    eta0 : float, default=None
-        Constant of the rule; None means 50, 0.02, 1 and 1.
-    power : float, default=0.75
-        Of ``"horizon"``.
-    max_step : float, default=0.5
-        Largest step size.
-    average : float, default=0.5
-        The mean of this last share of the iterates is taken; 0 takes the last one.
-    ramp : float, default=0.5
-        C* rises from 0 to its value over this first share of the steps.
-    unlabeled_from : {"unlabeled", "all"}, default="unlabeled"
-        Whether the rows of a batch are drawn from the unlabeled rows or from all.
-    polish : bool, default=True
-        Whether L-BFGS goes on with the features of the stochastic steps.
-    polish_rows : int, default=10000
-        Largest number of unlabeled rows that L-BFGS sees, a random sample; None means all.
-    annealing : {"geometric", "paper"} or sequence of float, default="geometric"
-        Factors of C* with ``n_steps=0``, see `QNS3VM`. After stochastic steps there is no need.
-    tol : float, default=1e-5
-        L-BFGS ends when no entry of the gradient of J/(C Σ_L s) with respect to the coefficients
-        of the features exceeds this, or this times the mean √k(x, x) where that is below one.
-    ftol : float, default=1e-9
-        It also ends when an iteration lowers J/(C Σ_L s) by less than this, relative to the larger
-        of its value and 1.
-    max_iter : int, default=500
-        Largest number of iterations of L-BFGS (of a stage).
-    memory : int, default=50
-        Number of steps that L-BFGS remembers.
+        Number T of stochastic steps. None means one pass over the unlabeled rows, but at least 400
+        and at most 2000. 0 leaves the stochastic stage out.
+    schedule : Schedule, default=None
+        How the steps are taken: batches, step sizes, mean of the iterates. None means `Schedule()`.
+    polish : bool or Polish, default=True
+        Whether and how L-BFGS goes on with the features of the stochastic steps; True
+        means `Polish()`. With ``n_steps=0`` L-BFGS is the whole fit, and False means the same.
     n_jobs : int, default=1
         Number of threads. The result is the same for any number.
-    client : dask.distributed.Client, default=None
-        The sums of L-BFGS, over all rows, are taken on this cluster, by blocks of rows; the rows
-        have to be given as a `numpy.memmap` that all workers can open.
-    labeled_kept : int, default=5000
-        Labeled rows that `partial_fit` keeps from call to call, the newest ones.
-    unlabeled_kept : int, default=2000
-        Unlabeled rows that it keeps, the newest ones; they take part in the steps of the next call.
     transduce : bool, default=True
         Whether to evaluate the model on all training rows in the end, which is needed for
         ``transduction_``, for ``objective_`` and for an offset that meets the balance to the last
@@ -177,12 +134,13 @@ default="modified_logistic"
     See Also
     --------
     TSGS3VM : Features that grow with the steps.
+    Features, Schedule, Polish : Parameters in groups, in `s3vm_lib.stochastic`.
     QNS3VM : The same objective with the kernel itself.
 
     Notes
     -----
-    Standardize the features. Of the stochastic steps nothing converges in the sense of ``tol``: a
-    planned number is taken, and with ``polish=False`` the status is ``"completed"``.
+    Standardize the features. Of the stochastic steps nothing converges in the sense of a
+    tolerance: a planned number is taken, and with ``polish=False`` the status is ``"completed"``.
 
     References
     ----------
@@ -214,37 +172,17 @@ default="modified_logistic"
         degree: int = 3,
         coef0: float = 0.0,
         sigma_f: float = 1.0,
-        labeled_loss: str = "modified_logistic",
-        sharpness: float = 20.0,
+        labeled_loss: str | LabeledLoss = "modified_logistic",
         unlabeled_loss: str = "gaussian",
         s: float | None = None,
         balance: Literal["labels"] | float | None = "labels",
-        balance_penalty: float | None = None,
         fit_intercept: bool = True,
         n_features: int = 1024,
-        paired: bool = True,
-        orthogonal: bool = False,
+        features: Features | None = None,
         n_steps: int | None = None,
-        batch_size: int = 256,
-        labeled_batch: int | None = None,
-        learning_rate: Literal["sqrt", "constant", "horizon", "inverse"] = "sqrt",
-        eta0: float | None = None,
-        power: float = 0.75,
-        max_step: float = 0.5,
-        average: float = 0.5,
-        ramp: float = 0.5,
-        unlabeled_from: Literal["unlabeled", "all"] = "unlabeled",
-        polish: bool = True,
-        polish_rows: int = 10_000,
-        annealing: Literal["geometric", "paper"] | Sequence[float] = "geometric",
-        tol: float = 1e-5,
-        ftol: float = 1e-9,
-        max_iter: int = 500,
-        memory: int = 50,
+        schedule: Schedule | None = None,
+        polish: bool | Polish = True,
         n_jobs: int = 1,
-        client: Any | None = None,
-        labeled_kept: int = 5000,
-        unlabeled_kept: int = 2000,
         transduce: bool = True,
         class_weight: Literal["balanced"] | dict | None = None,
         random_state: int | np.random.RandomState | None = None,
@@ -259,36 +197,16 @@ default="modified_logistic"
         self.coef0 = coef0
         self.sigma_f = sigma_f
         self.labeled_loss = labeled_loss
-        self.sharpness = sharpness
         self.unlabeled_loss = unlabeled_loss
         self.s = s
         self.balance = balance
-        self.balance_penalty = balance_penalty
         self.fit_intercept = fit_intercept
         self.n_features = n_features
-        self.paired = paired
-        self.orthogonal = orthogonal
+        self.features = features
         self.n_steps = n_steps
-        self.batch_size = batch_size
-        self.labeled_batch = labeled_batch
-        self.learning_rate = learning_rate
-        self.eta0 = eta0
-        self.power = power
-        self.max_step = max_step
-        self.average = average
-        self.ramp = ramp
-        self.unlabeled_from = unlabeled_from
+        self.schedule = schedule
         self.polish = polish
-        self.polish_rows = polish_rows
-        self.annealing = annealing
-        self.tol = tol
-        self.ftol = ftol
-        self.max_iter = max_iter
-        self.memory = memory
         self.n_jobs = n_jobs
-        self.client = client
-        self.labeled_kept = labeled_kept
-        self.unlabeled_kept = unlabeled_kept
         self.transduce = transduce
         self.class_weight = class_weight
         self.random_state = random_state
@@ -299,27 +217,21 @@ default="modified_logistic"
         return 1 if self.kernel == "linear" else math.ceil(self.n_features / _BLOCK)
 
     def _block_size(self, n):
+        for name in ("block_size", "window"):
+            given = getattr(self._features, name)
+            if given != getattr(Features, name):
+                raise ValueError(
+                    f"features must leave {name} as it is with FRS3VM, which has all features from "
+                    f"the start; got {name}={given}"
+                )
         return math.ceil(self.n_features / self._n_blocks())
 
     def _planned(self, one_pass):
         return min(max(_FEWEST_STEPS, one_pass), 2000)
 
-    def _run(self, X, t, weight, problem, stream, schedule, seed, start=None, tick=None):
-        return solve_stored(
-            X,
-            t,
-            weight,
-            problem,
-            stream,
-            self._n_blocks(stream),
-            schedule,
-            seed=seed,
-            unlabeled_from=self.unlabeled_from,
-            start=start,
-            n_jobs=self.n_jobs,
-            callback=self._report_stage,
-            tick=tick,
-        )
+    def _run(self, X, t, weight, problem, stream, n_steps, schedule, **options):
+        n_blocks = self._n_blocks(stream)
+        return solve_stored(X, t, weight, problem, stream, n_blocks, n_steps, schedule, **options)
 
 
 class TSGS3VM(RandomFeatureS3VM):
@@ -363,12 +275,11 @@ class TSGS3VM(RandomFeatureS3VM):
         Constant of the polynomial kernel, non-negative.
     sigma_f : float, default=1.0
         Output standard deviation: kernels are multiplied by its square.
-    labeled_loss : {"modified_logistic", "hinge", "squared_hinge", "smooth_hinge", "logistic"}, \
-default="modified_logistic"
-        Loss ℓ of labeled rows. L-BFGS wants a smooth one; the paper has the hinge.
-    sharpness : float, default=20.0
-        Sharpness of the modified logistic loss; with it ℓ differs from the hinge by at most
-        log(2)/sharpness.
+    labeled_loss : {"modified_logistic", "hinge", "squared_hinge", "smooth_hinge", "logistic"} or \
+LabeledLoss, default="modified_logistic"
+        Loss ℓ of labeled rows. L-BFGS wants a smooth one; the paper has the hinge. An object
+        says the parameter too: ``LabeledLoss("modified_logistic", 100.0)`` in place of a sharpness
+        of 20, with which ℓ differs from the hinge by at most log(2)/20.
     unlabeled_loss : {"gaussian", "symmetric_hinge", "squared_symmetric_hinge", \
 "symmetric_ramp"}, default="gaussian"
         Loss u of unlabeled rows.
@@ -377,13 +288,9 @@ default="modified_logistic"
         has 5 for the Gaussian.
     balance : "labels", float or None, default="labels"
         Share r of the class ``classes_[1]`` among the unlabeled rows: estimated by the share
-        among the labeled rows, given, or not used. Where classes are very unequal, the mean output
+        among the labeled rows, given, or not used. It fixes the mean output, or enters the
+        stochastic steps as a penalty (`Schedule`). Where classes are very unequal, the mean output
         is a poor stand-in for the share, and None is often better.
-    balance_penalty : float, default=None
-        None fixes the mean output over the unlabeled rows at 2r − 1, by features that are centered
-        on them. A number ρ adds ½ρ C Σ_L s (mean − (2r − 1))² to the objective of the stochastic
-        steps instead, with the mean taken over each batch; ρ then limits the step size, so that a
-        large one makes learning slow.
     fit_intercept : bool, default=True
         Whether there is an offset b. It follows from the balance where that is exact, and is
         regularized, ½b², otherwise: the kernel then is k + 1.
@@ -392,64 +299,20 @@ default="modified_logistic"
     n_features : int, default=1024
         Number of features in the end with ``update="all"``. With ``"block"`` it has no bound:
         block_size times n_steps.
-    block_size : int, default=None
-        Features m drawn in a step. None means 64 with ``update="all"``, and the square root of the
-        number of rows with ``"block"``, as in the paper.
-    window : int, default=8
-        Steps of ``update="block"`` whose rows are evaluated together, so that old features are
-        redrawn once for all of them. It has no influence on the result but by rounding.
-    paired : bool, default=True
-        Cosine and sine of every random frequency, in place of the paper's random phases.
-    orthogonal : bool, default=False
-        Orthogonal frequencies, rbf only; see `FeatureStream`.
+    features : Features, default=None
+        How they are drawn: in pairs or with phases, orthogonal or not, how many in a block. None
+        means `Features()`.
     n_steps : int, default=None
-        Number T of stochastic steps. None means one pass over
-        the unlabeled rows, but at least 400. 0 leaves the stochastic stage out.
-    batch_size : int, default=256
-        Unlabeled rows of a step.
-    labeled_batch : int, default=None
-        Labeled rows drawn in a step; None takes all of them. Give a number where labels abound.
-    learning_rate : {"sqrt", "constant", "horizon", "inverse"}, default="sqrt"
-        Step sizes: eta0/(C Σ_L s √t); eta0, which is the paper's 1/η; eta0·T^(−power), the
-        paper's θ/T^(3/4) in its theorems; eta0/t.
-    eta0 : float, default=None
-        Constant of the rule; None means 50, 0.02, 1 and 1.
-    power : float, default=0.75
-        Of ``"horizon"``.
-    max_step : float, default=0.5
-        Largest step size.
-    average : float, default=0.5
-        The mean of this last share of the iterates is taken; 0 takes the last one.
-    ramp : float, default=0.5
-        C* rises from 0 to its value over this first share of the steps.
-    unlabeled_from : {"unlabeled", "all"}, default="unlabeled"
-        Whether the rows of a batch are drawn from the unlabeled rows or from all.
-    polish : bool, default=True
-        Whether L-BFGS goes on with the features of the stochastic steps; not
-        with ``update="block"``.
-    polish_rows : int, default=10000
-        Largest number of unlabeled rows that L-BFGS sees, a random sample; None means all.
-    annealing : {"geometric", "paper"} or sequence of float, default="geometric"
-        Factors of C* with ``n_steps=0``, see `QNS3VM`. After stochastic steps there is no need.
-    tol : float, default=1e-5
-        L-BFGS ends when no entry of the gradient of J/(C Σ_L s) with respect to the coefficients
-        of the features exceeds this, or this times the mean √k(x, x) where that is below one.
-    ftol : float, default=1e-9
-        It also ends when an iteration lowers J/(C Σ_L s) by less than this, relative to the larger
-        of its value and 1.
-    max_iter : int, default=500
-        Largest number of iterations of L-BFGS (of a stage).
-    memory : int, default=50
-        Number of steps that L-BFGS remembers.
+        Number T of stochastic steps. None means one pass over the unlabeled rows, but at least
+        400. 0 leaves the stochastic stage out.
+    schedule : Schedule, default=None
+        How the steps are taken: batches, step sizes, mean of the iterates. None means `Schedule()`.
+    polish : bool or Polish, default=True
+        Whether and how L-BFGS goes on with the features of the stochastic steps, not with
+        ``update="block"``; True
+        means `Polish()`. With ``n_steps=0`` L-BFGS is the whole fit, and False means the same.
     n_jobs : int, default=1
         Number of threads. The result is the same for any number.
-    client : dask.distributed.Client, default=None
-        The sums of L-BFGS, over all rows, are taken on this cluster, by blocks of rows; the rows
-        have to be given as a `numpy.memmap` that all workers can open.
-    labeled_kept : int, default=5000
-        Labeled rows that `partial_fit` keeps from call to call, the newest ones.
-    unlabeled_kept : int, default=2000
-        Unlabeled rows that it keeps, the newest ones; they take part in the steps of the next call.
     transduce : bool, default=True
         Whether to evaluate the model on all training rows in the end, which is needed for
         ``transduction_``, for ``objective_`` and for an offset that meets the balance to the last
@@ -502,14 +365,15 @@ default="modified_logistic"
     See Also
     --------
     FRS3VM : All features from the start.
+    Features, Schedule, Polish : Parameters in groups, in `s3vm_lib.stochastic`.
 
     Notes
     -----
     Standardize the features. Algorithm 1 to the letter: ``update="block",
-    block_size=1, paired=False, batch_size=1, labeled_batch=1, labeled_loss="hinge",
-    unlabeled_loss="symmetric_hinge", learning_rate="constant", eta0=1/η, max_step=1, average=0,
-    ramp=0, balance=None, fit_intercept=False, polish=False``, with C and C* divided by the numbers
-    of rows that the paper's means divide by.
+    features=Features(block_size=1, paired=False), labeled_loss="hinge",
+    unlabeled_loss="symmetric_hinge", schedule=Schedule(batch_size=1, labeled_batch=1,
+    rule="constant", eta0=1/η, max_step=1, average=0, ramp=0), balance=None, fit_intercept=False,
+    polish=False``, with C and C* divided by the numbers of rows that the paper's means divide by.
 
     References
     ----------
@@ -530,8 +394,6 @@ default="modified_logistic"
     _parameter_constraints = {
         **RandomFeatureS3VM._parameter_constraints,
         "update": [StrOptions({"all", "block"})],
-        "block_size": [COUNT, None],
-        "window": [COUNT],
     }
     _largest_n = 1_000_000
     _memory = 'as FRS3VM; block_size × n_steps numbers with update="block"'
@@ -546,40 +408,18 @@ default="modified_logistic"
         degree: int = 3,
         coef0: float = 0.0,
         sigma_f: float = 1.0,
-        labeled_loss: str = "modified_logistic",
-        sharpness: float = 20.0,
+        labeled_loss: str | LabeledLoss = "modified_logistic",
         unlabeled_loss: str = "gaussian",
         s: float | None = None,
         balance: Literal["labels"] | float | None = "labels",
-        balance_penalty: float | None = None,
         fit_intercept: bool = True,
         update: Literal["all", "block"] = "all",
         n_features: int = 1024,
-        block_size: int | None = None,
-        window: int = 8,
-        paired: bool = True,
-        orthogonal: bool = False,
+        features: Features | None = None,
         n_steps: int | None = None,
-        batch_size: int = 256,
-        labeled_batch: int | None = None,
-        learning_rate: Literal["sqrt", "constant", "horizon", "inverse"] = "sqrt",
-        eta0: float | None = None,
-        power: float = 0.75,
-        max_step: float = 0.5,
-        average: float = 0.5,
-        ramp: float = 0.5,
-        unlabeled_from: Literal["unlabeled", "all"] = "unlabeled",
-        polish: bool = True,
-        polish_rows: int = 10_000,
-        annealing: Literal["geometric", "paper"] | Sequence[float] = "geometric",
-        tol: float = 1e-5,
-        ftol: float = 1e-9,
-        max_iter: int = 500,
-        memory: int = 50,
+        schedule: Schedule | None = None,
+        polish: bool | Polish = True,
         n_jobs: int = 1,
-        client: Any | None = None,
-        labeled_kept: int = 5000,
-        unlabeled_kept: int = 2000,
         transduce: bool = True,
         class_weight: Literal["balanced"] | dict | None = None,
         random_state: int | np.random.RandomState | None = None,
@@ -594,39 +434,17 @@ default="modified_logistic"
         self.coef0 = coef0
         self.sigma_f = sigma_f
         self.labeled_loss = labeled_loss
-        self.sharpness = sharpness
         self.unlabeled_loss = unlabeled_loss
         self.s = s
         self.balance = balance
-        self.balance_penalty = balance_penalty
         self.fit_intercept = fit_intercept
         self.update = update
         self.n_features = n_features
-        self.block_size = block_size
-        self.window = window
-        self.paired = paired
-        self.orthogonal = orthogonal
+        self.features = features
         self.n_steps = n_steps
-        self.batch_size = batch_size
-        self.labeled_batch = labeled_batch
-        self.learning_rate = learning_rate
-        self.eta0 = eta0
-        self.power = power
-        self.max_step = max_step
-        self.average = average
-        self.ramp = ramp
-        self.unlabeled_from = unlabeled_from
+        self.schedule = schedule
         self.polish = polish
-        self.polish_rows = polish_rows
-        self.annealing = annealing
-        self.tol = tol
-        self.ftol = ftol
-        self.max_iter = max_iter
-        self.memory = memory
         self.n_jobs = n_jobs
-        self.client = client
-        self.labeled_kept = labeled_kept
-        self.unlabeled_kept = unlabeled_kept
         self.transduce = transduce
         self.class_weight = class_weight
         self.random_state = random_state
@@ -634,8 +452,8 @@ default="modified_logistic"
         self.callback = callback
 
     def _block_size(self, n):
-        if self.block_size is not None:
-            return self.block_size
+        if self._features.block_size is not None:
+            return self._features.block_size
         return min(64, self.n_features) if self.update == "all" else math.ceil(math.sqrt(n))
 
     def _n_blocks(self, stream):
@@ -644,19 +462,13 @@ default="modified_logistic"
     def _planned(self, one_pass):
         return max(_FEWEST_STEPS, one_pass)
 
-    def _polishes(self, schedule):
-        return super()._polishes(schedule) and (self.update == "all" or schedule.n_steps == 0)
+    def _polishes(self, n_steps):
+        return super()._polishes(n_steps) and (self.update == "all" or n_steps == 0)
 
-    def _run(self, X, t, weight, problem, stream, schedule, seed, start=None, tick=None):
-        options = dict(
-            seed=seed,
-            unlabeled_from=self.unlabeled_from,
-            start=start,
-            n_jobs=self.n_jobs,
-            callback=self._report_stage,
-            tick=tick,
-        )
+    def _run(self, X, t, weight, problem, stream, n_steps, schedule, **options):
+        arguments = (X, t, weight, problem, stream)
         if self.update == "block":
-            return solve_triply_stochastic(X, t, weight, problem, stream, schedule, **options)
+            window = int(self._features.window)
+            return solve_triply_stochastic(*arguments, n_steps, schedule, window=window, **options)
         n_blocks = self._n_blocks(stream)
-        return solve_stored(X, t, weight, problem, stream, n_blocks, schedule, growth=1, **options)
+        return solve_stored(*arguments, n_blocks, n_steps, schedule, growth=1, **options)

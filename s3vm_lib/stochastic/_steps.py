@@ -1,4 +1,4 @@
-"""Step sizes, draws and slopes: what both stochastic solvers share."""
+"""Draws, slopes and the course of a run: what both stochastic solvers share."""
 
 from typing import NamedTuple
 
@@ -7,66 +7,41 @@ import numpy as np
 from s3vm_lib._numba import njit
 from s3vm_lib._rng import hash_key, integers, uniforms
 from s3vm_lib.losses import labeled_derivative, unlabeled_derivative
-from s3vm_lib.random_features import DATA, single
+from s3vm_lib.random_features import DATA, in_threads, row_tiles, single
 
-RULES = {"sqrt": 50.0, "constant": 0.02, "horizon": 1.0, "inverse": 1.0}
-# Streams below the one of the data: draws of labeled and unlabeled rows, and of the rows on which
-# features are centered.
+# Streams below the one of the data: draws of labeled and unlabeled rows, of the rows on which
+# features are centered, and of those that the polish sees.
 LABELED, UNLABELED, CENTER, POLISH = range(4)
+REPORTS = 10  # stages of a run
 
 
-class Schedule(NamedTuple):
-    """How the steps of a run are taken."""
+class Progress(NamedTuple):
+    """A stretch of the run."""
 
-    n_steps: int = 400
-    batch_size: int = 256  # unlabeled rows of a step
-    labeled_batch: int | None = None  # labeled rows of a step; None takes all of them
-    rule: str = "sqrt"
-    eta0: float = 50.0
-    power: float = 0.75
-    max_step: float = 0.5
-    average: float = 0.5  # the mean of this last share of the iterates is returned
-    ramp: float = 0.5  # C* rises from 0 over this first share of the steps
-    penalty: float | None = None  # ρ of the balance penalty; None with the exact balance
-    window: int = 8  # steps between two evaluations of old features (block updates only)
-    first: int = 0  # steps that were taken before
+    n_iter: int  # steps so far
+    step: float  # size γ_t of the last one
+    labeled: float  # C Σ_L s ℓ at the last step (estimated where labeled rows are drawn)
+    unlabeled: float  # C* Σ_U s u, estimated on the last batch, without the factor of the ramp
+    n_features: int
 
 
-def step_sizes(rule, eta0, n_steps, weight=1.0, power=0.75, max_step=0.5, first=0):
-    """The step sizes γ_t of a run.
+class Run(NamedTuple):
+    """What a stochastic solver returns: f(x) = Σ_t Σ_j α_tj φ_tj(x) + offset."""
 
-    Parameters
-    ----------
-    rule : {"sqrt", "constant", "horizon", "inverse"}
-        eta0/(weight·√t); eta0, the paper's 1/η; eta0·T^(−power), the paper's θ/T^(3/4) of
-        Theorems 1 and 2; eta0/t, that of doubly stochastic gradients.
-    eta0 : float
-        Constant of the rule.
-    n_steps : int
-        Length T of the run.
-    weight : float, default=1.0
-        C Σ_L s, which is the paper's C: the function moves by γ_t times this.
-    power : float, default=0.75
-        Of ``"horizon"``.
-    max_step : float, default=0.5
-        Largest γ_t, at most 1.
-    first : int, default=0
-        Number of steps taken before, which counts for ``"sqrt"`` and ``"inverse"``.
+    alpha: np.ndarray  # (T, m)
+    offset: float
+    n_iter: int
+    status: str  # "completed" or "stopped"
+    history: tuple  # of Progress
+    last: tuple  # (alpha, offset) of the last iterate, from which a run can go on
 
-    Returns
-    -------
-    ndarray of shape (n_steps,)
-    """
-    t = np.arange(first + 1, first + n_steps + 1, dtype=float)
-    if rule == "sqrt":
-        gamma = eta0 / (weight * np.sqrt(t))
-    elif rule == "constant":
-        gamma = np.full(n_steps, eta0)
-    elif rule == "horizon":
-        gamma = np.full(n_steps, eta0 * max(1, n_steps) ** -power)
-    else:
-        gamma = eta0 / t
-    return np.minimum(gamma, max_step)
+
+class Outputs(NamedTuple):
+    """What f is on some rows of a step."""
+
+    f: np.ndarray  # outputs, offset included, (n,)
+    Z: np.ndarray  # features before their scale, float32, (n, D)
+    drawn: np.ndarray | None = None  # positions among the labeled rows; None for all of them
 
 
 class Sampler:
@@ -125,11 +100,13 @@ class Draws:
     slopes : Slopes
     schedule : Schedule
     seed : int
+    first : int
+        Number of steps taken before.
     """
 
-    def __init__(self, slopes, schedule, seed):
-        self.first, self.size = schedule.first, schedule.labeled_batch or 0
-        self.batch = schedule.batch_size if slopes.uses_pool else 0
+    def __init__(self, slopes, schedule, seed, first):
+        self.first, self.size = first, int(schedule.labeled_batch or 0)
+        self.batch = int(schedule.batch_size) if slopes.uses_pool else 0
         self._labeled = Sampler(np.arange(slopes.labeled.size), slopes.weight, seed, LABELED)
         self._pool = Sampler(slopes.pool, slopes.pool_weight, seed, UNLABELED)
 
@@ -145,6 +122,32 @@ class Draws:
 def take(X, rows):
     """Rows of an array, memory map or CSR matrix in single precision."""
     return single(X[rows])
+
+
+def feature_means(stream, blocks, X, counts=None, n_jobs=1):
+    """Mean of the features c_j (before the scale) over some rows, shape (T, m) float64.
+
+    Parameters
+    ----------
+    stream : FeatureStream
+    blocks : sequence of Block
+    X : {ndarray, CSR matrix} of shape (n, d)
+    counts : ndarray of shape (n,), default=None
+        Weights of the rows; None means equal ones.
+    n_jobs : int, default=1
+
+    Returns
+    -------
+    ndarray of shape (T, m)
+    """
+    weight = np.ones(X.shape[0]) if counts is None else counts
+    weight = weight / weight.sum()
+
+    def part(tile):
+        Z, w = single(X[tile]), weight[tile]
+        return np.array([w @ stream.values(Z, block).astype(np.float64) for block in blocks])
+
+    return sum(in_threads(part, row_tiles(X.shape[0], stream.block_size), n_jobs))
 
 
 @njit
@@ -174,25 +177,23 @@ class Slopes:
     t, weight : ndarrays
         Labels (0 where unlabeled) and weights of all rows.
     schedule : Schedule
-    unlabeled_from : {"unlabeled", "all"}
-        Which rows stand for the distribution of the data.
     """
 
-    def __init__(self, problem, t, weight, schedule, unlabeled_from="unlabeled"):
-        self.problem, self.schedule = problem, schedule
+    def __init__(self, problem, t, weight, schedule):
         labeled = t != 0
         self.labeled = np.flatnonzero(labeled)
         self.t = t[self.labeled]
         self.weight = problem.C * weight[self.labeled]
         self.total = float(self.weight.sum())
-        pool = labeled < 1 if unlabeled_from == "unlabeled" else np.ones(t.size, dtype=bool)
-        self.pool = np.flatnonzero(pool)
+        pool = ~labeled if schedule.unlabeled_from == "unlabeled" else np.ones(t.size, dtype=bool)
+        self.pool, self.pool_weight = np.flatnonzero(pool), weight[pool]
         u = problem.unlabeled_loss
         mass = float(weight[~labeled].sum())
         self.star = problem.C_star * mass if u is not None else 0.0
-        self.pool_weight = weight[self.pool]
-        self.rho = 0.0 if schedule.penalty is None else schedule.penalty * self.total
-        self.target = None if problem.ratio is None else 2.0 * problem.ratio - 1.0
+        self.rho, self.target = 0.0, None
+        if problem.ratio is not None:
+            self.rho = (schedule.balance_penalty or 0.0) * self.total
+            self.target = 2.0 * problem.ratio - 1.0
         self.uses_pool = self.pool.size > 0 and (self.star > 0 or self.rho > 0)
         ell = problem.labeled_loss
         self.codes = (ell.code, ell.p), (u.code, u.p) if u is not None else (0, 0.0)
@@ -211,7 +212,7 @@ class Slopes:
         """Slopes of the drawn unlabeled rows when C* has risen to this share."""
         out = np.empty(f.size)
         unlabeled_slopes(*self.codes[1], share * self.star / f.size, f, out)
-        if self.rho > 0 and self.target is not None:
+        if self.rho > 0:
             out += self.rho / f.size * (f.mean() - self.target)
         return out
 
@@ -236,48 +237,119 @@ class Slopes:
         -------
         float
         """
-        if self.rho == 0 or self.target is None:
-            return gamma
         curvature = float(mean @ mean) / count + float(offset)
         return min(gamma, 1.0 / (1.0 + self.rho * curvature))
 
-    def gradient(self, step, gamma, labeled, pool, scale, count):
-        """Σ_i a_i φ(x_i) before the scale and Σ_i a_i over the rows of a step, and its size.
+
+class Course:
+    """The course of a run: the rows of its steps, their gradients and sizes, and what is told.
+
+    Parameters
+    ----------
+    X, t, weight, problem, n_steps, schedule, seed, first, callback, tick
+        As in `solve_stored`.
+
+    Attributes
+    ----------
+    slopes : Slopes
+    draws : Draws
+    centered : bool
+        Whether features are centered on unlabeled rows, so that the offset is fixed.
+    regularized : bool
+        Whether the offset is learned, like the coefficient of a feature 1.
+    done : int
+        Steps taken.
+    """
+
+    def __init__(self, X, t, weight, problem, n_steps, schedule, seed, first, callback, tick):
+        self.X, self.t, self.row_weight, self.seed = X, t, weight, seed
+        self.problem, self.schedule, self.n_steps, self.first = problem, schedule, n_steps, first
+        self.callback, self.tick = callback, tick
+        self.slopes = Slopes(problem, t, weight, schedule)
+        self.draws = Draws(self.slopes, schedule, seed, first)
+        self.sizes = schedule.step_sizes(n_steps, self.slopes.total, first)
+        self.centered = problem.balance == "mean" and self.slopes.pool.size > 0
+        self.regularized = not self.centered and problem.bias == "regularized"
+        self.first_averaged = n_steps - schedule.averaged(n_steps)
+        self.done, self.status, self.history = 0, "completed", []
+
+    def center_rows(self, size):
+        """At most ``size`` unlabeled rows to center on, and their counts (None: equal ones)."""
+        unlabeled = np.flatnonzero(self.t == 0)
+        sampler = Sampler(unlabeled, self.row_weight[unlabeled], self.seed, CENTER)
+        rows, counts = sampler.sample(size)
+        return take(self.X, rows), counts
+
+    def gradient(self, labeled, pool, scale, count, mean=None):
+        """Σ_i a_i φ(x_i) before the scale and Σ_i a_i over the rows of the step, and its size.
 
         Parameters
         ----------
-        step : int
-            Step of the run.
-        gamma : float
-            Its size, before `capped`.
-        labeled : tuple (f, Z, drawn)
-            Outputs and features of the labeled rows, and which they are, as in `of_labeled`.
-        pool : tuple (f, Z) or None
-            Those of the batch.
+        labeled : Outputs
+            Of the labeled rows.
+        pool : Outputs or None
+            Of the batch.
         scale : float
             Factor of the features.
         count : int
-            As in `capped`.
+            As in `Slopes.capped`.
+        mean : ndarray of shape (D,), default=None
+            Center of the features, before the scale.
 
         Returns
         -------
         gradient : ndarray of float64, shape (D,)
         total, gamma : float
         """
-        f, Z, drawn = labeled
-        a = self.of_labeled(f, drawn)
-        gradient, total = a.astype(np.float32) @ Z, a.sum()
+        slopes, gamma = self.slopes, self.sizes[self.done]
+        a = slopes.of_labeled(labeled.f, labeled.drawn)
+        gradient, total = a.astype(np.float32) @ labeled.Z, a.sum()
         if pool is not None:
-            f, Z = pool
-            a = self.of_pool(f, self.share(step))
-            if self.rho > 0:
-                mean = scale * Z.mean(axis=0, dtype=float)
-                gamma = self.capped(gamma, mean, count, self.problem.bias == "regularized")
-            gradient = gradient + a.astype(np.float32) @ Z
+            a = slopes.of_pool(pool.f, self.schedule.share(self.done, self.n_steps))
+            if slopes.rho > 0:
+                center = scale * pool.Z.mean(axis=0, dtype=float)
+                gamma = slopes.capped(gamma, center, count, self.problem.bias == "regularized")
+            gradient = gradient + a.astype(np.float32) @ pool.Z
             total += a.sum()
-        return gradient.astype(np.float64), total, gamma
+        gradient = gradient.astype(np.float64)
+        if mean is not None:
+            gradient -= total * mean
+        return gradient, total, gamma
 
-    def share(self, step):
-        """Share of C* at a step of the run, 0 ≤ step < n_steps."""
-        rise = self.schedule.ramp * self.schedule.n_steps
-        return 1.0 if rise <= 0 else min(1.0, (step + 1) / rise)
+    @property
+    def averages(self):
+        """Whether the iterate after the present step enters the mean."""
+        return self.done >= self.first_averaged
+
+    @property
+    def n_averaged(self):
+        """Number of iterates in the mean."""
+        return max(0, self.done - self.first_averaged)
+
+    def stops(self, labeled, pool, gamma, n_features):
+        """End a step: count it, report about ten of them, ask whether the run stops here."""
+        self.done += 1
+        if self.tick is not None:
+            self.tick(self.done)
+        if self.done % max(1, self.n_steps // REPORTS) and self.done < self.n_steps:
+            return False
+        self.history.append(self._progress(labeled, pool, gamma, n_features))
+        if self.callback is not None and self.callback(self.history[-1]):
+            self.status = "stopped"
+        return self.status == "stopped"
+
+    def _progress(self, labeled, pool, gamma, n_features):
+        """A `Progress` from the outputs of the last step."""
+        slopes, loss = self.slopes, self.problem.labeled_loss
+        if labeled.drawn is None:
+            part = float(slopes.weight @ loss.value(slopes.t, labeled.f))
+        else:
+            part = slopes.total * float(loss.value(slopes.t[labeled.drawn], labeled.f).mean())
+        rest = 0.0
+        if pool is not None and self.problem.unlabeled_loss is not None:
+            rest = slopes.star * float(self.problem.unlabeled_loss.value(pool.f).mean())
+        return Progress(self.first + self.done, float(gamma), part, rest, n_features)
+
+    def run(self, model, last):
+        """The `Run` with this (alpha, offset), and the last iterate."""
+        return Run(*model, self.done, self.status, tuple(self.history), last)

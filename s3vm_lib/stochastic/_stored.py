@@ -1,72 +1,12 @@
 """Stochastic gradients on features that stay: fixed from the start, or growing block by block."""
 
-from typing import NamedTuple
-
 import numpy as np
 
-from s3vm_lib.random_features import in_threads, row_tiles, single
-from s3vm_lib.stochastic._steps import (
-    CENTER,
-    Draws,
-    Sampler,
-    Slopes,
-    step_sizes,
-    take,
-)
+from s3vm_lib.random_features import in_threads, row_tiles
+from s3vm_lib.stochastic._parameters import Schedule
+from s3vm_lib.stochastic._steps import Course, Outputs, feature_means, take
 
 CENTER_ROWS = 4096  # the mean of the features is taken over at most this many unlabeled rows
-REPORTS = 10  # stages of a run
-
-
-class Progress(NamedTuple):
-    """A stretch of the run."""
-
-    n_iter: int  # steps so far
-    step: float  # size γ_t of the last one
-    labeled: float  # C Σ_L s ℓ at the last step (estimated where labeled rows are drawn)
-    unlabeled: float  # C* Σ_U s u, estimated on the last batch, without the factor of the ramp
-    n_features: int
-
-
-class Run(NamedTuple):
-    """What a stochastic solver returns: f(x) = Σ_t Σ_j α_tj φ_tj(x) + offset."""
-
-    alpha: np.ndarray  # (T, m)
-    offset: float
-    n_iter: int
-    status: str  # "completed" or "stopped"
-    history: tuple  # of Progress
-    last: tuple  # (alpha, offset) of the last iterate, from which a run can go on
-
-
-def feature_means(stream, blocks, X, rows, counts=None, n_jobs=1):
-    """Mean of the features c_j (before the scale) over some rows, shape (T, m) float64.
-
-    Parameters
-    ----------
-    stream : FeatureStream
-    blocks : sequence of Block
-    X : {ndarray, CSR matrix} of shape (n, d)
-    rows : ndarray of int
-        Rows over which the mean is taken.
-    counts : ndarray, default=None
-        Their weights; None means equal ones.
-    n_jobs : int, default=1
-
-    Returns
-    -------
-    ndarray of shape (T, m)
-    """
-    weight = np.ones(rows.size) if counts is None else counts
-    weight = weight / weight.sum()
-    tiles = row_tiles(rows.size, stream.block_size)
-
-    def part(tile):
-        Z = single(X[rows[tile]])
-        w = weight[tile]
-        return np.array([w @ stream.values(Z, block).astype(np.float64) for block in blocks])
-
-    return sum(in_threads(part, tiles, n_jobs))
 
 
 def solve_stored(
@@ -76,12 +16,13 @@ def solve_stored(
     problem,
     stream,
     n_blocks,
-    schedule,
+    n_steps,
+    schedule=None,
     *,
     seed=0,
     growth=0,
-    unlabeled_from="unlabeled",
     start=None,
+    first=0,
     n_jobs=1,
     callback=None,
     tick=None,
@@ -110,15 +51,19 @@ def solve_stored(
     stream : FeatureStream
     n_blocks : int
         Number of blocks in the end.
-    schedule : Schedule
+    n_steps : int
+        Number of steps.
+    schedule : Schedule, default=None
+        None means `Schedule()`.
     seed : int, default=0
         Seed of the draws of rows.
     growth : int, default=0
         0 draws all blocks before the first step. Otherwise one more block joins every ``growth``
         steps, beyond those of ``start``.
-    unlabeled_from : {"unlabeled", "all"}, default="unlabeled"
     start : tuple (alpha, offset), default=None
         Where to begin; None begins at 0.
+    first : int, default=0
+        Number of steps taken before.
     n_jobs : int, default=1
         Threads; the result does not depend on it.
     callback : callable, default=None
@@ -130,98 +75,56 @@ def solve_stored(
     -------
     Run
     """
-    n_steps, D = schedule.n_steps, n_blocks * stream.block_size
-    slopes = Slopes(problem, t, weight, schedule, unlabeled_from)
-    gammas = step_sizes(
-        schedule.rule, schedule.eta0, n_steps, slopes.total, schedule.power, schedule.max_step,
-        schedule.first,
-    )  # fmt: skip
-    draws = Draws(slopes, schedule, seed)
-    features = _Growing(stream, n_blocks, X, slopes.labeled, n_jobs)
-    centered = problem.balance == "mean" and slopes.pool.size > 0
-    if centered:
-        unlabeled = np.flatnonzero(t == 0)
-        features.center(*Sampler(unlabeled, weight[unlabeled], seed, CENTER).sample(CENTER_ROWS))
+    schedule = schedule or Schedule()
+    course = Course(X, t, weight, problem, n_steps, schedule, seed, first, callback, tick)
+    features = _Growing(stream, n_blocks, course, n_jobs)
+    D = n_blocks * stream.block_size
     c, b = np.zeros(D), 0.0
     if start is not None:
-        c[: start[0].size] = start[0].ravel()
-        b = start[1]
+        c[: start[0].size], b = start[0].ravel(), start[1]
         features.grow(len(start[0]))
-    old = features.count
-    mean, mean_b, averaged = np.zeros_like(c), 0.0, 0
-    first_averaged = n_steps - max(1, round(schedule.average * n_steps))
-    history, status, done, every = [], "completed", 0, max(1, n_steps // REPORTS)
-    for k in range(n_steps):
+    old, sums, sum_b = features.count, np.zeros(D), 0.0
+    # The numbers are the lines of Algorithm 1, which would give coefficients to new features only.
+    for k in range(n_steps):  # 1
+        # 4: features that join, and stay; none after the first step without growth.
         features.grow(n_blocks if growth == 0 else old + k // growth + 1)
         w = c[: features.size]
-        if centered:
-            b = features.offset(slopes.target, w)
-        # The outputs of the rows of this step.
-        drawn, pool = draws.labeled(k), None
-        labeled = (*features.of_labeled(w, b, drawn), drawn)
-        if slopes.uses_pool:
-            pool = features.of_rows(take(X, draws.unlabeled(k)), w, b)
-        # c ← (1 − γ) c − (γ/D) Σ a_i φ(x_i), and b like the coefficient of a feature 1.
-        gradient, total, gamma = slopes.gradient(k, gammas[k], labeled, pool, features.scale, D)
-        if centered:
-            gradient -= total * features.mean
+        if course.centered:
+            b = features.offset(w)
+        # 2, 3, 5, 6
+        labeled, pool = features.of_step(k, w, b)
+        # 7: the gradient with respect to the coefficients of all features, old and new.
+        gradient, total, gamma = course.gradient(labeled, pool, features.scale, D, features.mean)
+        # 8: they shrink, and move along it; b moves like the coefficient of a feature 1.
         w *= 1.0 - gamma
         w -= gamma / D * features.scale * gradient
-        if not centered and problem.bias == "regularized":
+        if course.regularized:
             b = (1.0 - gamma) * b - gamma * total
-        if k >= first_averaged:
-            mean += c
-            mean_b += b
-            averaged += 1
-        done = k + 1
-        if tick is not None:
-            tick(done)
-        if done % every == 0 or (callback is not None and done == n_steps):
-            n_iter = schedule.first + done
-            history.append(progress(problem, slopes, labeled, pool, n_iter, gamma, w.size))
-            if callback is not None and callback(history[-1]):
-                status = "stopped"
-                break
-    shape = (features.count, stream.block_size)
-    last = c[: features.size].reshape(shape)
-    alpha = (mean[: features.size] / averaged).reshape(shape) if averaged else last
-    offset = mean_b / averaged if averaged else b
-    if centered:
-        flat = features.mean * features.scale
-        offset = slopes.target - float(flat @ alpha.ravel())
-        b = slopes.target - float(flat @ last.ravel())
-    return Run(alpha, offset, done, status, tuple(history), (last, b))
-
-
-def progress(problem, slopes, labeled, pool, n_iter, gamma, n_features):
-    """A `Progress` from the outputs of the last step, given as in `Slopes.gradient`."""
-    f, _, drawn = labeled
-    if drawn is None:
-        part = float(slopes.weight @ problem.labeled_loss.value(slopes.t, f))
-    else:
-        losses = problem.labeled_loss.value(slopes.t[drawn], f)
-        part = slopes.total * float(losses.mean())
-    rest = 0.0
-    if pool is not None and problem.unlabeled_loss is not None:
-        rest = slopes.star * float(problem.unlabeled_loss.value(pool[0]).mean())
-    return Progress(n_iter, float(gamma), part, rest, n_features)
+        if course.averages:
+            sums += c
+            sum_b += b
+        if course.stops(labeled, pool, gamma, w.size):
+            break
+    last = features.model(c, b)
+    if course.n_averaged == 0:
+        return course.run(last, last)
+    mean = features.model(sums / course.n_averaged, sum_b / course.n_averaged)
+    return course.run(mean, last)
 
 
 class _Growing:
     """The blocks drawn so far, side by side, with their values on the labeled rows."""
 
-    def __init__(self, stream, n_blocks, X, labeled, n_jobs):
+    def __init__(self, stream, n_blocks, course, n_jobs):
         self.stream, self.n_blocks, self.n_jobs = stream, n_blocks, n_jobs
-        self.X, self.labeled = X, labeled
-        self.X_labeled = take(X, labeled)
+        self.course, self.X = course, course.X
+        self.X_labeled = take(self.X, course.slopes.labeled)
         self.blocks, self.count, self.size = [], 0, 0
         self.scale = stream.block(0).scale
-        self.Z_labeled = np.empty((labeled.size, 0), np.float32)
-        self.mean, self.rows = None, None
-
-    def center(self, rows, counts):
-        """Center on the mean over these rows."""
-        self.rows, self.counts, self.mean = take(self.X, rows), counts, np.empty(0)
+        self.Z_labeled = np.empty((self.X_labeled.shape[0], 0), np.float32)
+        self.mean = None  # of the features on the rows that they are centered on
+        if course.centered:
+            self.mean, self.center = np.empty(0), course.center_rows(CENTER_ROWS)
 
     def grow(self, count):
         """Draw blocks until there are ``count``, but at most n_blocks."""
@@ -233,8 +136,7 @@ class _Growing:
         Z = [self.stream.values(self.X_labeled, block) for block in new]
         self.Z_labeled = np.hstack([self.Z_labeled, *Z])
         if self.mean is not None:
-            index = np.arange(self.rows.shape[0])
-            means = feature_means(self.stream, new, self.rows, index, self.counts, self.n_jobs)
+            means = feature_means(self.stream, new, *self.center, self.n_jobs)
             self.mean = np.concatenate([self.mean, means.ravel()])
         self.count, self.size = count, count * self.stream.block_size
 
@@ -252,16 +154,25 @@ class _Growing:
         in_threads(fill, parts, self.n_jobs)
         return Z
 
-    def offset(self, target, w):
-        """The offset with which the mean output of the rows of `center` is ``target``."""
-        return target - float(self.mean @ w) * self.scale
+    def offset(self, w):
+        """The offset with which the mean output of the centered rows is the target."""
+        return self.course.slopes.target - float(self.mean @ w) * self.scale
 
-    def of_labeled(self, w, b, drawn):
-        """Outputs and features of the labeled rows, or of draws among them."""
+    def of_step(self, k, w, b):
+        """The `Outputs` of the labeled rows of step k, and of its batch if there is one."""
+        draws, pool = self.course.draws, None
+        drawn = draws.labeled(k)
         Z = self.Z_labeled if drawn is None else self.Z_labeled[drawn]
-        return self.scale * (Z @ w.astype(np.float32)).astype(np.float64) + b, Z
+        labeled = Outputs(self._f(Z, w, b), Z, drawn)
+        if draws.batch:
+            Z = self.values(take(self.X, draws.unlabeled(k)))
+            pool = Outputs(self._f(Z, w, b), Z)
+        return labeled, pool
 
-    def of_rows(self, rows, w, b):
-        """Outputs and features of other rows."""
-        Z = self.values(rows)
-        return self.scale * (Z @ w.astype(np.float32)).astype(np.float64) + b, Z
+    def _f(self, Z, w, b):
+        return self.scale * (Z @ w.astype(np.float32)).astype(np.float64) + b
+
+    def model(self, c, b):
+        """(alpha, offset) of these coefficients."""
+        w = c[: self.size]
+        return w.reshape(self.count, -1), b if self.mean is None else self.offset(w)

@@ -3,15 +3,8 @@
 import numpy as np
 
 from s3vm_lib.random_features import outputs
-from s3vm_lib.stochastic._steps import (
-    CENTER,
-    Draws,
-    Sampler,
-    Slopes,
-    step_sizes,
-    take,
-)
-from s3vm_lib.stochastic._stored import REPORTS, Run, feature_means, progress
+from s3vm_lib.stochastic._parameters import Schedule
+from s3vm_lib.stochastic._steps import Course, Outputs, feature_means, take
 
 CENTER_ROWS = 1024  # rows on which each block is centered for the exact balance
 CARRIED = 4096  # outputs of at most this many labeled rows are carried along
@@ -23,11 +16,13 @@ def solve_triply_stochastic(
     weight,
     problem,
     stream,
-    schedule,
+    n_steps,
+    schedule=None,
     *,
+    window=8,
     seed=0,
-    unlabeled_from="unlabeled",
     start=None,
+    first=0,
     n_jobs=1,
     callback=None,
     tick=None,
@@ -39,90 +34,73 @@ def solve_triply_stochastic(
         α_t = −(γ_t/m) Σ_i a_i φ_t(x_i),
 
     where a_i are the slopes of `Slopes` at the current f; all older coefficients are multiplied
-    by 1 − γ_t. The outputs of f on the rows of the next K = ``schedule.window`` steps are computed
-    together, so that every old block is drawn once per window; those of the labeled rows are
-    carried along, unless they are drawn from more than 4096. What the steps of a window add to
+    by 1 − γ_t. The outputs of f on the rows of the next steps, as many as the window has, are
+    computed together, so that every old block is drawn once per window; those of the labeled rows
+    are carried along, unless they are drawn from more than 4096. What the steps of a window add to
     the outputs of the later ones is added as they are taken: a window changes the order of the
     additions and nothing else.
 
     Parameters
     ----------
-    X, t, weight, problem, seed, unlabeled_from, n_jobs, callback, tick
+    X, t, weight, problem, n_steps, schedule, seed, n_jobs, callback, tick
         As in `solve_stored`.
     stream : FeatureStream
         Step number k draws block k.
-    schedule : Schedule
+    window : int, default=8
+        Steps between two evaluations of old features.
     start : tuple (alpha, offset), default=None
-        Where to begin, ``schedule.first`` blocks; None begins at 0.
+        Where to begin, the blocks of ``first`` steps; None begins at 0.
+    first : int, default=0
+        Number of steps taken before.
 
     Returns
     -------
     Run
         Memory: T·m numbers for the coefficients, and as many for their mean.
     """
-    n_steps, m = schedule.n_steps, stream.block_size
-    slopes = Slopes(problem, t, weight, schedule, unlabeled_from)
-    gammas = step_sizes(
-        schedule.rule, schedule.eta0, n_steps, slopes.total, schedule.power, schedule.max_step,
-        schedule.first,
-    )  # fmt: skip
-    known = _Known(X, slopes, Draws(slopes, schedule, seed), stream, n_jobs)
-    centered = problem.balance == "mean" and slopes.pool.size > 0
-    if centered:
-        unlabeled = np.flatnonzero(t == 0)
-        rows, counts = Sampler(unlabeled, weight[unlabeled], seed, CENTER).sample(CENTER_ROWS)
-        X_center, every_row = take(X, rows), np.arange(rows.size)
+    schedule, m = schedule or Schedule(), stream.block_size
+    course = Course(X, t, weight, problem, n_steps, schedule, seed, first, callback, tick)
+    known = _Known(course, stream, n_jobs)
+    target = course.slopes.target
     old = 0 if start is None else len(start[0])
-    alpha, b = _Scaled(old + n_steps, m), slopes.target if centered else 0.0
+    alpha, b = _Scaled(old + n_steps, m), 0.0
+    mean, sum_b = None, 0.0
+    if course.centered:
+        b, center = target, course.center_rows(CENTER_ROWS)
     if start is not None:
         alpha.start(start[0])
+        known.start(start[0])
         b = start[1]
-        known.start(alpha.values(old))
-    mean_b, averaged = 0.0, 0
-    first_averaged = n_steps - max(1, round(schedule.average * n_steps))
-    history, status, done, every = [], "completed", 0, max(1, n_steps // REPORTS)
-    while done < n_steps and status == "completed":
-        K = min(schedule.window, n_steps - done)
-        known.look_ahead(done, K, alpha.values(old + done))  # lines 2, 3, 5 and 6 of K steps
-        for k in range(K):
-            # 4
-            block = stream.block(old + done)
-            labeled, pool = known.of_step(k, block, b)
-            # 7
-            gradient, total, gamma = slopes.gradient(
-                done, gammas[done], labeled, pool, block.scale, m
-            )
-            middle = 0.0
-            if centered:
-                middle = feature_means(stream, [block], X_center, every_row, counts)[0]
-                gradient -= total * middle
-            new = -gamma / m * block.scale * gradient
-            # 8
-            alpha.add(new, 1.0 - gamma)
-            known.follow(k, block, 1.0 - gamma, (block.scale * new).astype(np.float32))
-            if centered:
-                fall = block.scale * float(middle @ new)
-                b = slopes.target + (1.0 - gamma) * (b - slopes.target) - fall
-            elif problem.bias == "regularized":
-                b = (1.0 - gamma) * b - gamma * total
-            if done >= first_averaged:
-                alpha.include()
-                mean_b += b
-                averaged += 1
-            done += 1
-            if tick is not None:
-                tick(done)
-            if done % every == 0:
-                n_iter, n_features = schedule.first + done, (old + done) * m
-                history.append(progress(problem, slopes, labeled, pool, n_iter, gamma, n_features))
-                if callback is not None and callback(history[-1]):
-                    status = "stopped"
-                    break
-    last = (alpha.values(old + done), b)
-    if averaged == 0:
-        return Run(*last, done, status, tuple(history), last)
-    mean = alpha.sums(old + done) / averaged
-    return Run(mean, mean_b / averaged, done, status, tuple(history), last)
+    # The numbers are the lines of Algorithm 1; lines 5 and 6 are Algorithm 2.
+    for step in range(n_steps):  # 1
+        if step % window == 0:  # 2, 3, 5, 6: for all steps of the window
+            known.look_ahead(step, min(window, n_steps - step), alpha.values())
+        # 4: a block that nobody has seen, and its values on the rows of this step.
+        block = stream.block(old + step)
+        labeled, pool = known.of_step(step % window, block, b)
+        # 7: its coefficients, from the slopes at f; with an exact balance, features are centered.
+        if course.centered:
+            mean = feature_means(stream, [block], *center)[0]
+        gradient, total, gamma = course.gradient(labeled, pool, block.scale, m, mean)
+        new = -gamma / m * block.scale * gradient
+        # 8: the factor 1 − γ of all older blocks, and what the step does to the known outputs.
+        alpha.add(new, 1.0 - gamma)
+        known.follow(step % window, block, 1.0 - gamma, (block.scale * new).astype(np.float32))
+        # The offset holds the mean output at its target, or is the coefficient of a feature 1.
+        if course.centered:
+            fall = block.scale * float(mean @ new)
+            b = target + (1.0 - gamma) * (b - target) - fall
+        elif course.regularized:
+            b = (1.0 - gamma) * b - gamma * total
+        if course.averages:
+            alpha.include()
+            sum_b += b
+        if course.stops(labeled, pool, gamma, alpha.count * m):
+            break
+    last = (alpha.values(), b)
+    if course.n_averaged == 0:
+        return course.run(last, last)
+    return course.run((alpha.sums() / course.n_averaged, sum_b / course.n_averaged), last)
 
 
 class _Known:
@@ -132,27 +110,28 @@ class _Known:
     4096. Those of all rows of a window are computed when it begins.
     """
 
-    def __init__(self, X, slopes, draws, stream, n_jobs):
-        self.X, self.slopes, self.draws = X, slopes, draws
+    def __init__(self, course, stream, n_jobs):
+        self.X, self.labeled, self.draws = course.X, course.slopes.labeled, course.draws
         self.stream, self.n_jobs = stream, n_jobs
-        carried = draws.size == 0 or slopes.labeled.size <= CARRIED
-        self.X_labeled = take(X, slopes.labeled if carried else slopes.labeled[:0])
+        draws = self.draws
+        carried = draws.size == 0 or self.labeled.size <= CARRIED
+        self.X_labeled = take(self.X, self.labeled if carried else self.labeled[:0])
         self.f_labeled = np.zeros(self.X_labeled.shape[0])
         # Rows of a step in the window: drawn labeled ones unless they are carried, then the batch.
         self.ahead = 0 if carried else draws.size
         self.width = self.ahead + draws.batch
 
     def start(self, alpha):
-        """Begin with these blocks."""
+        """Begin with the coefficients of these blocks."""
         self.f_labeled += outputs(self.stream, self.X_labeled, alpha, n_jobs=self.n_jobs)
 
-    def look_ahead(self, done, K, alpha):
+    def look_ahead(self, first, K, alpha):
         """Draw the rows of K steps, and every old block once for all of them."""
-        steps = range(done, done + K)
+        steps = range(first, first + K)
         self.drawn, chosen = [self.draws.labeled(step) for step in steps], []
         for drawn, step in zip(self.drawn, steps, strict=True):
             if self.ahead:
-                chosen.append(self.slopes.labeled[drawn])
+                chosen.append(self.labeled[drawn])
             if self.draws.batch:
                 chosen.append(self.draws.unlabeled(step))
         self.rows, self.f = self.X_labeled[:0], np.zeros(0)
@@ -161,16 +140,16 @@ class _Known:
             self.f = outputs(self.stream, self.rows, alpha, n_jobs=self.n_jobs)
 
     def of_step(self, k, block, b):
-        """Outputs and features of the rows of step k of the window, as `Slopes.gradient` asks."""
+        """The `Outputs` of the labeled rows of step k of the window, and of its batch."""
         here, drawn = slice(k * self.width, (k + 1) * self.width), self.drawn[k]
         self.Z_labeled = self.stream.values(self.X_labeled, block)
         # Rows of one step by themselves: matrix products of one shape round in one way.
         f, Z = self.f[here] + b, self.stream.values(self.rows[here], block)
-        pool = (f[self.ahead :], Z[self.ahead :]) if self.draws.batch else None
+        pool = Outputs(f[self.ahead :], Z[self.ahead :]) if self.draws.batch else None
         if self.ahead:
-            return (f[: self.ahead], Z[: self.ahead], drawn), pool
+            return Outputs(f[: self.ahead], Z[: self.ahead], drawn), pool
         which = slice(None) if drawn is None else drawn
-        return (self.f_labeled[which] + b, self.Z_labeled[which], drawn), pool
+        return Outputs(self.f_labeled[which] + b, self.Z_labeled[which], drawn), pool
 
     def follow(self, k, block, shrink, step):
         """Add what step k of the window adds to the outputs of the later ones."""
@@ -194,6 +173,7 @@ class _Scaled:
         self.count, self.factor, self.total = 0, 1.0, 0.0
 
     def start(self, alpha):
+        """Begin with these blocks."""
         self.a[: len(alpha)] = alpha
         self.count = len(alpha)
 
@@ -214,8 +194,10 @@ class _Scaled:
         """Let the present iterate enter the sums."""
         self.total += self.factor
 
-    def values(self, count):
-        return self.factor * self.a[:count]
+    def values(self):
+        """The blocks, of shape (count, m)."""
+        return self.factor * self.a[: self.count]
 
-    def sums(self, count):
-        return (self.total - self.before[:count])[:, None] * self.a[:count]
+    def sums(self):
+        """Sums of the iterates of each block, of shape (count, m)."""
+        return (self.total - self.before[: self.count])[:, None] * self.a[: self.count]

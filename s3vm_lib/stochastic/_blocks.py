@@ -1,0 +1,277 @@
+"""Sums over blocks of rows, by threads of this machine or by the workers of a Dask cluster.
+
+A sum over rows may be cut into blocks of rows, each of which needs w (D numbers) and gives back a
+number and a vector of length D, whatever its size. On a cluster paths go out, and one D-vector a
+block comes back: the workers open the rows themselves (a memory map on a disk that all of them
+see) and redraw the features from their seed, so that neither travels. One block is one task, and
+should be a second of work: a task costs milliseconds whatever it does, which rules out one
+mini-batch a task. Numbers in comments are the lines of "Value and gradient by blocks of rows".
+"""
+
+import os
+from typing import NamedTuple
+
+import numpy as np
+
+from s3vm_lib.quasi_newton import losses_and_slopes
+from s3vm_lib.random_features import in_threads, row_tiles, single
+
+BLOCK_ROWS = 16384
+CACHE = 2**24  # feature values that are kept in double precision, 128 MB
+_MEAN_WIDTH = 64  # fixes the tiles of a mean: 1024 rows
+CACHE_SINGLE = 2**26  # in single precision, 256 MB; beyond, they are computed again each time
+
+
+class BlockTask(NamedTuple):
+    """What the sum over a block of rows needs besides the rows."""
+
+    t: np.ndarray  # labels, 0 where unlabeled
+    weight: np.ndarray  # weights, scaled as in `losses_and_slopes`
+    codes: tuple  # of the losses, see `losses_and_slopes`
+
+
+def block_features(stream, blocks, X, dtype=np.float32):
+    """Values c_j(x_i) of all blocks side by side, shape (n, D)."""
+    m = stream.block_size
+    Z = np.empty((X.shape[0], len(blocks) * m), dtype)
+    for tile in row_tiles(X.shape[0], m):
+        rows = single(X[tile])
+        for k, block in enumerate(blocks):
+            Z[tile, k * m : (k + 1) * m] = stream.values(rows, block)
+    return Z
+
+
+def block_sum(stream, blocks, X, task, strength, w, b, Z=None, dtype=None):
+    """Losses of a block of rows, and their gradient.
+
+    Parameters
+    ----------
+    stream : FeatureStream
+    blocks : sequence of Block
+    X : {ndarray, CSR matrix} of shape (n, d)
+        The rows; not read where ``Z`` is given.
+    task : BlockTask
+    strength : float
+        Factor of the unlabeled losses.
+    w : ndarray of shape (D,)
+        Coefficients of the features before their scale.
+    b : float
+        Offset.
+    Z : ndarray of shape (n, D), default=None
+        The features, if they are kept.
+    dtype : dtype, default=None
+        Compute Z in one piece and in this precision, where it is not kept but would be elsewhere:
+        the numbers are then the same. None goes through the rows in tiles.
+
+    Returns
+    -------
+    value : float
+    gradient : ndarray of shape (D,)
+        Σ_i a_i c(x_i) with the slopes a of the losses.
+    total : float
+        Σ_i a_i.
+    """
+    n = task.t.size
+    slope = np.empty(n)
+    if Z is None and dtype is not None:
+        Z = block_features(stream, blocks, X, dtype)
+    value, gradient = 0.0, np.zeros(w.size)
+    for tile in row_tiles(n, w.size) if Z is None else [slice(0, n)]:  # 4
+        part = block_features(stream, blocks, X[tile]) if Z is None else Z
+        f = (part @ w.astype(part.dtype, copy=False)).astype(np.float64, copy=False) + b
+        a = slope[tile]
+        value += losses_and_slopes(*task.codes, task.t[tile], task.weight[tile], strength, f, a)
+        gradient += a.astype(part.dtype, copy=False) @ part
+    return value, gradient, float(slope.sum())
+
+
+def block_mean(stream, blocks, X, weight):
+    """Σ_i weight_i c(x_i) over a block of rows, shape (D,) float64."""
+    return sum(
+        _tiled_mean(block_features(stream, blocks, X[tile]), weight[tile])
+        for tile in row_tiles(X.shape[0], _MEAN_WIDTH)
+    )
+
+
+def _tiled_mean(Z, weight):
+    """Zᵀ·weight in double precision, tile by tile whatever the precision of Z."""
+    total = np.zeros(Z.shape[1])
+    for tile in row_tiles(Z.shape[0], _MEAN_WIDTH):
+        total += weight[tile] @ Z[tile].astype(np.float64, copy=False)
+    return total
+
+
+def kept_type(entries):
+    """Precision in which so many features are kept; None where they are too many."""
+    if entries > CACHE_SINGLE:
+        return None
+    return np.float64 if entries <= CACHE else np.float32
+
+
+class RowsOnDisk(NamedTuple):
+    """A C-ordered matrix in a file, as `numpy.memmap` opens it."""
+
+    path: str
+    dtype: str
+    offset: int  # bytes
+    shape: tuple
+
+    def open(self):
+        """The rows, read-only."""
+        return np.memmap(self.path, self.dtype, "r", self.offset, self.shape)
+
+
+def on_disk(X):
+    """The `RowsOnDisk` that an array is a view of.
+
+    Parameters
+    ----------
+    X : {ndarray, CSR matrix} of shape (n, d)
+
+    Returns
+    -------
+    RowsOnDisk
+
+    Raises
+    ------
+    ValueError
+        If X is not a C-ordered view of a memory map.
+    """
+    base = X
+    while base is not None and not isinstance(base, np.memmap):
+        base = getattr(base, "base", None)
+    if base is None or base.filename is None or not X.flags.c_contiguous:
+        raise ValueError(
+            "X must be a C-ordered numpy.memmap of float32 or float64 with a client, so that the "
+            "workers can open it; rows of weight zero cannot be left out of it"
+        )
+    root = base
+    while isinstance(root.base, np.memmap):
+        root = root.base
+    address = [a.__array_interface__["data"][0] for a in (X, root)]
+    offset = root.offset + address[0] - address[1]
+    return RowsOnDisk(os.path.abspath(root.filename), X.dtype.str, int(offset), X.shape)
+
+
+class Shard:
+    """A block of rows with its labels and weights; on a worker it opens the file itself.
+
+    Parameters
+    ----------
+    source : {ndarray, CSR matrix, RowsOnDisk}
+        All rows.
+    index : slice or ndarray of int
+        Those of the block.
+    task : BlockTask
+    """
+
+    def __init__(self, source, index, task):
+        self.source, self.index, self.task = source, index, task
+        self.X = source.open() if isinstance(source, RowsOnDisk) else source
+        self.Z = None  # the features, where they are kept
+
+    def __reduce__(self):
+        return Shard, (self.source, self.index, self.task)  # 2: another worker opens it again
+
+    @property
+    def rows(self):
+        return None if self.Z is not None else self.X[self.index]
+
+
+def _sum(shard, stream, blocks, dtype, strength, w, b):
+    blocks = _drawn(stream, blocks)
+    return block_sum(stream, blocks, shard.rows, shard.task, strength, w, b, shard.Z, dtype)
+
+
+def _mean(shard, stream, blocks, weight):
+    if shard.Z is not None:
+        return _tiled_mean(shard.Z, weight)
+    return block_mean(stream, _drawn(stream, blocks), shard.rows, weight)
+
+
+def _drawn(stream, blocks):
+    """3: blocks of features, drawn if only their number is given."""
+    return [stream.block(t) for t in range(blocks)] if isinstance(blocks, int) else blocks
+
+
+class BlockSum:
+    """Losses and gradient over all rows, by blocks of rows whose sums are added in their order.
+
+    Threads draw the features once, and keep their values while there are at most 2²⁶ of them. The
+    workers of a cluster draw them for every sum; one that is lost takes nothing along, its blocks
+    are opened again by others.
+
+    Parameters
+    ----------
+    stream : FeatureStream
+    n_blocks : int
+        Number of blocks of features.
+    X : {ndarray, CSR matrix} of shape (n, d)
+        May be a memory map, and has to be one with a client.
+    t, weight : ndarrays
+        Labels and scaled weights of the rows.
+    codes : tuple
+        Of the losses.
+    rows : ndarray of int, default=None
+        Rows of X that take part, not with a client; None means all.
+    n_jobs : int, default=1
+        Number of threads.
+    client : dask.distributed.Client, default=None
+        The cluster; None computes here.
+    block_rows : int, default=16384
+        Rows of a block.
+    """
+
+    def __init__(
+        self, stream, n_blocks, X, t, weight, codes, *,
+        rows=None, n_jobs=1, client=None, block_rows=BLOCK_ROWS,
+    ):  # fmt: skip
+        self.stream, self.n_jobs, self.client = stream, n_jobs, client
+        self.dimension = n_blocks * stream.block_size
+        self.t, self.weight = t, weight
+        self.slices = [slice(k, min(k + block_rows, t.size)) for k in range(0, t.size, block_rows)]
+        self.dtype = kept_type(t.size * self.dimension)
+        parts = [
+            (s if rows is None else rows[s], BlockTask(t[s], weight[s], codes)) for s in self.slices
+        ]
+        if client is not None:
+            source, self.blocks = on_disk(X), n_blocks
+            self.shards = [client.submit(Shard, source, *part, pure=False) for part in parts]
+            return
+        self.blocks = in_threads(stream.block, range(n_blocks), n_jobs)
+        self.shards = [Shard(X, *part) for part in parts]
+        if self.dtype is not None:
+            in_threads(self._keep, self.shards, n_jobs)
+
+    def _keep(self, shard):
+        shard.Z = block_features(self.stream, self.blocks, shard.rows, self.dtype)
+
+    def _each(self, function, arguments):
+        """``function(shard, stream, blocks, *arguments)`` of every shard, in their order."""
+        calls = list(zip(self.shards, arguments, strict=True))
+        if self.client is None:
+            return in_threads(
+                lambda call: function(call[0], self.stream, self.blocks, *call[1]),
+                calls,
+                self.n_jobs,
+            )
+        futures = [
+            self.client.submit(function, shard, self.stream, self.blocks, *given, pure=False)
+            for shard, given in calls
+        ]
+        return self.client.gather(futures)
+
+    def __call__(self, strength, w, b):
+        """Value, gradient and sum of slopes over all rows (see `block_sum`)."""
+        # 1 to 5: the same arguments for every block, the results in the order of the blocks.
+        parts = self._each(_sum, [(self.dtype, strength, w, b)] * len(self.slices))
+        value, gradient, total = parts[0]
+        for part in parts[1:]:  # 6
+            value, gradient, total = value + part[0], gradient + part[1], total + part[2]
+        return value, gradient, total
+
+    def mean(self):
+        """Mean of the features over the unlabeled rows, shape (D,)."""
+        weight = np.where(self.t == 0, self.weight, 0.0)
+        weight = weight / weight.sum()
+        return sum(self._each(_mean, [(weight[s],) for s in self.slices]))
