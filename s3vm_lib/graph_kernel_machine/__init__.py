@@ -18,7 +18,6 @@ Read in this order: `_theory` (Theorem 1), `_steps` (compiled), `_solver`, `_rul
 stand for), `_estimator` (`GKM`), `_regressor` (`GKMRegressor`).
 """
 
-from s3vm_lib.graph_kernel_machine._common import GRAPH_CONSTRAINTS, GraphMachine
 from s3vm_lib.graph_kernel_machine._estimator import GKM
 from s3vm_lib.graph_kernel_machine._regressor import GKMRegressor
 from s3vm_lib.graph_kernel_machine._solver import (
@@ -51,8 +50,6 @@ __all__ = [
     "GKMRegressor",
     "Accumulators",
     "Bounds",
-    "GRAPH_CONSTRAINTS",
-    "GraphMachine",
     "KernelSums",
     "STATE",
     "Solution",

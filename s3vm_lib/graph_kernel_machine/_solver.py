@@ -387,7 +387,7 @@ def solve_gkm(
     if accumulators is None:
         sums = KernelSums(X, problem.kernel, single)
         accumulators = Accumulators(sums, problem.bias == "regularized")
-    keys = hash_key(seed, 0), hash_key(seed, 1)
+    keys = streams(seed)
     n = X.shape[0]
     probes = np.unique(np.linspace(0, n - 1, min(n, _PROBES)).astype(np.int64))
     size = math.sqrt(np.average(targets[rows] ** 2, weights=weight[rows]))
@@ -412,6 +412,11 @@ def solve_gkm(
             break
         look *= 2
     return solution_of(accumulators, status, history)
+
+
+def streams(seed):
+    """Keys of the draws of labeled rows and of edges."""
+    return hash_key(seed, 0), hash_key(seed, 1)
 
 
 def solution_of(accumulators, status, history):
