@@ -517,9 +517,10 @@ class BaseMachine(BaseEstimator):
         """f(x) + b of every two-class problem, shape (m, n_problems)."""
         if hasattr(self, "coef_"):
             return np.asarray(X @ self.coef_.T) + self.intercept_
+        dual = np.atleast_2d(self.dual_coef_)  # one row where there is one target
         # The kernel that was fitted with, whatever set_params has changed since.
         problem = self.problem_[0] if isinstance(self.problem_, list) else self.problem_
-        kernel, dual = problem.kernel, np.atleast_2d(self.dual_coef_)
+        kernel = problem.kernel
         if kernel.name == "precomputed":
             return X[:, self.support_] @ dual.T + self.intercept_
         step = max(1, _CHUNK // max(1, self.support_.size))

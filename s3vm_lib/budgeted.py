@@ -28,15 +28,8 @@ from sklearn.utils._param_validation import StrOptions
 from s3vm_lib._base import BaseS3VM
 from s3vm_lib._limits import COUNT
 from s3vm_lib._numba import njit
-from s3vm_lib.graph_kernel_machine import (
-    GKM,
-    STATE,
-    TOTALS,
-    Accumulators,
-    draw_edges,
-    draw_labeled,
-    terms_of,
-)
+from s3vm_lib.graph_kernel_machine import GKM, Accumulators, draw_edges, draw_labeled
+from s3vm_lib.graph_kernel_machine.steps import STATE, TOTALS, terms_of
 from s3vm_lib.graphs import CompleteGraph, Graph, NeighborGraph
 from s3vm_lib.kernels import LAPLACIAN, LINEAR, PRECOMPUTED, RBF
 
@@ -177,6 +170,7 @@ def _maintain(code, parameters, maintenance, kind, slots):
     """Free one slot of a kind (0: labeled rows, 1: others)."""
     S, ids, kinds, a, b, counts = slots
     size = counts[0] + counts[1]
+    # The slot to go: that of the smallest coefficient.
     r = -1
     for j in range(size):
         if kinds[j] == kind and (r < 0 or abs(a[j]) < abs(a[r])):
@@ -184,6 +178,7 @@ def _maintain(code, parameters, maintenance, kind, slots):
     if maintenance == REMOVAL:
         _drop(r, slots)
         return
+    # Its nearest slot, of the same kind if they are to be merged.
     near, largest = -1, -math.inf
     for j in range(size):
         if j == r or (maintenance == MERGING and kinds[j] != kind):
@@ -197,6 +192,7 @@ def _maintain(code, parameters, maintenance, kind, slots):
     if near >= 0 and maintenance == PROJECTION:
         value = kernel_value(code, parameters, S[r], S[near], ids[near])
         share = value / kernel_value(code, parameters, S[near], S[near], ids[near])
+        # What becomes of a becomes of b: w̄ stays the average of the iterates.
         a[near] += share * a[r]
         b[near] += share * b[r]
     elif near >= 0:
@@ -217,6 +213,9 @@ def budgeted_steps(
 ):
     """Steps of the hinge machine with p = 1, on rows drawn beforehand, within two budgets.
 
+    Comments number the lines of the algorithm in the chapter on the graph kernel machine, to which
+    the budgets are added.
+
     Parameters
     ----------
     first : int
@@ -236,13 +235,14 @@ def budgeted_steps(
         As in `s3vm_lib.graph_kernel_machine`; changed in place.
     """
     now, total = state[0], totals[0]
-    for s in range(draws.y.size):
+    for s in range(draws.y.size):  # line 2
         t, y = first + s + 1, draws.y[s]
+        # Line 5 is kept as h, of which w̄ is made at the end (see `Accumulators`).
         c = 0.0  # w_t = −2a / ((t − 1) t), and w_1 = 0
         if t > 1:
             now.h += 1.0 / (t - 1)
             c = -2.0 / ((t - 1.0) * t)
-        # The slope of the loss, and the pull of the edge on its ends.
+        # Line 3: the slope of the loss, and the pull of the edge on its ends.
         output = _sum_at(code, parameters, draws.points[0, s], slots)
         margin = y * (c * (output + terms.offset * now.sum_a))
         slope = -terms.C * y if margin < 1.0 else 0.0
@@ -256,7 +256,7 @@ def budgeted_steps(
             total.smooth += terms.C_graph * draws.factor[s] * abs(d)
             if d != 0.0:
                 pull = terms.C_graph * draws.factor[s] * (1.0 if d > 0.0 else -1.0)
-        # The step.
+        # Line 4: a ← a + t ξ_t, at the slots of the three rows.
         now.sum_a += t * slope
         now.sum_b += now.h * t * slope
         for k in range(3):
@@ -264,7 +264,7 @@ def budgeted_steps(
             if delta != 0.0:
                 row, kind = draws.rows[k, s], draws.kinds[k, s]
                 _put(draws.points[k, s], row, kind, delta, now.h, slots)
-        # The budgets.
+        # The budgets: whatever is too much goes, the smallest coefficients first.
         for kind in range(2):
             while slots.counts[kind] > budgets[kind]:
                 _maintain(code, parameters, maintenance, kind, slots)
