@@ -14,7 +14,7 @@ holds none of them: weights are computed when an edge is drawn. `NeighborGraph` 
 made of rows. `sample_edge` draws edges inside compiled loops.
 """
 
-from dataclasses import KW_ONLY, dataclass, replace
+from dataclasses import KW_ONLY, dataclass, fields, replace
 from itertools import pairwise
 from typing import Literal, NamedTuple
 
@@ -467,6 +467,8 @@ class NeighborGraph:
     3
     >>> NeighborGraph(radius=1.5).build(X).n_edges
     2
+    >>> NeighborGraph(6, weights="gaussian")
+    NeighborGraph(n_neighbors=6)
     """
 
     n_neighbors: int | Literal["all"] | None = None
@@ -489,6 +491,11 @@ class NeighborGraph:
             raise ValueError(f"weights must be one of {WEIGHTS}, got {self.weights!r}")
         if not (gamma is None or gamma == "kernel" or SCALE.is_satisfied_by(gamma)):
             raise ValueError(f"gamma must be a positive number, 'kernel' or None, got {gamma!r}")
+
+    def __repr__(self):
+        given = [(f.name, getattr(self, f.name), f.default) for f in fields(self)]
+        shown = [f"{name}={value!r}" for name, value, default in given if value != default]
+        return f"NeighborGraph({', '.join(shown)})"
 
     def build(self, X, labeled=None, kernel=None):
         """The graph of some rows.
