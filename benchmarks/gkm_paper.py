@@ -13,7 +13,7 @@ from sklearn.preprocessing import maxabs_scale, scale
 
 from benchmarks.harness import digits
 from s3vm_lib import datasets
-from s3vm_lib.graphs import graph_from_weights, knn_graph
+from s3vm_lib.graphs import NeighborGraph, graph_from_weights, knn_graph
 from s3vm_lib.model_selection import SemiSupervisedKFold
 
 SMALL = ("g50c", "coil20", "uspst", "australian", "a1a", "svmguide3", "svmguide1")
@@ -113,7 +113,7 @@ def make(method, protocol, setting, y, W, large=False, loss="hinge", p=1.0, step
     if method == "GKM" and protocol != "ours":
         return GKM(
             C=setting["C"] / l, C_graph="paper", labeled_loss=loss, power=p,
-            gamma=setting["gamma"], graph="complete", edge_gamma="kernel", tol=1e-12,
+            gamma=setting["gamma"], graph=NeighborGraph("all", gamma="kernel"), tol=1e-12,
             max_iter=round(0.2 * len(y)) if large else len(y), random_state=0,
         )  # fmt: skip
     if method == "GKM":

@@ -420,14 +420,8 @@ class SemiSupervisedMixin(ClassifierMixin):
             )
 
 
-class BaseS3VM(SemiSupervisedMixin, BaseEstimator):
-    """Validation, labels, one-vs-rest and prediction; subclasses add ``_fit_binary``.
-
-    A subclass implements ``_prepare(data)``, which returns whatever its two-class problems share
-    (a Gram matrix, a factorization), ``_problem(data, ratio)``, which says what is minimized, and
-    ``_fit_binary(data, shared, t, problem, index)``, which returns a `BinaryFit`. A fit that raises
-    leaves the estimator as it was.
-    """
+class BaseMachine(BaseEstimator):
+    """What classifiers and regressors share: checks, kernels, attributes, outputs, reports."""
 
     _kernel_constraints = {
         "C": [WEIGHT],
@@ -443,73 +437,6 @@ class BaseS3VM(SemiSupervisedMixin, BaseEstimator):
         "callback": [callable, None],
     }
     _dtype = [np.float64]  # dtypes that are kept; others become the first
-    _wants_unlabeled = True
-
-    @validated
-    def fit(
-        self,
-        X: Rows,
-        y: Labels,
-        sample_weight: ArrayLike | None = None,
-        unlabeled_mask: ArrayLike | None = None,
-    ) -> Self:
-        """Fit the model to labeled and unlabeled rows.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n, d)
-            Training rows, labeled and unlabeled; the n × n Gram matrix with
-            ``kernel="precomputed"``.
-        y : array-like of shape (n,)
-            Labels; −1 marks unlabeled rows, and so do missing labels (None, NaN, pandas.NA). With
-            string labels use an object array.
-        sample_weight : array-like of shape (n,), default=None
-            Non-negative weights of labeled and unlabeled rows; a weight of k equals k copies of
-            the row, and a weight of 0 leaves it out.
-        unlabeled_mask : array-like of bool, shape (n,), default=None
-            True for unlabeled rows. With it −1 is a label like any other, and what ``y`` says of
-            the unlabeled rows is ignored.
-
-        Returns
-        -------
-        self : object
-            The fitted estimator.
-
-        Raises
-        ------
-        ValueError
-            When fewer than two classes are labeled, or when a parameter or an input is not valid.
-        """
-        with unchanged_on_error(self):
-            return self._fit(X, y, sample_weight, unlabeled_mask)
-
-    def _fit(self, X, y, sample_weight, unlabeled_mask):
-        y = mark_missing(y, unlabeled_mask)
-        X, y = validate_data(
-            self, X, y, accept_sparse="csr", dtype=self._dtype, order="C", ensure_min_samples=2
-        )
-        X = self._checked_rows(X)
-        codes, classes = split_labels(y, unlabeled_mask)
-        if self._wants_unlabeled and unlabeled_mask is None:
-            self._warn_of_no_unlabeled(codes)
-        weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
-        data = self._training(X, codes, weight, classes)
-        self._check_scales(data)
-        self.classes_ = classes
-        self.gamma_ = data.kernel.gamma
-        shared = self._prepare(data)
-        positives = [1] if classes.size == 2 else range(classes.size)
-        problems = [self._problem(data, self._ratio(data, k)) for k in positives]
-        fits = []
-        for index, k in enumerate(positives):
-            t = np.where(data.codes == k, 1.0, -1.0)
-            t[data.codes < 0] = 0.0
-            fits.append(self._fit_binary(data, shared, t, problems[index], index))
-        self._store(data, problems, fits)
-        self._check_result()
-        self._transduce(X, codes, data.rows, fits)
-        self._warn_of_limits(fits)
-        return self
 
     def _warn_of_limits(self, fits):
         """A warning, at the line that called `fit`, when a solver met its limit."""
@@ -602,32 +529,6 @@ class BaseS3VM(SemiSupervisedMixin, BaseEstimator):
         factor[labeled] = per_class[codes[labeled]]
         return factor
 
-    def _ratio(self, data, k):
-        """Share r of positives for the problem "class k against the rest", or None."""
-        balance = getattr(self, "balance", None)
-        if balance is None or not np.any(data.codes < 0):
-            return None
-        if isinstance(balance, str):
-            labeled = data.codes >= 0
-            weight = data.sample_weight[labeled]
-            return float(weight[data.codes[labeled] == k].sum() / weight.sum())
-        if data.n_classes > 2:
-            raise ValueError(
-                f"balance must be 'labels' or None with {data.n_classes} classes, got {balance}: "
-                "one number cannot say the share of every class"
-            )
-        return float(balance)
-
-    def _penalties(self, data):
-        """(C, C*): the default C* gives the labeled and the unlabeled part equal total weight."""
-        unlabeled = data.codes < 0
-        mass = data.sample_weight[unlabeled].sum()
-        if mass == 0:
-            return float(self.C), 0.0
-        if self.C_star is None:
-            return float(self.C), float(self.C * data.sample_weight[~unlabeled].sum() / mass)
-        return float(self.C), float(self.C_star)
-
     @property
     def _precomputed(self):
         return getattr(self, "kernel", "linear") == "precomputed"
@@ -677,6 +578,139 @@ class BaseS3VM(SemiSupervisedMixin, BaseEstimator):
             numbers = np.array(values) if isinstance(values[0], float) else values
             setattr(self, name, values[0] if single else numbers)
 
+    def _outputs(self, X):
+        """f(x) + b of every two-class problem, shape (m, n_problems)."""
+        if hasattr(self, "coef_"):
+            return np.asarray(X @ self.coef_.T) + self.intercept_
+        dual = np.atleast_2d(self.dual_coef_)  # one row where there is one target
+        # The kernel that was fitted with, whatever set_params has changed since.
+        problem = self.problem_[0] if isinstance(self.problem_, list) else self.problem_
+        kernel = problem.kernel
+        if kernel.name == "precomputed":
+            return X[:, self.support_] @ dual.T + self.intercept_
+        step = max(1, _CHUNK // max(1, self.support_.size))
+        blocks = [
+            kernel.gram(X[start : start + step], self.support_vectors_) @ dual.T
+            for start in range(0, X.shape[0], step)
+        ]
+        return np.concatenate(blocks) + self.intercept_
+
+    def _report(self, state):
+        """Progress of a solver: print with ``verbose``, hand on to ``callback``."""
+        if self.verbose:
+            print(f"{type(self).__name__}: " + ", ".join(f"{k} {v:.6g}" for k, v in state.items()))
+        return bool(self.callback(state)) if self.callback is not None else False
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = not self._precomputed
+        tags.input_tags.pairwise = self._precomputed
+        return tags
+
+
+class BaseS3VM(SemiSupervisedMixin, BaseMachine):
+    """Validation, labels, one-vs-rest and prediction; subclasses add ``_fit_binary``.
+
+    A subclass implements ``_prepare(data)``, which returns whatever its two-class problems share
+    (a Gram matrix, a factorization), ``_problem(data, ratio)``, which says what is minimized, and
+    ``_fit_binary(data, shared, t, problem, index)``, which returns a `BinaryFit`. A fit that raises
+    leaves the estimator as it was.
+    """
+
+    _wants_unlabeled = True
+
+    @validated
+    def fit(
+        self,
+        X: Rows,
+        y: Labels,
+        sample_weight: ArrayLike | None = None,
+        unlabeled_mask: ArrayLike | None = None,
+    ) -> Self:
+        """Fit the model to labeled and unlabeled rows.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n, d)
+            Training rows, labeled and unlabeled; the n × n Gram matrix with
+            ``kernel="precomputed"``.
+        y : array-like of shape (n,)
+            Labels; −1 marks unlabeled rows, and so do missing labels (None, NaN, pandas.NA). With
+            string labels use an object array.
+        sample_weight : array-like of shape (n,), default=None
+            Non-negative weights of labeled and unlabeled rows; a weight of k equals k copies of
+            the row, and a weight of 0 leaves it out.
+        unlabeled_mask : array-like of bool, shape (n,), default=None
+            True for unlabeled rows. With it −1 is a label like any other, and what ``y`` says of
+            the unlabeled rows is ignored.
+
+        Returns
+        -------
+        self : object
+            The fitted estimator.
+
+        Raises
+        ------
+        ValueError
+            When fewer than two classes are labeled, or when a parameter or an input is not valid.
+        """
+        with unchanged_on_error(self):
+            return self._fit(X, y, sample_weight, unlabeled_mask)
+
+    def _fit(self, X, y, sample_weight, unlabeled_mask):
+        y = mark_missing(y, unlabeled_mask)
+        X, y = validate_data(
+            self, X, y, accept_sparse="csr", dtype=self._dtype, order="C", ensure_min_samples=2
+        )
+        X = self._checked_rows(X)
+        codes, classes = split_labels(y, unlabeled_mask)
+        if self._wants_unlabeled and unlabeled_mask is None:
+            self._warn_of_no_unlabeled(codes)
+        weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+        data = self._training(X, codes, weight, classes)
+        self._check_scales(data)
+        self.classes_ = classes
+        self.gamma_ = data.kernel.gamma
+        shared = self._prepare(data)
+        positives = [1] if classes.size == 2 else range(classes.size)
+        problems = [self._problem(data, self._ratio(data, k)) for k in positives]
+        fits = []
+        for index, k in enumerate(positives):
+            t = np.where(data.codes == k, 1.0, -1.0)
+            t[data.codes < 0] = 0.0
+            fits.append(self._fit_binary(data, shared, t, problems[index], index))
+        self._store(data, problems, fits)
+        self._check_result()
+        self._transduce(X, codes, data.rows, fits)
+        self._warn_of_limits(fits)
+        return self
+
+    def _ratio(self, data, k):
+        """Share r of positives for the problem "class k against the rest", or None."""
+        balance = getattr(self, "balance", None)
+        if balance is None or not np.any(data.codes < 0):
+            return None
+        if isinstance(balance, str):
+            labeled = data.codes >= 0
+            weight = data.sample_weight[labeled]
+            return float(weight[data.codes[labeled] == k].sum() / weight.sum())
+        if data.n_classes > 2:
+            raise ValueError(
+                f"balance must be 'labels' or None with {data.n_classes} classes, got {balance}: "
+                "one number cannot say the share of every class"
+            )
+        return float(balance)
+
+    def _penalties(self, data):
+        """(C, C*): the default C* gives the labeled and the unlabeled part equal total weight."""
+        unlabeled = data.codes < 0
+        mass = data.sample_weight[unlabeled].sum()
+        if mass == 0:
+            return float(self.C), 0.0
+        if self.C_star is None:
+            return float(self.C), float(self.C * data.sample_weight[~unlabeled].sum() / mass)
+        return float(self.C), float(self.C_star)
+
     def _transduce(self, X, codes, rows, fits):
         """A label for every training row: its own, or the one that the fit gave it."""
         outputs = np.full((codes.size, len(fits)), np.nan)
@@ -686,22 +720,6 @@ class BaseS3VM(SemiSupervisedMixin, BaseEstimator):
             outputs[unknown] = self._outputs(X[unknown])
         found = self._decide(outputs)
         self.transduction_ = self.classes_[np.where(codes >= 0, codes, found)]
-
-    def _outputs(self, X):
-        """f(x) + b of every two-class problem, shape (m, n_problems)."""
-        if hasattr(self, "coef_"):
-            return np.asarray(X @ self.coef_.T) + self.intercept_
-        # The kernel that was fitted with, whatever set_params has changed since.
-        problem = self.problem_[0] if isinstance(self.problem_, list) else self.problem_
-        kernel = problem.kernel
-        if kernel.name == "precomputed":
-            return X[:, self.support_] @ self.dual_coef_.T + self.intercept_
-        step = max(1, _CHUNK // max(1, self.support_.size))
-        blocks = [
-            kernel.gram(X[start : start + step], self.support_vectors_) @ self.dual_coef_.T
-            for start in range(0, X.shape[0], step)
-        ]
-        return np.concatenate(blocks) + self.intercept_
 
     @staticmethod
     def _decide(outputs):
@@ -745,18 +763,6 @@ class BaseS3VM(SemiSupervisedMixin, BaseEstimator):
         scores = self.decision_function(X)
         return self.classes_[self._decide(scores[:, None] if scores.ndim == 1 else scores)]
 
-    def _report(self, state):
-        """Progress of a solver: print with ``verbose``, hand on to ``callback``."""
-        if self.verbose:
-            print(f"{type(self).__name__}: " + ", ".join(f"{k} {v:.6g}" for k, v in state.items()))
-        return bool(self.callback(state)) if self.callback is not None else False
-
-    def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = not self._precomputed
-        tags.input_tags.pairwise = self._precomputed
-        return tags
-
 
 def capabilities(estimators: Iterable[type]) -> list[dict[str, Any]]:
     """What each estimator class can do, read off its tags, parameters and methods.
@@ -764,7 +770,7 @@ def capabilities(estimators: Iterable[type]) -> list[dict[str, Any]]:
     Parameters
     ----------
     estimators : iterable of classes
-        Subclasses of `BaseS3VM`.
+        Subclasses of `BaseMachine`.
 
     Returns
     -------

@@ -21,23 +21,16 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import ArrayLike
 from scipy.linalg import block_diag
 from sklearn.utils._param_validation import StrOptions
 
 from s3vm_lib._base import BaseS3VM
 from s3vm_lib._limits import COUNT
 from s3vm_lib._numba import njit
-from s3vm_lib.graph_kernel_machine import (
-    GKM,
-    GRAPH_CONSTRAINTS,
-    STATE,
-    TOTALS,
-    Accumulators,
-    draw_edges,
-    draw_labeled,
-    terms_of,
-)
-from s3vm_lib.graphs import CompleteGraph, Graph
+from s3vm_lib.graph_kernel_machine import GKM, Accumulators, draw_edges, draw_labeled
+from s3vm_lib.graph_kernel_machine.steps import STATE, TOTALS, terms_of
+from s3vm_lib.graphs import CompleteGraph, Graph, NeighborGraph
 from s3vm_lib.kernels import LAPLACIAN, LINEAR, PRECOMPUTED, RBF
 
 __all__ = ["BGS3VM", "BudgetedAccumulators", "budgeted_steps", "kernel_value", "merge_point"]
@@ -47,7 +40,7 @@ PROJECTION, REMOVAL, MERGING = range(3)
 _LARGEST = 2**25  # values that are kept dense, 256 MB
 _WORK = 2**27  # multiplications in one compiled call
 # Parameters of `GKM` that the method fixes.
-_FIXED = ("tau", "epsilon", "power", "sigma_f", "projection", "precision")
+_FIXED = ("labeled_loss", "power", "projection", "precision")
 
 
 # --- Kernel values and merged points --------------------------------------------------------------
@@ -177,6 +170,7 @@ def _maintain(code, parameters, maintenance, kind, slots):
     """Free one slot of a kind (0: labeled rows, 1: others)."""
     S, ids, kinds, a, b, counts = slots
     size = counts[0] + counts[1]
+    # The slot to go: that of the smallest coefficient.
     r = -1
     for j in range(size):
         if kinds[j] == kind and (r < 0 or abs(a[j]) < abs(a[r])):
@@ -184,6 +178,7 @@ def _maintain(code, parameters, maintenance, kind, slots):
     if maintenance == REMOVAL:
         _drop(r, slots)
         return
+    # Its nearest slot, of the same kind if they are to be merged.
     near, largest = -1, -math.inf
     for j in range(size):
         if j == r or (maintenance == MERGING and kinds[j] != kind):
@@ -197,6 +192,7 @@ def _maintain(code, parameters, maintenance, kind, slots):
     if near >= 0 and maintenance == PROJECTION:
         value = kernel_value(code, parameters, S[r], S[near], ids[near])
         share = value / kernel_value(code, parameters, S[near], S[near], ids[near])
+        # What becomes of a becomes of b: w̄ stays the average of the iterates.
         a[near] += share * a[r]
         b[near] += share * b[r]
     elif near >= 0:
@@ -217,6 +213,9 @@ def budgeted_steps(
 ):
     """Steps of the hinge machine with p = 1, on rows drawn beforehand, within two budgets.
 
+    Comments number the lines of the algorithm in the chapter on the graph kernel machine, to which
+    the budgets are added.
+
     Parameters
     ----------
     first : int
@@ -236,13 +235,14 @@ def budgeted_steps(
         As in `s3vm_lib.graph_kernel_machine`; changed in place.
     """
     now, total = state[0], totals[0]
-    for s in range(draws.y.size):
+    for s in range(draws.y.size):  # line 2
         t, y = first + s + 1, draws.y[s]
+        # Line 5 is kept as h, of which w̄ is made at the end (see `Accumulators`).
         c = 0.0  # w_t = −2a / ((t − 1) t), and w_1 = 0
         if t > 1:
             now.h += 1.0 / (t - 1)
             c = -2.0 / ((t - 1.0) * t)
-        # The slope of the loss, and the pull of the edge on its ends.
+        # Line 3: the slope of the loss, and the pull of the edge on its ends.
         output = _sum_at(code, parameters, draws.points[0, s], slots)
         margin = y * (c * (output + terms.offset * now.sum_a))
         slope = -terms.C * y if margin < 1.0 else 0.0
@@ -256,7 +256,7 @@ def budgeted_steps(
             total.smooth += terms.C_graph * draws.factor[s] * abs(d)
             if d != 0.0:
                 pull = terms.C_graph * draws.factor[s] * (1.0 if d > 0.0 else -1.0)
-        # The step.
+        # Line 4: a ← a + t ξ_t, at the slots of the three rows.
         now.sum_a += t * slope
         now.sum_b += now.h * t * slope
         for k in range(3):
@@ -264,7 +264,7 @@ def budgeted_steps(
             if delta != 0.0:
                 row, kind = draws.rows[k, s], draws.kinds[k, s]
                 _put(draws.points[k, s], row, kind, delta, now.h, slots)
-        # The budgets.
+        # The budgets: whatever is too much goes, the smallest coefficients first.
         for kind in range(2):
             while slots.counts[kind] > budgets[kind]:
                 _maintain(code, parameters, maintenance, kind, slots)
@@ -400,16 +400,10 @@ class BGS3VM(GKM):
         Constant of the polynomial kernel, non-negative.
     sigma_f : float, default=1.0
         Output standard deviation: kernels are multiplied by its square.
-    graph : {"knn", "radius", "complete"}, Graph or CompleteGraph, default="knn"
-        Which rows are joined, see `GKM`.
-    n_neighbors : int, default=5
-        Neighbors of the k-NN graph.
-    radius : float, default=1.0
-        Largest length of an edge of the radius graph.
-    edge_weights : {"gaussian", "binary"}, default="gaussian"
-        Weights of the edges, see `GKM`.
-    edge_gamma : "kernel", float or None, default=None
-        Coefficient of Gaussian weights, see `GKM`.
+    graph : NeighborGraph, Graph, CompleteGraph or matrix of shape (n, n), default=None
+        Which rows are joined, see `GKM`; None is ``NeighborGraph()``.
+    n_neighbors : int, default=None
+        k in short for ``graph=NeighborGraph(k)``.
     sampling : {"uniform", "weight"}, default="uniform"
         How edges are drawn, see `GKM`.
     fit_intercept : bool, default=True
@@ -500,17 +494,15 @@ class BGS3VM(GKM):
     """
 
     _parameter_constraints = {
-        **{k: v for k, v in GRAPH_CONSTRAINTS.items() if k not in _FIXED},
+        **{k: v for k, v in GKM._parameter_constraints.items() if k not in _FIXED},
         "sigma_f": BaseS3VM._kernel_constraints["sigma_f"],
-        "class_weight": BaseS3VM._kernel_constraints["class_weight"],
-        "online_steps": GKM._parameter_constraints["online_steps"],
         "budget_labeled": [COUNT],
         "budget_unlabeled": [COUNT, StrOptions({"paper"})],
         "maintenance": [StrOptions(set(MAINTENANCE))],
     }
     _largest_n = 1_000_000
     _memory = "budget"
-    labeled_loss, power, tau, epsilon, projection = "hinge", 1.0, None, None, False
+    labeled_loss, power, projection = "hinge", 1.0, False
 
     def __init__(
         self,
@@ -525,11 +517,8 @@ class BGS3VM(GKM):
         degree: int = 3,
         coef0: float = 0.0,
         sigma_f: float = 1.0,
-        graph: Literal["knn", "radius", "complete"] | Graph | CompleteGraph = "knn",
-        n_neighbors: int = 5,
-        radius: float = 1.0,
-        edge_weights: Literal["gaussian", "binary"] = "gaussian",
-        edge_gamma: Literal["kernel"] | float | None = None,
+        graph: NeighborGraph | Graph | CompleteGraph | ArrayLike | None = None,
+        n_neighbors: int | None = None,
         sampling: Literal["uniform", "weight"] = "uniform",
         fit_intercept: bool = True,
         online_steps: float = 1.0,
@@ -552,9 +541,6 @@ class BGS3VM(GKM):
         self.sigma_f = sigma_f
         self.graph = graph
         self.n_neighbors = n_neighbors
-        self.radius = radius
-        self.edge_weights = edge_weights
-        self.edge_gamma = edge_gamma
         self.sampling = sampling
         self.fit_intercept = fit_intercept
         self.online_steps = online_steps
@@ -565,10 +551,10 @@ class BGS3VM(GKM):
         self.verbose = verbose
         self.callback = callback
 
-    def _accumulators(self, problem):
+    def _accumulators(self, problem, pool):
         if self.maintenance == "merging" and self.kernel != "rbf":
             raise ValueError(f"maintenance='merging' needs kernel='rbf', got {self.kernel!r}")
-        pool, budget = self._pool, self.budget_unlabeled
+        budget = self.budget_unlabeled
         if budget == "paper":
             budget = max(1, round(0.2 * np.sum(~pool.labeled)))
         budgets, offset = (self.budget_labeled, budget), self.fit_intercept
@@ -602,8 +588,7 @@ class BGS3VM(GKM):
         if self.kernel != "precomputed":
             self.support_vectors_ = points
 
-    def _value(self, k, problem):
-        machine = self._machines[k]
+    def _value(self, machine, problem):
         part = machine.accumulators
         dual, b = part.average()
         f = part.outputs(np.arange(machine.t.size))

@@ -6,7 +6,7 @@ import pytest
 import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
 
-from s3vm_lib import QNS3VM, SVM, capabilities, encode_labels, mark_unlabeled
+from s3vm_lib import QNS3VM, SVM, GKMRegressor, capabilities, encode_labels, mark_unlabeled
 from s3vm_lib._base import BaseS3VM, BinaryFit
 from s3vm_lib.objective import Problem
 
@@ -311,7 +311,8 @@ def test_prediction_in_chunks_equals_prediction_at_once(monkeypatch):
 
 
 def test_capabilities_are_read_off_the_estimators():
-    for cls, row in zip((SVM, QNS3VM), capabilities([SVM, QNS3VM]), strict=True):
+    classes = (SVM, QNS3VM, GKMRegressor)
+    for cls, row in zip(classes, capabilities(classes), strict=True):
         assert row["estimator"] == cls.__name__
         assert row["kernels"] is True and row["weights"] is True and row["online"] is False
         assert row["sparse"] is cls().__sklearn_tags__().input_tags.sparse is True

@@ -31,6 +31,7 @@ from s3vm_lib.branch_and_bound import BranchBoundS3VM
 from s3vm_lib.budgeted import BGS3VM
 from s3vm_lib.cccp import CCCPS3VM
 from s3vm_lib.graph_kernel_machine import GKM
+from s3vm_lib.graphs import NeighborGraph
 from s3vm_lib.kernels import Kernel
 from s3vm_lib.label_switching import MultiSwitchTSVM, S3VMLight
 from s3vm_lib.laplacian_svm import LapSVM
@@ -101,7 +102,7 @@ ESTIMATORS = [
     # With this tolerance a fit ends at its second look, after 1000 steps up to 500 rows.
     Case(
         GKM,
-        dict(precision="double", tol=10.0, edge_weights="binary"),
+        dict(precision="double", tol=10.0, graph=NeighborGraph(weights="binary")),
         graph=True,
         balances=False,
         several=dict(tol=0.5),
@@ -110,7 +111,7 @@ ESTIMATORS = [
     ),
     Case(
         BGS3VM,
-        dict(tol=10.0, edge_weights="binary"),
+        dict(tol=10.0, graph=NeighborGraph(weights="binary")),
         graph=True,
         balances=False,
         several=dict(tol=0.5),

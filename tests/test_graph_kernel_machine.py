@@ -2,6 +2,7 @@
 
 import pickle
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -23,12 +24,14 @@ from s3vm_lib.graph_kernel_machine import (
     theorem_bounds,
 )
 from s3vm_lib.graph_kernel_machine._rules import paper_steps
-from s3vm_lib.graphs import CompleteGraph, edge_sampler, knn_graph
+from s3vm_lib.graphs import CompleteGraph, NeighborGraph, edge_sampler, knn_graph
 from s3vm_lib.kernels import Kernel
 from s3vm_lib.losses import LabeledLoss
 from s3vm_lib.objective import Problem, evaluate
 from s3vm_lib.reference import graph_kernel_machine as reference
 
+COMPLETE = NeighborGraph("all")
+GRAPHS = (NeighborGraph(), NeighborGraph(radius=0.3), COMPLETE)
 LOSSES = ("hinge", "squared_hinge", "smooth_hinge", "logistic", "l1", "epsilon_insensitive")
 
 
@@ -422,6 +425,8 @@ def test_sigma_f_by_rule(power):
         (dict(labeled_loss="zero_one"), "'labeled_loss' parameter"),
         (dict(graph="tree"), "'graph' parameter"),
         (dict(graph=knn_graph(np.eye(4), 2)), "one vertex for each"),
+        (dict(graph=np.ones((4, 4))), r"square matrix of one row .*got shape \(4, 4\)"),
+        (dict(graph=NeighborGraph(3), n_neighbors=4), "n_neighbors must be None where graph"),
         (dict(precision="half"), "'precision' parameter"),
     ],
     ids=repr,
@@ -432,31 +437,44 @@ def test_bad_parameters(options, message):
         GKM(**options).fit(X, y)
 
 
+def test_a_loss_with_a_parameter_of_its_own():
+    X, _, y = half_moons(60)
+    loss = LabeledLoss("smooth_hinge", 0.2)
+    model = GKM(labeled_loss=loss, tol=10.0, random_state=0).fit(X, y)
+    assert model.problem_.labeled_loss == loss != LabeledLoss("smooth_hinge")
+
+
 def test_complete_graphs_refuse_what_has_no_meaning():
     X, _, y = half_moons(60)
     weight = np.where(np.arange(60) == 1, 2.0, 1.0)
     with pytest.raises(ValueError, match="sample_weight must be equal"):
-        GKM(graph="complete").fit(X, y, sample_weight=weight)
+        GKM(graph=COMPLETE).fit(X, y, sample_weight=weight)
     with pytest.raises(ValueError, match="needs the rows"):
-        GKM(graph="complete", kernel="precomputed").fit(X @ X.T, y)
+        GKM(graph=COMPLETE, kernel="precomputed").fit(X @ X.T, y)
 
 
-@pytest.mark.parametrize("graph", ["knn", "radius", "complete"])
+@pytest.mark.parametrize("graph", GRAPHS, ids=repr)
 @pytest.mark.parametrize("sampling", ["uniform", "weight"])
 def test_graphs(graph, sampling):
     X, truth, y = half_moons()
-    options = dict(C=10.0, radius=0.3, random_state=0, graph=graph, sampling=sampling)
+    options = dict(C=10.0, random_state=0, graph=graph, sampling=sampling)
     model = GKM(**options).fit(X, y)
     assert np.mean(model.predict(X) == truth) > 0.9
     labeled = y >= 0
-    if graph == "complete":
+    if graph == COMPLETE:
         assert isinstance(model.graph_, CompleteGraph)
         assert model.graph_.n_edges == 200 * 199 // 2 - 20 * 19 // 2
     else:
         assert not np.any(labeled[model.graph_.i] & labeled[model.graph_.j])
     assert_allclose(model.objective_, evaluate(model, X, y, model.problem_).objective, rtol=1e-5)
-    given = GKM(**{**options, "graph": model.graph_}).fit(X, y)
-    assert_array_equal(given.decision_function(X), model.decision_function(X))
+    W = model.graph_.adjacency()
+    for kind in (model.graph_, *(() if graph == COMPLETE else (W, W.toarray()))):
+        given = GKM(**{**options, "graph": kind}).fit(X, y)
+        assert_array_equal(given.decision_function(X), model.decision_function(X))
+    weight = np.where(np.arange(200) == 150, 0.0, 1.0)
+    without = GKM(**{**options, "graph": model.graph_}).fit(X, y, sample_weight=weight)
+    left, cut = without.graph_.adjacency(), W[weight > 0][:, weight > 0]
+    assert_allclose(np.abs(left - cut).max(), 0, atol=1e-12)
     sparse = GKM(**options).fit(sp.csr_matrix(X), y)
     assert_allclose(sparse.decision_function(X), model.decision_function(X), atol=1e-3)
 
@@ -478,7 +496,7 @@ def test_projection_keeps_a_wild_problem_in_bounds():
 
 def test_weight_of_the_graph_by_default():
     X, _, y = half_moons(60)
-    for graph, share in (("knn", 1.0), ("radius", 1.0), ("complete", 0.1)):
+    for graph, share in zip(GRAPHS, (1.0, 1.0, 0.1), strict=True):
         model = GKM(C=2.0, graph=graph, tol=10.0, random_state=0).fit(X, y)
         assert_allclose(model.problem_.C_graph, share * 2 * (y >= 0).sum())
 
@@ -524,10 +542,11 @@ def test_objective_and_transduction_are_computed_when_asked_for():
 # --- More rows ------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("graph", ["knn", "radius", "complete"])
+@pytest.mark.parametrize("graph", GRAPHS, ids=repr)
 def test_partial_fit_approaches_the_solution_for_all_rows(graph):
     X, truth, y = half_moons(300)
-    options = dict(C=1.0, C_graph=1.0, gamma=1.0, radius=0.3, graph=graph, edge_gamma=1.0)
+    graph = replace(graph, gamma=1.0)
+    options = dict(C=1.0, C_graph=1.0, gamma=1.0, graph=graph)
     batch = GKM(tol=1e-3, random_state=0, max_iter=200_000, **options)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
@@ -540,7 +559,7 @@ def test_partial_fit_approaches_the_solution_for_all_rows(graph):
         assert online.transduction_.shape == (60,)
     assert online.n_iter_ == 240 * 5 + 60 * 500
     assert online.graph_.n == 300
-    if graph != "knn":  # neighbors of earlier rows are not looked for again
+    if graph.radius or graph.n_neighbors:  # neighbors of earlier rows are not looked for again
         assert online.graph_.n_edges == batch.graph_.n_edges
         assert_allclose(online.objective_, batch.objective_, rtol=0.02)
     problem = online.problem_
@@ -701,7 +720,8 @@ def test_bad_targets(y, message):
 def test_regression_with_weights_and_gram_matrices():
     X, _, y = curve(60)
     weight = np.where(np.arange(60) % 3 == 0, 0.0, 2.0)
-    options = dict(random_state=0, precision="double", gamma=1.0, edge_weights="binary", tol=10.0)
+    graph = NeighborGraph(weights="binary")
+    options = dict(random_state=0, precision="double", gamma=1.0, graph=graph, tol=10.0)
     weighted = GKMRegressor(**options).fit(X, y, sample_weight=weight)
     kept = weight > 0
     uneven, known = np.where(y > 5, 4.0, 1.0), ~np.isnan(y)

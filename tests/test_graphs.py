@@ -14,6 +14,7 @@ from s3vm_lib.graphs import (
     CompleteGraph,
     Graph,
     Laplacian,
+    NeighborGraph,
     distinct_rows,
     edge_sampler,
     graph_from_weights,
@@ -24,6 +25,7 @@ from s3vm_lib.graphs import (
     radius_graph,
     sample_edge,
 )
+from s3vm_lib.kernels import Kernel
 from s3vm_lib.reference import graphs as twin
 
 X = np.random.default_rng(0).standard_normal((40, 3))
@@ -180,6 +182,62 @@ def test_a_graph_on_some_rows():
     assert_array_equal(graph.j, [6, 6])
 
 
+# --- Rules for graphs -----------------------------------------------------------------------------
+
+
+def test_what_a_rule_builds():
+    kernel = Kernel("rbf", 0.7)
+    built = NeighborGraph(4, gamma="kernel").build(X, LABELED, kernel)
+    expected = knn_graph(X, 4, gamma=0.7, labeled=LABELED)
+    assert_array_equal(built.i, expected.i)
+    assert_allclose(built.weights, expected.weights)
+    assert NeighborGraph().build(X).n_edges == knn_graph(X, 5).n_edges
+    near = NeighborGraph(radius=1.0, weights="binary").build(sp.csr_matrix(X))
+    assert_array_equal(near.i, radius_graph(X, 1.0).i)
+    # A linear kernel has no gamma: the lengths of the edges decide.
+    widths = NeighborGraph(4, gamma="kernel").build(X, kernel=Kernel("linear"))
+    assert_allclose(widths.weights, knn_graph(X, 4).weights)
+    K = X @ X.T
+    gram = NeighborGraph(4).build(K, kernel=Kernel("precomputed"))
+    assert_array_equal(gram.j, knn_graph(X, 4).j)
+
+
+def test_copies_are_one_vertex_of_what_a_rule_builds():
+    rows, n = np.r_[X, X[:6]], len(X)
+    labeled = np.r_[np.zeros(n, bool), np.ones(6, bool)]
+    for kernel, given in ((None, rows), (Kernel("precomputed"), rows @ rows.T)):
+        graph = NeighborGraph(4).build(given, labeled, kernel)
+        assert graph.n == n + 6 and max(graph.i.max(), graph.j.max()) < n
+        assert not np.any((graph.i < 6) & (graph.j < 6))  # the label of a copy counts
+
+
+def test_a_rule_that_joins_all_pairs():
+    graph = NeighborGraph("all").build(X, LABELED)
+    squares = ((X[:, None] - X) ** 2).sum(axis=2)
+    assert_allclose(graph.gamma, 0.5 / squares.mean())
+    assert graph.labeled is LABELED
+    assert NeighborGraph("all", weights="binary").build(sp.csr_matrix(X)).gamma is None
+    with pytest.raises(ValueError, match="needs the rows"):
+        NeighborGraph("all").build(X @ X.T, kernel=Kernel("precomputed"))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (dict(n_neighbors=0), "n_neighbors must be a positive integer"),
+        (dict(n_neighbors="none"), "n_neighbors must be a positive integer"),
+        (dict(radius=0.0), "radius must be a positive number"),
+        (dict(n_neighbors=3, radius=1.0), "only one of n_neighbors and radius"),
+        (dict(weights="cosine"), "weights must be one of"),
+        (dict(gamma=-1.0), "gamma must be a positive number"),
+    ],
+    ids=repr,
+)
+def test_bad_rules_are_named(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        NeighborGraph(**arguments)
+
+
 # --- Energies and Laplacians ----------------------------------------------------------------------
 
 GRAPHS = {
@@ -208,6 +266,15 @@ def test_energies_and_their_slopes(name, power):
 
     assert gradient_error(value_and_gradient, F, 1e-6 if power < 2 else 1e-4) < 1e-7
     assert not graph.energy_gradient(np.ones(40), power).any()  # 0 at the kink
+
+
+@pytest.mark.parametrize("name", GRAPHS)
+def test_some_vertices_of_a_graph(name):
+    graph, rows = GRAPHS[name], np.array([0, 2, 3, 7, 11, 20])
+    part = graph.induced(rows)
+    left, right = part.adjacency(), graph.adjacency()[rows][:, rows]
+    assert part.n == 6
+    assert_allclose(np.abs(left - right).max(), 0, atol=1e-14)
 
 
 def test_blocks_of_a_complete_graph(monkeypatch):

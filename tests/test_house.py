@@ -25,7 +25,7 @@ GROUND = {
     "losses": {"_numba"},
     "kernels": {"_numba"},
     "_limits": {"kernels"},
-    "graphs": {"_numba", "_rng", "kernels"},
+    "graphs": {"_numba", "_rng", "kernels", "_limits"},
     "objective": {"losses", "kernels", "graphs"},
 }
 ESTIMATORS = [name for name in s3vm_lib.__all__ if isinstance(getattr(s3vm_lib, name), type)]

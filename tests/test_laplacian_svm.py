@@ -10,24 +10,22 @@ from sklearn.svm import SVC
 
 from s3vm_lib import SVM, LapSVM
 from s3vm_lib.datasets import make_moons
-from s3vm_lib.graphs import knn_graph, laplacian, radius_graph
+from s3vm_lib.graphs import NeighborGraph, knn_graph, laplacian, radius_graph
 from s3vm_lib.kernels import Kernel, pivoted_cholesky
 from s3vm_lib.laplacian_svm import (
     COARSE,
-    STOPPING,
-    CoarseSpace,
     DeformedKernel,
     LowRankDeformedKernel,
+    Stopping,
     Watch,
     belkin_penalties,
-    best_offset,
     choose_rank,
-    duality_gap,
     melacci_penalties,
     solve_deformed,
     solve_pcg,
-    squared_hinge_duals,
 )
+from s3vm_lib.laplacian_svm._deformed import best_offset, squared_hinge_duals
+from s3vm_lib.laplacian_svm._gradients import STOPPING, CoarseSpace, duality_gap
 from s3vm_lib.objective import evaluate
 from s3vm_lib.reference import laplacian_svm as twin
 
@@ -74,7 +72,7 @@ def direct(K, lap, kappa, labeled, t, upper, tol=1e-13):
     """(solution, c, f) of the direct solver."""
     deformed = DeformedKernel(K, lap, kappa, labeled)
     solution = solve_deformed(deformed.block, t, upper, tol=tol)
-    return solution, *deformed.expand(solution.beta)
+    return solution, *deformed.expand(solution.beta)[:2]
 
 
 # --- Pieces ---------------------------------------------------------------------------------------
@@ -113,11 +111,11 @@ def test_the_deformed_kernel(normalized, degree):
     deformed = DeformedKernel(K, lap, kappa, labeled)
     assert_allclose(deformed.block, expected[np.ix_(labeled, labeled)], atol=1e-10)
     beta = np.random.default_rng(2).standard_normal(labeled.size)
-    c, f = deformed.expand(beta)
+    c, f, norm2 = deformed.expand(beta)
     assert_allclose(f, expected[:, labeled] @ beta, atol=1e-10)
     assert_allclose(K @ c, f, atol=1e-12)
     # ‖f‖² + 2κ fᵀMf = βᵀK̃β.
-    assert_allclose(deformed.norm2(c, f) + 2 * kappa * f @ M @ f, beta @ deformed.block @ beta)
+    assert_allclose(norm2 + 2 * kappa * f @ M @ f, beta @ deformed.block @ beta)
 
 
 def test_a_low_rank_kernel_of_full_rank_is_the_kernel():
@@ -128,10 +126,10 @@ def test_a_low_rank_kernel_of_full_rank_is_the_kernel():
     other = LowRankDeformedKernel(low, lap, kappa, labeled)
     assert_allclose(other.block, full.block, atol=1e-9)
     beta = np.random.default_rng(2).standard_normal(labeled.size)
-    (c, f), (c2, f2) = full.expand(beta), other.expand(beta)
+    (_, f, norm2), (c2, f2, other2) = full.expand(beta), other.expand(beta)
     assert_allclose(f2, f, atol=1e-8)
     assert_allclose(K @ c2, f2, atol=1e-8)
-    assert_allclose(other.norm2(c2, f2), full.norm2(c, f), atol=1e-8)
+    assert_allclose(other2, norm2, atol=1e-8)
 
 
 def test_penalties_of_the_papers():
@@ -443,7 +441,7 @@ def test_early_stops_by_name():
         assert fits[rule].n_iter_ < fits["gradient"].n_iter_
         assert fits[rule].objective_ > exact * (1 + 1e-5)
         assert fits[rule].n_iter_ % round(np.sqrt(300) / 2) == 0
-    often = LapSVM(stopping="stability", check_every=1, check_share=0.5, **options).fit(X, y)
+    often = LapSVM(stopping=Stopping("stability", every=1, share=0.5), **options).fit(X, y)
     assert often.n_iter_ <= 3
 
 
@@ -469,7 +467,7 @@ def test_validation_holds_labels_out():
         hidden[np.flatnonzero(y == k)[4::5]] = -1
     assert np.sum(hidden >= 0) == 32
     options = dict(C=100.0, C_graph=50.0, gamma=0.3, solver="pcg", max_iter=7, tol=1e-14)
-    model = LapSVM(stopping="validation", check_every=100, **options)
+    model = LapSVM(stopping=Stopping("validation", every=100), **options)
     with pytest.warns(ConvergenceWarning):
         found = model.fit(X, y).decision_function(X)
     with pytest.warns(ConvergenceWarning):
@@ -521,7 +519,7 @@ def test_a_budget_sends_the_fit_into_the_low_rank_mode_and_then_refuses():
 
 def test_the_objective_falls_with_the_rank():
     X, t = clouds(n=150)
-    options = dict(C=100.0, gamma=0.3, tol=1e-12, rank_tol=0.0)
+    options = dict(C=100.0, gamma=0.3, tol=1e-12)
     full = LapSVM(**options).fit(X, labels(t)).objective_
     values = [
         LapSVM(rank=rank, **options).fit(X, labels(t)).objective_ for rank in (20, 50, 100, 150)
@@ -556,29 +554,47 @@ def test_two_moons_need_the_graph(loss, seed):
 def test_graphs_of_every_kind():
     X, t = clouds()
     y = labels(t)
-    radius = LapSVM(graph="radius", radius=1.2, C=3.0).fit(X, y)
+    rule = NeighborGraph(radius=1.2, weights="binary")
+    radius = LapSVM(graph=rule, C=3.0).fit(X, y)
     expected = radius_graph(X, 1.2, weights="binary")
     assert_array_equal(radius.graph_.i, expected.i)
     W = expected.adjacency()
-    for matrix in (W, W.toarray(), sp.csr_matrix(W)):
-        given = LapSVM(graph=matrix, C=3.0).fit(X, y)
+    for graph in (W, W.toarray(), sp.csr_matrix(W), expected):
+        given = LapSVM(graph=graph, C=3.0).fit(X, y)
         assert_array_equal(given.decision_function(X), radius.decision_function(X))
     weight = np.where(np.arange(50) == 20, 0.0, 1.0)
-    without = LapSVM(graph=W, C=3.0, gamma=0.2).fit(X, y, sample_weight=weight)
     kept = weight > 0
     cut = LapSVM(graph=W[kept][:, kept], C=3.0, gamma=0.2).fit(X[kept], y[kept])
-    assert_allclose(without.decision_function(X), cut.decision_function(X), atol=1e-12)
-    assert_allclose(evaluate(without, X, y, without.problem_, weight).objective, without.objective_)
-    gaussian = LapSVM(edge_weights="gaussian", edge_gamma=0.7).fit(X, y).graph_
+    for graph in (W, expected):
+        without = LapSVM(graph=graph, C=3.0, gamma=0.2).fit(X, y, sample_weight=weight)
+        assert_allclose(without.decision_function(X), cut.decision_function(X), atol=1e-12)
+        assert_allclose(
+            evaluate(without, X, y, without.problem_, weight).objective, without.objective_
+        )
+    gaussian = LapSVM(graph=NeighborGraph(10, gamma=0.7)).fit(X, y).graph_
     assert_allclose(gaussian.weights, knn_graph(X, 10, gamma=0.7).weights)
-    alone = LapSVM(labeled_edges=False).fit(X, y).graph_
-    assert not np.any((t[alone.i] != 0) & (t[alone.j] != 0))
+
+
+def test_a_complete_graph():
+    X, t = clouds()
+    y, rule = labels(t), NeighborGraph("all", gamma=0.7)
+    model = LapSVM(graph=rule, C=3.0).fit(X, y)
+    assert model.graph_.n_edges == 50 * 49 // 2
+    for graph in (model.graph_, model.graph_.adjacency()):
+        given = LapSVM(graph=graph, C=3.0).fit(X, y)
+        assert_allclose(given.decision_function(X), model.decision_function(X), atol=1e-10)
+    assert_allclose(evaluate(model, X, y, model.problem_).objective, model.objective_)
+    weight = np.where(np.arange(50) == 20, 2.0, 1.0)
+    with pytest.raises(ValueError, match="sample_weight must be equal on all unlabeled"):
+        LapSVM(graph=rule).fit(X, y, sample_weight=weight)
 
 
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
-        (dict(graph="radius"), "radius must be a number with graph='radius'"),
+        (dict(graph=NeighborGraph(3), n_neighbors=4), "n_neighbors must be None where graph"),
+        (dict(graph=knn_graph(np.eye(4), 2)), "one vertex for each of the 50 rows"),
+        (dict(graph=np.ones((60, 60))), r"got shape \(60, 60\)"),
         (dict(graph=np.ones((3, 3))), r"graph must be a square matrix .*got shape \(3, 3\)"),
         (dict(graph=-np.ones((50, 50))), "graph weights must be finite and non-negative"),
         (dict(solver="pcg", labeled_loss="hinge"), "solver='pcg' is for labeled_loss"),
@@ -596,6 +612,20 @@ def test_bad_parameters_are_named(parameters, message):
     X, t = clouds()
     with pytest.raises(ValueError, match=message):
         LapSVM(**parameters).fit(X, labels(t))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (dict(rule="never"), "rule must be one of"),
+        (dict(every=0), "every must be a positive integer"),
+        (dict(share=1.0), "share must lie in"),
+    ],
+    ids=repr,
+)
+def test_bad_stopping_rules_are_named(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        Stopping(**arguments)
 
 
 def test_the_default_weight_of_the_graph_is_that_of_the_labeled_rows():

@@ -17,6 +17,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from benchmarks.harness import digits
 from s3vm_lib import GKM, SVM, datasets
+from s3vm_lib.graphs import NeighborGraph
 
 DRAWS = 10
 SHARES = (0.0, 0.1, 1.0, 10.0, 100.0)
@@ -59,12 +60,12 @@ def measure(set, graph, p, width):
         model = SVM(C=10.0, gamma=gamma).fit(X, labels)
         svm.append(100 * np.mean(model.predict(X[hidden]) != y[hidden]))
         for share in SHARES:
-            options = dict(graph=graph, n_neighbors=10, edge_weights="binary")
+            rule = NeighborGraph(10, weights="binary")
             if graph == "complete":
-                options = dict(graph=graph, edge_gamma="kernel")
+                rule = NeighborGraph("all", gamma="kernel")
             model = GKM(
                 C=10.0, C_graph=share * 10 * l, power=float(p), gamma=gamma, tol=0.05,
-                max_iter=100_000, random_state=seed, **options,
+                max_iter=100_000, random_state=seed, graph=rule,
             )  # fmt: skip
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", ConvergenceWarning)

@@ -109,7 +109,7 @@ def _seed(u, seed):
     def newton():
         deformed = DeformedKernel(K, lap, kappa, labeled)
         solution = solve_deformed(deformed.block, t, upper)
-        c, f = deformed.expand(solution.beta)
+        c, f, _ = deformed.expand(solution.beta)
         return solution._replace(c=c, f=f)
 
     functions = {

@@ -117,7 +117,7 @@ def leave_one_out(X, truth, splits, set, loss_alone):
 
 def _model(method, X, sigma, k, q):
     from s3vm_lib import SVM, LapSVM
-    from s3vm_lib.graphs import knn_graph
+    from s3vm_lib.graphs import NeighborGraph, knn_graph
     from s3vm_lib.laplacian_svm import melacci_penalties
 
     gamma = 0.5 / sigma**2
@@ -142,8 +142,7 @@ def _model(method, X, sigma, k, q):
         C=C,
         C_graph=C_graph,
         gamma=gamma,
-        n_neighbors=k,
-        edge_weights="gaussian",
+        graph=NeighborGraph(k),
         normalized=True,
         **{"laplacian_degree": q, "fit_intercept": False, **options},
     )

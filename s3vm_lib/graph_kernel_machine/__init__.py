@@ -14,30 +14,13 @@ The bars are lost in the paper's text; they follow from its Lemma 1. As vectors 
 cost O(n) per step. Multiplying the first by t(t + 1) turns both into plain sums (`Accumulators`) of
 which each step changes three entries.
 
-Read in this order: `_theory` (Theorem 1), `_steps` (compiled), `_solver`, `_rules` (what names
+Read in this order: `_theory` (Theorem 1), `steps` (compiled), `_solver`, `_rules` (what names
 stand for), `_estimator` (`GKM`), `_regressor` (`GKMRegressor`).
 """
 
-from s3vm_lib.graph_kernel_machine._common import GRAPH_CONSTRAINTS, GraphMachine
 from s3vm_lib.graph_kernel_machine._estimator import GKM
 from s3vm_lib.graph_kernel_machine._regressor import GKMRegressor
-from s3vm_lib.graph_kernel_machine._solver import (
-    Accumulators,
-    KernelSums,
-    Solution,
-    Stretch,
-    solve_gkm,
-)
-from s3vm_lib.graph_kernel_machine._steps import (
-    STATE,
-    TOTALS,
-    Terms,
-    draw_edges,
-    draw_labeled,
-    rbf_sums,
-    terms_of,
-    window,
-)
+from s3vm_lib.graph_kernel_machine._solver import Accumulators, Solution, Stretch, solve_gkm
 from s3vm_lib.graph_kernel_machine._theory import (
     Bounds,
     largest_C_graph,
@@ -45,28 +28,20 @@ from s3vm_lib.graph_kernel_machine._theory import (
     smallest_norm_bound,
     theorem_bounds,
 )
+from s3vm_lib.graph_kernel_machine.steps import draw_edges, draw_labeled
 
 __all__ = [
     "GKM",
     "GKMRegressor",
     "Accumulators",
     "Bounds",
-    "GRAPH_CONSTRAINTS",
-    "GraphMachine",
-    "KernelSums",
-    "STATE",
     "Solution",
     "Stretch",
-    "TOTALS",
-    "Terms",
     "draw_edges",
     "draw_labeled",
     "largest_C_graph",
     "largest_sigma_f",
-    "rbf_sums",
     "smallest_norm_bound",
     "solve_gkm",
-    "terms_of",
     "theorem_bounds",
-    "window",
 ]

@@ -1,5 +1,6 @@
-"""What the classifier and the regressor share: parameters and how they are resolved."""
+"""What the classifier and the regressor share: parameters, how they are resolved, and a fit."""
 
+import dataclasses
 import math
 from numbers import Real
 from typing import NamedTuple
@@ -8,93 +9,76 @@ import numpy as np
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from s3vm_lib._base import BaseS3VM
-from s3vm_lib._limits import COUNT, SCALE, SHAPE, WEIGHT, ZERO
+from s3vm_lib._base import BaseMachine, BinaryFit
+from s3vm_lib._limits import COUNT, WEIGHT, ZERO
 from s3vm_lib.graph_kernel_machine._rules import (
-    build_graph,
-    make_loss,
     paper_steps,
     proportional_graph,
+    resolve_C_graph,
     space_radius,
-    weight_gamma,
 )
+from s3vm_lib.graph_kernel_machine._solver import Accumulators, KernelSums, solve_gkm
 from s3vm_lib.graph_kernel_machine._theory import theorem_bounds
-from s3vm_lib.graphs import CompleteGraph, Graph, edge_sampler
-
-_CHUNK = 2**24  # kernel values computed at once in prediction
+from s3vm_lib.graphs import (
+    GRAPH_CONSTRAINTS,
+    CompleteGraph,
+    Graph,
+    NeighborGraph,
+    check_graph,
+    edge_sampler,
+    graph_rule,
+    joins_all,
+    training_graph,
+)
+from s3vm_lib.objective import Problem
 
 
 class Pool(NamedTuple):
-    """The rows that steps are drawn from, and their graph."""
+    """What steps are drawn from: the rows so far, their graph, and a seed."""
 
     X: np.ndarray
     labeled: np.ndarray  # bool
     graph: Graph | CompleteGraph
     sampler: tuple | None  # None without edges
-    gamma: float | None  # of the weights
+    seed: int
+    gamma: float | None  # of the Gaussian weights of edges to come, None until it is known
 
 
-GRAPH_CONSTRAINTS = {
-    **{k: v for k, v in BaseS3VM._kernel_constraints.items() if k != "class_weight"},
-    "C_graph": [WEIGHT, ZERO, StrOptions({"paper", "theorem"}), None],
-    "tau": [SHAPE],
-    "epsilon": [SHAPE],
-    "power": [Interval(Real, 1, 20, closed="both")],
-    "sigma_f": [*BaseS3VM._kernel_constraints["sigma_f"], StrOptions({"theorem"})],
-    "graph": [StrOptions({"knn", "radius", "complete"}), Graph, CompleteGraph],
-    "n_neighbors": [COUNT],
-    "radius": [SCALE],
-    "edge_weights": [StrOptions({"gaussian", "binary"})],
-    "edge_gamma": [
-        StrOptions({"kernel"}),
-        None,
-        SCALE,
-    ],
-    "sampling": [StrOptions({"uniform", "weight"})],
-    "fit_intercept": ["boolean"],
-    "projection": ["boolean", StrOptions({"auto"})],
-    "precision": [StrOptions({"single", "double"})],
-    "max_iter": [COUNT, StrOptions({"paper"})],
-    "random_state": ["random_state"],
-}
+class GraphMachine(BaseMachine):
+    """Parameters and fit of `GKM` and `GKMRegressor`; each has a ``_loss()`` of its own."""
 
+    _machine_constraints = {
+        **{k: v for k, v in BaseMachine._kernel_constraints.items() if k != "class_weight"},
+        **GRAPH_CONSTRAINTS,
+        "C_graph": [WEIGHT, ZERO, StrOptions({"paper", "theorem"}), None],
+        "power": [Interval(Real, 1, 20, closed="both")],
+        "sampling": [StrOptions({"uniform", "weight"})],
+        "fit_intercept": ["boolean"],
+        "projection": ["boolean", StrOptions({"auto"})],
+        "precision": [StrOptions({"single", "double"})],
+        "max_iter": [COUNT, StrOptions({"paper"})],
+        "random_state": ["random_state"],
+    }
+    _largest_n = 100_000
+    _memory = "rows visited"
+    # Computed when first asked for, and then kept.
+    _computed_later = ("objective_", "transduction_")
 
-class GraphMachine:
-    """Resolves the parameters that `GKM` and `GKMRegressor` have in common."""
+    # --- Before the solver -----------------------------------------------------------------------
 
-    def _loss(self):
-        return make_loss(self.labeled_loss, self.tau, self.epsilon)
+    def _rule(self):
+        return graph_rule(self.graph, self.n_neighbors, NeighborGraph())
 
-    def _share(self):
-        """What the graph gets by default, as a share of the weight of the mean loss.
+    def _training(self, X, codes, weight, classes):
+        check_graph(self._rule(), codes, weight)
+        return super()._training(X, codes, weight, classes)
 
-        On a complete graph, where far rows pull at each other, the weight of the loss itself made
-        outputs constant on most data that were tried.
-        """
-        complete = self.graph == "complete" or isinstance(self.graph, CompleteGraph)
-        return 0.1 if complete else 1.0
-
-    def _seed(self):
-        return int(check_random_state(self.random_state).randint(2**31 - 1))
-
-    def _make_pool(self, X, labeled, kernel):
-        """Graph and sampler of the rows."""
-        gamma = weight_gamma(self.edge_gamma, kernel)
-        if not isinstance(self.graph, str):
-            graph = self.graph
-            if graph.n != X.shape[0]:
-                raise ValueError(
-                    f"graph must have one vertex for each of the {X.shape[0]} rows of positive "
-                    f"weight, got {graph.n}"
-                )
-        else:
-            if self.graph == "complete" and kernel.name == "precomputed":
-                raise ValueError("graph='complete' needs the rows: kernel='precomputed' has none")
-            metric = "precomputed" if kernel.name == "precomputed" else "euclidean"
-            options = dict(n_neighbors=self.n_neighbors, radius=self.radius)
-            options.update(weights=self.edge_weights, gamma=gamma)
-            graph = build_graph(self.graph, X, labeled, metric, **options)
-        return Pool(X, labeled, graph, self._sampler(graph), gamma)
+    def _prepare(self, data):
+        """The pool that all two-class problems draw from."""
+        labeled = data.codes >= 0
+        graph = training_graph(self._rule(), data.X, data.rows, labeled, data.kernel)
+        seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+        return Pool(data.X, labeled, graph, self._sampler(graph), seed, None)
 
     def _sampler(self, graph):
         """Where edges are drawn from, None without edges."""
@@ -103,6 +87,33 @@ class GraphMachine:
         if self.sampling == "uniform":
             return edge_sampler(graph)
         return edge_sampler(proportional_graph(graph), proportional=True)
+
+    def _problem(self, data, ratio):
+        """What is minimized, but for the graph (see `_on_graph`); ``ratio`` is not used."""
+        bias = "regularized" if self.fit_intercept else "none"
+        power = float(self.power)
+        return Problem(self._loss(), C=float(self.C), kernel=data.kernel, bias=bias, power=power)
+
+    def _on_graph(self, problem, mass, pool):
+        """The problem with the graph of a pool whose labeled rows have the weight ``mass``."""
+        C_graph = resolve_C_graph(
+            self.C_graph,
+            self.C * mass,
+            problem.power,
+            space_radius(problem.kernel, pool.X),
+            problem.labeled_loss,
+            self.fit_intercept,
+            self._share(),
+        )
+        return dataclasses.replace(problem, graph=pool.graph, C_graph=C_graph)
+
+    def _share(self):
+        """What the graph gets by default, as a share of the weight of the mean loss.
+
+        On a complete graph, where far rows pull at each other, the weight of the loss itself made
+        outputs constant on most data that were tried.
+        """
+        return 0.1 if joins_all(self._rule()) else 1.0
 
     def _bounds(self, problem, mean_C, X):
         """Theorem 1 for this problem (`Bounds`)."""
@@ -121,6 +132,35 @@ class GraphMachine:
         losses = problem.labeled_loss.value(targets, np.zeros(targets.size))
         return math.sqrt(2 * problem.C * float(weight @ losses))
 
+    # --- The solver ------------------------------------------------------------------------------
+
+    def _accumulators(self, problem, pool):
+        """Where the steps are collected, without any so far."""
+        sums = KernelSums(pool.X, problem.kernel, self.precision == "single")
+        return Accumulators(sums, self.fit_intercept)
+
+    def _solve(self, data, pool, targets, problem, accumulators):
+        """The `BinaryFit` of a problem on its graph."""
+        known, n = pool.labeled, data.X.shape[0]
+        weight = data.loss_weight[known]
+        bounds = self._bounds(problem, problem.C * weight.sum(), data.X)
+        solution = solve_gkm(
+            data.X,
+            targets,
+            known,
+            data.loss_weight,
+            problem,
+            pool.sampler,
+            seed=pool.seed,
+            radius=self._ball(problem, bounds, targets[known], weight),
+            accumulators=accumulators,
+            callback=lambda stretch: self._report(stretch._asdict()),
+            **self._plan(n),
+        )
+        by_paper = solution.status == "max_iter" and self.max_iter == "paper"
+        status = "completed" if by_paper else solution.status
+        return self._reported(solution, data.X, problem, status, bounds)
+
     def _plan(self, n):
         """Options of `solve_gkm`: tolerance and numbers of steps."""
         if self.max_iter == "paper":
@@ -128,17 +168,25 @@ class GraphMachine:
             return dict(tol=0.0, max_iter=T, first=T)
         return dict(tol=float(self.tol), max_iter=self.max_iter, first=min(max(500, n), 4000))
 
-    def _status(self, status):
-        return "completed" if status == "max_iter" and self.max_iter == "paper" else status
+    def _reported(self, solution, X, problem, status, bounds):
+        coef = None
+        if problem.kernel.name == "linear":
+            coef = problem.kernel.sigma_f**2 * np.asarray(solution.dual @ X).ravel()
+        outputs = np.full(X.shape[0], np.nan)  # computed when asked for
+        return BinaryFit(
+            solution.dual,
+            coef,
+            solution.b,
+            outputs,
+            math.nan,
+            solution.n_iter,
+            status,
+            solution.history,
+            {"bounds_": bounds, "problem_": problem},
+        )
 
-
-def predictions(kernel, support, dual, intercept, X):
-    """f(x) + b for each row of dual coefficients, shape (m, r)."""
-    if support.shape[0] == 0:
-        return np.tile(intercept, (X.shape[0], 1)).astype(float)
-    step = max(1, _CHUNK // support.shape[0])
-    blocks = [
-        kernel.gram(X[start : start + step], support) @ dual.T
-        for start in range(0, X.shape[0], step)
-    ]
-    return np.concatenate(blocks) + intercept
+    def _store(self, data, problems, fits):
+        super()._store(data, problems, fits)
+        self.graph_ = fits[0].extra["problem_"].graph
+        for name in self._computed_later:
+            self.__dict__.pop(name, None)

@@ -1,52 +1,47 @@
 """The classifier `GKM`."""
 
 import dataclasses
-import math
 from collections.abc import Callable
+from functools import cached_property
 from numbers import Real
 from typing import Literal
 
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import ArrayLike
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from s3vm_lib._base import BaseS3VM, BinaryFit
+from s3vm_lib._base import BaseS3VM
 from s3vm_lib._online import OnlineS3VM
-from s3vm_lib._rng import hash_key
-from s3vm_lib.graph_kernel_machine._common import (
-    GRAPH_CONSTRAINTS,
-    GraphMachine,
-    Pool,
-)
+from s3vm_lib.graph_kernel_machine._common import GraphMachine, Pool
 from s3vm_lib.graph_kernel_machine._rules import (
     extend_graph,
     length_gamma,
     resolve_C_graph,
     resolve_sigma_f,
-    space_radius,
 )
-from s3vm_lib.graph_kernel_machine._solver import (
-    Accumulators,
-    KernelSums,
-    solution_of,
-    solve_gkm,
-    stretch_of,
+from s3vm_lib.graph_kernel_machine._solver import Accumulators, solution_of, streams, stretch_of
+from s3vm_lib.graphs import CompleteGraph, Graph, NeighborGraph
+from s3vm_lib.losses import LabeledLoss
+
+LOSSES = frozenset(
+    {
+        *("hinge", "squared_hinge", "smooth_hinge", "logistic", "modified_logistic"),
+        *("l1", "epsilon_insensitive"),
+    }
 )
-from s3vm_lib.graphs import CompleteGraph, Graph
-from s3vm_lib.objective import Problem
 
 
+@dataclasses.dataclass
 class Machine:
-    """What `GKM` keeps of a two-class problem between the calls of ``partial_fit``."""
+    """All that `GKM` knows of a two-class problem: what ``partial_fit`` goes on from."""
 
-    def __init__(self, pool, accumulators, keys) -> None:
-        self.pool = pool
-        self.accumulators = accumulators
-        self.keys = keys
-        self.t = np.empty(0)
-        self.weight = np.empty(0)
-        self.owed = 0.0  # a fraction of a step
+    pool: Pool | None = None  # all rows so far; the same object for all problems
+    accumulators: Accumulators | None = None
+    t: np.ndarray = dataclasses.field(default_factory=lambda: np.empty(0))
+    weight: np.ndarray = dataclasses.field(default_factory=lambda: np.empty(0))
+    owed: float = 0.0  # a fraction of a step
 
 
 class GKM(GraphMachine, OnlineS3VM):
@@ -70,14 +65,11 @@ class GKM(GraphMachine, OnlineS3VM):
         ``"paper"`` is C' = C Σ_L s_i for p < 2, and the paper's bounds for p = 2 and p > 2, which
         suppose k(x, x) = 1 and no offset. ``"theorem"`` is the default, or less where Theorem 1
         asks for it with the kernel and the offset that are used.
-    labeled_loss : str, default="hinge"
+    labeled_loss : str or LabeledLoss, default="hinge"
         ``"hinge"``, ``"smooth_hinge"``, ``"logistic"``, ``"l1"``, ``"epsilon_insensitive"``,
-        ``"modified_logistic"`` or ``"squared_hinge"``. The slopes of the last have no bound, which
-        puts it outside Theorem 1 unless iterates are projected.
-    tau : float, default=0.5
-        Width of the smooth hinge.
-    epsilon : float, default=0.1
-        Half width of the flat part of the epsilon-insensitive loss.
+        ``"modified_logistic"`` or ``"squared_hinge"``; a `LabeledLoss` where its parameter is to be
+        another one. The slopes of the last have no bound, which puts it outside Theorem 1 unless
+        iterates are projected.
     power : float, default=2.0
         Power p of the differences over edges, p ≥ 1.
     kernel : {"linear", "poly", "rbf", "laplacian", "precomputed"}, default="rbf"
@@ -91,19 +83,13 @@ class GKM(GraphMachine, OnlineS3VM):
     sigma_f : float or "theorem", default=1.0
         Output standard deviation: kernels are multiplied by its square. ``"theorem"`` is the
         largest with which Theorem 1 holds for p ≥ 2 (rbf and laplacian).
-    graph : {"knn", "radius", "complete"}, Graph or CompleteGraph, default="knn"
-        Which rows are joined: each one to its ``n_neighbors`` nearest, rows within ``radius``, all
-        of them (the paper), or the edges of a given graph of the rows. With
-        ``kernel="precomputed"`` distances are those of feature space.
-    n_neighbors : int, default=5
-        Neighbors of the k-NN graph.
-    radius : float, default=1.0
-        Largest length of an edge of the radius graph.
-    edge_weights : {"gaussian", "binary"}, default="gaussian"
-        Weights μ = exp(−γ_s‖x_i − x_j‖²), or 1.
-    edge_gamma : "kernel", float or None, default=None
-        γ_s of Gaussian weights; None means 1/(2m²) for the mean length m of the edges, and
-        ``"kernel"`` that of the kernel, where it is rbf or laplacian (the paper's σ_s = σ_l).
+    graph : NeighborGraph, Graph, CompleteGraph or matrix of shape (n, n), default=None
+        Which rows are joined, see `NeighborGraph`; ``NeighborGraph("all", gamma="kernel")`` is the
+        graph of the paper. Two labeled rows are not joined then. A given graph of the n rows, or a
+        matrix of its weights, is taken as it is. None is ``NeighborGraph()``: 5 neighbors and
+        Gaussian weights. With ``kernel="precomputed"`` distances are those of feature space.
+    n_neighbors : int, default=None
+        k in short for ``graph=NeighborGraph(k)``; only one of the two can be given.
     sampling : {"uniform", "weight"}, default="uniform"
         Draw edges uniformly, or in proportion to their weights: the same objective, with less
         noise where most weights are tiny. Of a complete graph the latter lists all pairs.
@@ -186,8 +172,8 @@ class GKM(GraphMachine, OnlineS3VM):
 
     A row of weight 0 is left out. Any other weight counts in the loss of a labeled row, and nowhere
     else: k-NN and radius graphs have one vertex for all identical rows, so that a weight of k
-    equals k copies for unlabeled rows, too. With ``graph="complete"`` unequal weights of unlabeled
-    rows are refused.
+    equals k copies for unlabeled rows, too. With a complete graph unequal weights of unlabeled rows
+    are refused.
 
     ``partial_fit`` adds rows to those to draw from, joins them to the graph, and goes on with the
     step sizes 2/(t + 1). If no more rows come, the average converges to the solution for all rows
@@ -212,40 +198,27 @@ class GKM(GraphMachine, OnlineS3VM):
     """
 
     _parameter_constraints = {
-        **GRAPH_CONSTRAINTS,
+        **GraphMachine._machine_constraints,
+        "sigma_f": [*BaseS3VM._kernel_constraints["sigma_f"], StrOptions({"theorem"})],
         "class_weight": BaseS3VM._kernel_constraints["class_weight"],
-        "labeled_loss": [
-            StrOptions(
-                {
-                    *("hinge", "squared_hinge", "smooth_hinge", "logistic", "modified_logistic"),
-                    *("l1", "epsilon_insensitive"),
-                }
-            )
-        ],
+        "labeled_loss": [StrOptions(set(LOSSES)), LabeledLoss],
         "online_steps": [Interval(Real, 0, 1e6, closed="both")],
     }
-    _largest_n = 100_000
-    _memory = "rows visited"
 
     def __init__(
         self,
         *,
         C: float = 1.0,
         C_graph: Literal["paper", "theorem"] | float | None = None,
-        labeled_loss: str = "hinge",
-        tau: float = 0.5,
-        epsilon: float = 0.1,
+        labeled_loss: str | LabeledLoss = "hinge",
         power: float = 2.0,
         kernel: Literal["linear", "poly", "rbf", "laplacian", "precomputed"] = "rbf",
         gamma: Literal["scale", "auto"] | float = "scale",
         degree: int = 3,
         coef0: float = 0.0,
         sigma_f: Literal["theorem"] | float = 1.0,
-        graph: Literal["knn", "radius", "complete"] | Graph | CompleteGraph = "knn",
-        n_neighbors: int = 5,
-        radius: float = 1.0,
-        edge_weights: Literal["gaussian", "binary"] = "gaussian",
-        edge_gamma: Literal["kernel"] | float | None = None,
+        graph: NeighborGraph | Graph | CompleteGraph | ArrayLike | None = None,
+        n_neighbors: int | None = None,
         sampling: Literal["uniform", "weight"] = "uniform",
         fit_intercept: bool = True,
         projection: Literal["auto"] | bool = "auto",
@@ -261,8 +234,6 @@ class GKM(GraphMachine, OnlineS3VM):
         self.C = C
         self.C_graph = C_graph
         self.labeled_loss = labeled_loss
-        self.tau = tau
-        self.epsilon = epsilon
         self.power = power
         self.kernel = kernel
         self.gamma = gamma
@@ -271,9 +242,6 @@ class GKM(GraphMachine, OnlineS3VM):
         self.sigma_f = sigma_f
         self.graph = graph
         self.n_neighbors = n_neighbors
-        self.radius = radius
-        self.edge_weights = edge_weights
-        self.edge_gamma = edge_gamma
         self.sampling = sampling
         self.fit_intercept = fit_intercept
         self.projection = projection
@@ -299,14 +267,14 @@ class GKM(GraphMachine, OnlineS3VM):
             raise ValueError("only one of C_graph and sigma_f can be 'theorem'")
         return super()._resolve_kernel(X, weight, 1.0)  # until `_with_sigma_f`
 
+    def _loss(self):
+        loss = self.labeled_loss
+        loss = loss if isinstance(loss, LabeledLoss) else LabeledLoss(loss)
+        if loss.name not in LOSSES:
+            raise ValueError(f"labeled_loss must be one of {sorted(LOSSES)}, got {loss.name!r}")
+        return loss
+
     def _training(self, X, codes, weight, classes):
-        self._pool = None
-        unlabeled = weight[(codes < 0) & (weight > 0)]
-        if unlabeled.size and np.ptp(unlabeled) > 0 and self.graph == "complete":
-            raise ValueError(
-                "sample_weight must be equal on all unlabeled rows of positive weight with "
-                "graph='complete', whose edges have no weights but those of the distances"
-            )
         return self._with_sigma_f(super()._training(X, codes, weight, classes))
 
     def _with_sigma_f(self, data):
@@ -321,151 +289,72 @@ class GKM(GraphMachine, OnlineS3VM):
         sigma_f = resolve_sigma_f(mean_C, C_graph, self.power, loss, self.fit_intercept)
         return data._replace(kernel=dataclasses.replace(data.kernel, sigma_f=sigma_f))
 
-    def _prepare(self, data):
-        self._pool = self._make_pool(data.X, data.codes >= 0, data.kernel)
-        self._draws = self._seed()
-
-    def _problem(self, data, ratio):
-        """What is minimized; ``ratio`` is not used."""
-        if self._pool is None:  # the first call of partial_fit
-            self._prepare(data)
-        mean_C = self.C * data.loss_weight[data.codes >= 0].sum()
-        R, loss = space_radius(data.kernel, data.X), self._loss()
-        offset = self.fit_intercept
-        C_graph = resolve_C_graph(self.C_graph, mean_C, self.power, R, loss, offset, self._share())
-        return Problem(
-            loss,
-            C=float(self.C),
-            kernel=data.kernel,
-            bias="regularized" if self.fit_intercept else "none",
-            C_graph=C_graph,
-            graph=self._pool.graph,
-            power=float(self.power),
-        )
-
     # --- The solver ------------------------------------------------------------------------------
 
-    def _fit_binary(self, data, shared, t, problem, index):
-        machine = self._start(data, problem, index)
-        machine.t, machine.weight = t, data.loss_weight
-        self._machines.append(machine)
-        labeled = t != 0
-        weight = data.loss_weight[labeled]
-        bounds = self._bounds(problem, problem.C * weight.sum(), data.X)
-        solution = solve_gkm(
-            data.X,
-            t,
-            labeled,
-            data.loss_weight,
-            problem,
-            self._pool.sampler,
-            seed=self._draws,
-            radius=self._ball(problem, bounds, t[labeled], weight),
-            accumulators=machine.accumulators,
-            callback=lambda stretch: self._report(stretch._asdict()),
-            **self._plan(data.X.shape[0]),
-        )
-        return self._reported(solution, data.X, problem, self._status(solution.status), bounds)
-
-    def _reported(self, solution, X, problem, status, bounds):
-        coef = None
-        if problem.kernel.name == "linear":
-            coef = problem.kernel.sigma_f**2 * np.asarray(solution.dual @ X).ravel()
-        outputs = np.full(X.shape[0], np.nan)  # computed when asked for
-        return BinaryFit(
-            solution.dual,
-            coef,
-            solution.b,
-            outputs,
-            math.nan,
-            solution.n_iter,
-            status,
-            solution.history,
-            {"bounds_": bounds},
-        )
+    def _fit_binary(self, data, pool, t, problem, index):
+        problem = self._on_graph(problem, data.loss_weight[pool.labeled].sum(), pool)
+        accumulators = self._accumulators(problem, pool)
+        self._machines.append(Machine(pool, accumulators, t, data.loss_weight))
+        return self._solve(data, pool, t, problem, accumulators)
 
     # --- After the solver ------------------------------------------------------------------------
 
-    def _store(self, data, problems, fits):
-        super()._store(data, problems, fits)
-        self._objective = self._labels = None
-        self.graph_ = self._pool.graph
-
     def _transduce(self, X, codes, rows, fits):
-        self._rows, self._codes = X, codes
+        self._last_batch = X, codes
 
-    @property
+    @cached_property
     def transduction_(self):
         """A label for every training row."""
         check_is_fitted(self)
-        if self._labels is None:
-            found = self._decide(self._outputs(self._rows))
-            self._labels = self.classes_[np.where(self._codes >= 0, self._codes, found)]
-        return self._labels
+        X, codes = self._last_batch
+        found = self._decide(self._outputs(X))
+        return self.classes_[np.where(codes >= 0, codes, found)]
 
-    @property
+    @cached_property
     def objective_(self):
         """J at the averaged function."""
         check_is_fitted(self)
-        if self._objective is None:
-            problems = self.problem_ if isinstance(self.problem_, list) else [self.problem_]
-            values = [self._value(k, problem) for k, problem in enumerate(problems)]
-            self._objective = values[0] if len(values) == 1 else np.array(values)
-        return self._objective
+        problems = self.problem_ if isinstance(self.problem_, list) else [self.problem_]
+        pairs = zip(self._machines, problems, strict=True)
+        values = [self._value(machine, problem) for machine, problem in pairs]
+        return values[0] if len(values) == 1 else np.array(values)
 
-    @objective_.setter
-    def objective_(self, value):
-        self._objective = value
-
-    def _value(self, k, problem):
-        """J of the k-th two-class problem."""
-        machine = self._machines[k]
-        accumulators = machine.accumulators
+    def _value(self, machine, problem):
+        """J of a two-class problem."""
+        accumulators, n = machine.accumulators, machine.t.size
         dual, b = accumulators.average()
-        f = np.concatenate(
-            [
-                accumulators.outputs(part)
-                for part in np.array_split(np.arange(machine.t.size), 1 + machine.t.size // 512)
-            ]
-        )
+        parts = np.array_split(np.arange(n), 1 + n // 512)
+        f = np.concatenate([accumulators.outputs(part) for part in parts])
         norm2 = float(dual @ (f[accumulators.listed] - b))
         return problem.value(f, machine.t, norm2, b, machine.weight)
 
     # --- More rows -------------------------------------------------------------------------------
 
     def _start(self, data, problem, index):
-        keys = hash_key(self._draws, 0), hash_key(self._draws, 1)
-        return Machine(self._pool, self._accumulators(problem), keys)
-
-    def _accumulators(self, problem):
-        sums = KernelSums(self._pool.X, problem.kernel, self.precision == "single")
-        return Accumulators(sums, self.fit_intercept)
+        return Machine()
 
     def _batch(self, X, codes, weight, classes, first):
-        if first:
-            self._pool = None
-        if not isinstance(self.graph, str):
+        if not isinstance(self._rule(), NeighborGraph):
             raise ValueError(
-                "partial_fit needs graph='knn', 'radius' or 'complete': a given graph has no place "
-                "for new rows"
+                "partial_fit needs a NeighborGraph: a given graph has no place for new rows"
             )
         data = super()._batch(X, codes, weight, classes, first)
         return self._with_sigma_f(data) if first else data
 
     def _update(self, machine, data, t, problem, index):
-        if index == 0:
-            self._pool = self._extended(machine, data)
-            self._current = []
-        pool, accumulators = self._pool, machine.accumulators
-        m, machine.pool = t.size, pool
+        # The first problem joins the batch to the graph, and the others take it from there.
+        pool = self._machines[0].pool if index else self._grown(machine.pool, data)
+        machine.pool = pool
+        if machine.accumulators is None:
+            machine.accumulators = self._accumulators(problem, pool)
+        accumulators = machine.accumulators
+        accumulators.extend(pool.X, pool.labeled)
         machine.t = np.concatenate([machine.t, t])
         machine.weight = np.concatenate([machine.weight, data.loss_weight])
-        accumulators.extend(pool.X, pool.labeled)
         targets, weight = machine.t[pool.labeled], machine.weight[pool.labeled]
-        problem = self._grown(problem, weight.sum(), pool)
-        bounds = self._bounds(problem, problem.C * weight.sum(), pool.X) if m else None
-        self._current.append(problem)
-        machine.owed += m * self.online_steps
+        problem = self._on_graph(problem, weight.sum(), pool)
+        bounds = self._bounds(problem, problem.C * weight.sum(), pool.X) if t.size else None
+        machine.owed += t.size * self.online_steps
         steps = int(machine.owed)
         machine.owed -= steps
         history = []
@@ -478,7 +367,7 @@ class GKM(GraphMachine, OnlineS3VM):
                 np.cumsum(weight),
                 pool.sampler,
                 problem,
-                machine.keys,
+                streams(pool.seed),
                 self._ball(problem, bounds, targets, weight),
             )
             history.append(stretch_of(accumulators, steps))
@@ -486,51 +375,27 @@ class GKM(GraphMachine, OnlineS3VM):
         solution = solution_of(accumulators, "completed", history)
         return self._reported(solution, pool.X, problem, "completed", bounds)
 
-    def _extended(self, machine, data):
+    def _grown(self, pool, data):
         """The rows so far with those of the batch, and their graph."""
-        old = machine.pool
-        if machine.t.size == 0:  # the first call: the graph is that of this batch
-            return old
-        stack = sp.vstack if sp.issparse(old.X) or sp.issparse(data.X) else np.concatenate
-        X = stack([old.X, data.X])
+        if pool is None:  # the first call: the graph is that of this batch
+            return self._prepare(data)
+        stack = sp.vstack if sp.issparse(pool.X) or sp.issparse(data.X) else np.concatenate
+        X = stack([pool.X, data.X])
         X = sp.csr_matrix(X) if sp.issparse(X) else X
-        labeled = np.concatenate([old.labeled, data.codes >= 0])
-        gamma = old.gamma
-        if gamma is None and self.graph != "complete" and self.edge_weights == "gaussian":
-            gamma = length_gamma(old.graph, old.X)
-        graph = old.graph
+        labeled = np.concatenate([pool.labeled, data.codes >= 0])
+        rule, graph, gamma = self._rule(), pool.graph, pool.gamma
+        if gamma is None and isinstance(graph, Graph) and rule.weights == "gaussian":
+            gamma = rule.weight_gamma(data.kernel)
+            gamma = length_gamma(graph, X) if gamma is None else gamma
         if data.codes.size:
-            graph = extend_graph(
-                graph,
-                X,
-                old.X.shape[0],
-                labeled,
-                kind=self.graph,
-                n_neighbors=self.n_neighbors,
-                radius=self.radius,
-                weights=self.edge_weights,
-                gamma=gamma,
-            )
-        return Pool(X, labeled, graph, self._sampler(graph), gamma)
-
-    def _grown(self, problem, mass, pool):
-        """The problem on all rows so far."""
-        mean_C, R = self.C * mass, space_radius(problem.kernel, pool.X)
-        C_graph = resolve_C_graph(
-            self.C_graph,
-            mean_C,
-            problem.power,
-            R,
-            problem.labeled_loss,
-            self.fit_intercept,
-            self._share(),
-        )
-        return dataclasses.replace(problem, graph=pool.graph, C_graph=C_graph)
+            graph = extend_graph(graph, X, pool.labeled.size, labeled, rule, gamma)
+        return Pool(X, labeled, graph, self._sampler(graph), pool.seed, gamma)
 
     def _store_batch(self, data, problems, fits, X, codes):
-        everything = data._replace(X=self._pool.X, rows=np.arange(self._pool.X.shape[0]))
-        self._store(everything, self._current, fits)
-        self._rows, self._codes = X, codes
+        rows = self._machines[0].pool.X
+        everything = data._replace(X=rows, rows=np.arange(rows.shape[0]))
+        self._store(everything, problems, fits)
+        self._transduce(X, codes, data.rows, fits)
 
     def _snapshot(self, machine):
         """A copy of what `_update` changes in place; arrays that it replaces are only kept."""

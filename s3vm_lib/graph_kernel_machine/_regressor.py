@@ -1,42 +1,35 @@
 """The regressor `GKMRegressor`."""
 
-import warnings
 from collections.abc import Callable
-from typing import Literal, Self
+from functools import cached_property
+from typing import Literal, NamedTuple, Self
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import ArrayLike
-from sklearn.base import BaseEstimator, RegressorMixin
-from sklearn.exceptions import ConvergenceWarning
+from sklearn.base import RegressorMixin
 from sklearn.utils import check_array, check_consistent_length, column_or_1d
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
-from s3vm_lib._base import Labels, Rows, validated
-from s3vm_lib._limits import (
-    check_kernel,
-    check_reach,
-    check_size,
-    checked_gram,
-    require_finite,
-    require_finite_outputs,
-)
-from s3vm_lib.graph_kernel_machine._common import (
-    GRAPH_CONSTRAINTS,
-    GraphMachine,
-    predictions,
-)
-from s3vm_lib.graph_kernel_machine._rules import resolve_C_graph, space_radius
-from s3vm_lib.graph_kernel_machine._solver import solve_gkm
-from s3vm_lib.graphs import CompleteGraph, Graph
-from s3vm_lib.kernels import Kernel, resolve_gamma
-from s3vm_lib.objective import Problem
+from s3vm_lib._base import Labels, Rows, unchanged_on_error, validated
+from s3vm_lib._limits import SHAPE, require_finite_outputs
+from s3vm_lib.graph_kernel_machine._common import GraphMachine
+from s3vm_lib.graphs import CompleteGraph, Graph, NeighborGraph
+from s3vm_lib.losses import LabeledLoss
 
 _LARGEST = 1e60  # of targets, as of outputs
 
 
-class GKMRegressor(GraphMachine, RegressorMixin, BaseEstimator):
+class Data(NamedTuple):
+    """What a fit saw, for what is computed later."""
+
+    X: np.ndarray  # all rows that were given
+    y: np.ndarray  # their targets, NaN where not known
+    rows: np.ndarray  # those of positive weight
+    weight: np.ndarray  # their weights
+
+
+class GKMRegressor(RegressorMixin, GraphMachine):
     """Graph-based semi-supervised kernel machine for real targets, by stochastic gradients.
 
     Minimizes ::
@@ -69,7 +62,7 @@ class GKMRegressor(GraphMachine, RegressorMixin, BaseEstimator):
         Constant of the polynomial kernel, non-negative.
     sigma_f : float, default=1.0
         Output standard deviation: kernels are multiplied by its square.
-    graph, n_neighbors, radius, edge_weights, edge_gamma, sampling
+    graph, n_neighbors, sampling
         The graph, see `GKM`.
     fit_intercept, projection, precision, tol, max_iter, random_state
         The method, see `GKM`.
@@ -128,11 +121,11 @@ class GKMRegressor(GraphMachine, RegressorMixin, BaseEstimator):
     """
 
     _parameter_constraints = {
-        **{name: rule for name, rule in GRAPH_CONSTRAINTS.items() if name != "tau"},
-        "sigma_f": GRAPH_CONSTRAINTS["sigma_f"][:1],
+        **GraphMachine._machine_constraints,
         "labeled_loss": [StrOptions({"epsilon_insensitive", "l1"})],
+        "epsilon": [SHAPE],
     }
-    tau = None
+    _computed_later = (*GraphMachine._computed_later, "_values")
 
     def __init__(
         self,
@@ -147,11 +140,8 @@ class GKMRegressor(GraphMachine, RegressorMixin, BaseEstimator):
         degree: int = 3,
         coef0: float = 0.0,
         sigma_f: float = 1.0,
-        graph: Literal["knn", "radius", "complete"] | Graph | CompleteGraph = "knn",
-        n_neighbors: int = 5,
-        radius: float = 1.0,
-        edge_weights: Literal["gaussian", "binary"] = "gaussian",
-        edge_gamma: Literal["kernel"] | float | None = None,
+        graph: NeighborGraph | Graph | CompleteGraph | ArrayLike | None = None,
+        n_neighbors: int | None = None,
         sampling: Literal["uniform", "weight"] = "uniform",
         fit_intercept: bool = True,
         projection: Literal["auto"] | bool = "auto",
@@ -174,9 +164,6 @@ class GKMRegressor(GraphMachine, RegressorMixin, BaseEstimator):
         self.sigma_f = sigma_f
         self.graph = graph
         self.n_neighbors = n_neighbors
-        self.radius = radius
-        self.edge_weights = edge_weights
-        self.edge_gamma = edge_gamma
         self.sampling = sampling
         self.fit_intercept = fit_intercept
         self.projection = projection
@@ -218,13 +205,8 @@ class GKMRegressor(GraphMachine, RegressorMixin, BaseEstimator):
         ValueError
             When no target is known, or when a parameter or an input is not valid.
         """
-        before = self.__dict__.copy()
-        try:
+        with unchanged_on_error(self):
             return self._fit(X, y, sample_weight, unlabeled_mask)
-        except BaseException:
-            self.__dict__.clear()
-            self.__dict__.update(before)
-            raise
 
     def _fit(self, X, y, sample_weight, unlabeled_mask):
         if y is None:
@@ -232,98 +214,37 @@ class GKMRegressor(GraphMachine, RegressorMixin, BaseEstimator):
                 f"{type(self).__name__} requires y to be passed, but the target y is None"
             )
         X = validate_data(
-            self, X, accept_sparse="csr", dtype=np.float64, order="C", ensure_min_samples=2
+            self, X, accept_sparse="csr", dtype=self._dtype, order="C", ensure_min_samples=2
         )
-        check_size(X)
         y = _targets(X, y, unlabeled_mask)
+        X = self._checked_rows(X)
         weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
-        if self.kernel == "precomputed" and (sp.issparse(X) or X.shape[0] != X.shape[1]):
-            raise ValueError("X must be the square, dense Gram matrix when kernel='precomputed'")
-        if self.kernel == "precomputed":
-            X = checked_gram(X)
-        kept = np.flatnonzero(weight > 0)
-        self._rows, self._targets = X, y
-        if kept.size < weight.size:
-            X = X[kept][:, kept] if self.kernel == "precomputed" else X[kept]
-            y, weight = y[kept], weight[kept]
-        labeled = ~np.isnan(y)
-        if not labeled.any():
+        known = ~np.isnan(y)
+        if not np.any(weight[known] > 0):
             raise ValueError("y must hold at least one known target of positive weight")
-        kernel = self._kernel(X, weight)
-        self.target_mean_ = float(np.average(y[labeled], weights=weight[labeled]))
-        targets = np.where(labeled, y - self.target_mean_, 0.0)
-        check_reach(float(self.C), weight[labeled], check_kernel(kernel, X))
-        pool = self._make_pool(X, labeled, kernel)
-        problem = self._make_problem(X, kernel, pool, weight[labeled].sum())
-        self.bounds_ = self._bounds(problem, problem.C * weight[labeled].sum(), X)
-        solution = solve_gkm(
-            X,
-            targets,
-            labeled,
-            weight,
-            problem,
-            pool.sampler,
-            seed=self._seed(),
-            radius=self._ball(problem, self.bounds_, targets[labeled], weight[labeled]),
-            single=self.precision == "single",
-            callback=lambda stretch: self._report(stretch._asdict()),
-            **self._plan(X.shape[0]),
-        )
-        self._set(solution, X, kept, problem, (targets, labeled, weight))
+        # To the base, rows with a target are those of a class.
+        data = self._training(X, np.where(known, 0, -1), weight, np.zeros(1))
+        self._check_scales(data)
+        self.gamma_ = data.kernel.gamma
+        y_kept, labeled = y[data.rows], data.codes >= 0
+        mass = data.loss_weight[labeled]
+        self.target_mean_ = float(np.average(y_kept[labeled], weights=mass))
+        targets = np.where(labeled, y_kept - self.target_mean_, 0.0)
+        pool = self._prepare(data)
+        problem = self._on_graph(self._problem(data, None), mass.sum(), pool)
+        accumulators = self._accumulators(problem, pool)
+        fit = self._solve(data, pool, targets, problem, accumulators)
+        self._store(data, [problem], [fit._replace(coef=None)])
+        self.dual_coef_ = self.dual_coef_[0]
+        self.intercept_ = fit.intercept + self.target_mean_
+        self._check_result()
+        self._data = Data(X, y, data.rows, data.loss_weight)
+        self._warn_of_limits([fit])
         return self
 
-    def _kernel(self, X, weight):
-        gamma = 1.0
-        if self.kernel not in ("linear", "precomputed"):
-            gamma = resolve_gamma(self.gamma, X, weight)
-        sigma_f = 1.0 if self.kernel == "precomputed" else float(self.sigma_f)
-        return Kernel(self.kernel, gamma, self.degree, float(self.coef0), sigma_f)
-
-    def _make_problem(self, X, kernel, pool, mass):
-        loss, R = self._loss(), space_radius(kernel, X)
-        rule = (self.C_graph, self.C * mass, self.power, R, loss, self.fit_intercept, self._share())
-        return Problem(
-            loss,
-            C=float(self.C),
-            kernel=kernel,
-            bias="regularized" if self.fit_intercept else "none",
-            C_graph=resolve_C_graph(*rule),
-            graph=pool.graph,
-            power=float(self.power),
-        )
-
-    def _set(self, solution, X, kept, problem, data):
-        used = np.flatnonzero(solution.dual)
-        self.support_ = kept[used]
-        self.dual_coef_ = solution.dual[used]
-        self.__dict__.pop("support_vectors_", None)
-        if self.kernel != "precomputed":
-            self.support_vectors_ = X[used]
-        self.intercept_ = solution.b + self.target_mean_
-        require_finite(type(self).__name__, self.dual_coef_, self.intercept_)
-        self.gamma_, self.graph_, self.problem_ = problem.kernel.gamma, problem.graph, problem
-        self.n_iter_, self.history_ = solution.n_iter, solution.history
-        self.termination_condition_ = self._status(solution.status)
-        self._data, self._kept = data, kept
-        self._objective = self._outputs_ = None
-        if self.termination_condition_ == "max_iter":
-            warnings.warn(
-                f"{type(self).__name__} stopped after max_iter={self.max_iter} steps without "
-                "reaching tol; increase max_iter, scale the data or relax tol",
-                ConvergenceWarning,
-                stacklevel=5,
-            )
-
-    def _report(self, state):
-        if self.verbose:
-            print(f"{type(self).__name__}: " + ", ".join(f"{k} {v:.6g}" for k, v in state.items()))
-        return bool(self.callback(state)) if self.callback is not None else False
-
-    def _values(self, X):
-        if self.problem_.kernel.name == "precomputed":
-            return X[:, self.support_] @ self.dual_coef_ + self.intercept_
-        dual, b = self.dual_coef_[None], np.array([self.intercept_])
-        return predictions(self.problem_.kernel, self.support_vectors_, dual, b, X)[:, 0]
+    def _loss(self):
+        epsilon = self.epsilon if self.labeled_loss == "epsilon_insensitive" else None
+        return LabeledLoss(self.labeled_loss, epsilon)
 
     def predict(self, X: Rows) -> np.ndarray:
         """Predicted targets.
@@ -339,43 +260,38 @@ class GKMRegressor(GraphMachine, RegressorMixin, BaseEstimator):
         ndarray of shape (m,)
         """
         check_is_fitted(self)
-        X = validate_data(self, X, accept_sparse="csr", dtype=np.float64, order="C", reset=False)
+        X = validate_data(self, X, accept_sparse="csr", dtype=self._dtype, order="C", reset=False)
         with np.errstate(over="ignore", invalid="ignore"):
-            values = self._values(X)
+            values = self._outputs(X)[:, 0]
         require_finite_outputs(values, X)
         return values
 
-    @property
+    @cached_property
     def transduction_(self):
         """A target for every training row."""
         check_is_fitted(self)
-        return np.where(np.isnan(self._targets), self._training_values(), self._targets)
+        return np.where(np.isnan(self._data.y), self._values, self._data.y)
 
-    @property
+    @cached_property
     def objective_(self):
         """J at the averaged function."""
         check_is_fitted(self)
-        if self._objective is None:
-            targets, labeled, weight = self._data
-            loss = self.problem_.labeled_loss
-            f = self._training_values() - self.target_mean_
-            b = self.intercept_ - self.target_mean_
-            losses = loss.value(targets[labeled], f[self._kept][labeled])
-            value = self.problem_.C * (weight[labeled] @ losses)
-            penalty = 0.5 * self.dual_coef_ @ (f[self.support_] - b) + 0.5 * b**2
-            graph = self.problem_.graph_term(f[self._kept], b)
-            self._objective = float(value + penalty + graph)
-        return self._objective
+        problem, (_, y, rows, weight) = self.problem_, self._data
+        f, b = self._values - self.target_mean_, self.intercept_ - self.target_mean_
+        labeled = ~np.isnan(y[rows])
+        known = rows[labeled]
+        losses = problem.labeled_loss.value(y[known] - self.target_mean_, f[known])
+        value = problem.C * (weight[labeled] @ losses)
+        penalty = 0.5 * self.dual_coef_ @ (f[self.support_] - b) + 0.5 * b**2
+        return float(value + penalty + problem.graph_term(f[rows], b))
 
-    def _training_values(self):
-        if self._outputs_ is None:
-            self._outputs_ = self._values(self._rows)
-        return self._outputs_
+    @cached_property
+    def _values(self):
+        """Predictions for all rows of the fit."""
+        return self._outputs(self._data.X)[:, 0]
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = self.kernel != "precomputed"
-        tags.input_tags.pairwise = self.kernel == "precomputed"
         tags.target_tags.required = True
         return tags
 

@@ -1,4 +1,4 @@
-"""What names stand for: graphs, weights and output deviations by rule, numbers of steps."""
+"""What names stand for: weights and output deviations by rule, numbers of steps, grown graphs."""
 
 import math
 
@@ -9,24 +9,10 @@ from s3vm_lib.graph_kernel_machine._theory import (
     largest_C_graph,
     largest_sigma_f,
 )
-from s3vm_lib.graphs import (
-    CompleteGraph,
-    Graph,
-    distinct_rows,
-    graph_from_weights,
-    knn_graph,
-    on_rows,
-    radius_graph,
-)
-from s3vm_lib.losses import LabeledLoss
+from s3vm_lib.graphs import NEIGHBORS, CompleteGraph, Graph, graph_from_weights
 
 _LARGE = 8000  # rows from which on the paper makes a fifth of n steps
 _PAIRS = 2**23  # of a complete graph that may be listed
-
-
-def make_loss(name, tau, epsilon):
-    """The `LabeledLoss` with the parameter that it has, if any."""
-    return LabeledLoss(name, {"smooth_hinge": tau, "epsilon_insensitive": epsilon}.get(name))
 
 
 def paper_steps(n):
@@ -91,43 +77,6 @@ def resolve_sigma_f(mean_C, C_graph, p, loss, offset):
 # --- Graphs ---------------------------------------------------------------------------------------
 
 
-def weight_gamma(rule, kernel):
-    """γ_s of the Gaussian weights, None where the lengths of the edges decide."""
-    if rule == "kernel":
-        return float(kernel.gamma) if kernel.name in ("rbf", "laplacian") else None
-    return None if rule is None else float(rule)
-
-
-def build_graph(kind, X, labeled, metric, *, n_neighbors, radius, weights, gamma):
-    """A graph of the rows, without edges between two labeled ones.
-
-    In a k-NN or radius graph identical rows are one vertex, the first of them.
-    """
-    if kind == "complete":
-        X = X.toarray() if sp.issparse(X) else X
-        if weights == "binary":
-            return CompleteGraph(X, None, labeled)
-        return CompleteGraph(X, _complete_gamma(X) if gamma is None else gamma, labeled)
-    if metric == "precomputed":
-        diagonal = np.diagonal(X)
-        X = np.sqrt(np.maximum(diagonal[:, None] + diagonal - X - X.T, 0.0))
-    n = X.shape[0]
-    index, first = distinct_rows(X, metric)
-    marked = np.zeros(n, dtype=bool)
-    np.logical_or.at(marked, first, labeled)
-    X = X[index][:, index] if metric == "precomputed" else X[index]
-    options = dict(weights=weights, gamma=gamma, labeled=marked[index], metric=metric)
-    if kind == "knn":
-        return on_rows(knn_graph(X, n_neighbors, **options), index, n)
-    return on_rows(radius_graph(X, radius, **options), index, n)
-
-
-def _complete_gamma(X):
-    """1/(2m²) with m² the mean squared distance of two rows."""
-    variance = float(np.sum(np.var(X, axis=0)))
-    return 0.25 / variance if variance > 0 else 1.0
-
-
 def proportional_graph(graph):
     """A graph whose edges can be drawn in proportion to their weights."""
     if isinstance(graph, Graph):
@@ -135,7 +84,7 @@ def proportional_graph(graph):
     if graph.n**2 > 2 * _PAIRS:
         raise ValueError(
             f"sampling='weight' lists all pairs of a complete graph, of which {graph.n_edges} "
-            "are too many: use graph='knn' or sampling='uniform'"
+            "are too many: join neighbors only, or use sampling='uniform'"
         )
     return graph_from_weights(graph.adjacency(), graph.labeled)
 
@@ -150,24 +99,25 @@ def length_gamma(graph, X):
     return 0.5 / mean**2 if mean > 0 else 1.0
 
 
-def extend_graph(graph, X, start, labeled, *, kind, n_neighbors, radius, weights, gamma):
+def extend_graph(graph, X, start, labeled, rule, gamma):
     """The graph with edges from the rows ``start`` and later to their neighbors among all rows.
 
     Edges of earlier rows stay, even where a new row is nearer: what k-NN graphs cost online.
     """
     n = X.shape[0]
-    if kind == "complete":
+    if isinstance(graph, CompleteGraph):
         X = X.toarray() if sp.issparse(X) else X
         return CompleteGraph(X, graph.gamma, labeled)
     from sklearn.neighbors import NearestNeighbors
 
-    if kind == "knn":
+    if rule.radius is None:
+        n_neighbors = rule.n_neighbors or NEIGHBORS
         found = NearestNeighbors(n_neighbors=min(n_neighbors + 1, n)).fit(X)
         distances, columns = found.kneighbors(X[start:])
         counts = np.full(n - start, columns.shape[1])
         distances, columns = distances.ravel(), columns.ravel()
     else:
-        found = NearestNeighbors(radius=radius).fit(X)
+        found = NearestNeighbors(radius=rule.radius).fit(X)
         distances, columns = found.radius_neighbors(X[start:])
         counts = np.array([part.size for part in columns])
         distances, columns = np.concatenate(distances), np.concatenate(columns)
@@ -176,7 +126,7 @@ def extend_graph(graph, X, start, labeled, *, kind, n_neighbors, radius, weights
     keep = (distances > 0) & (rows != columns) & ~(labeled[rows] & labeled[columns])
     rows, columns, distances = rows[keep], columns[keep].astype(np.int64), distances[keep]
     mu = np.ones(rows.size)
-    if weights == "gaussian":
+    if rule.weights == "gaussian":
         scale = 1.0 if gamma is None else gamma  # no edge so far to take a length from
         mu = np.maximum(np.exp(-scale * distances**2), np.finfo(float).tiny)
     both = (

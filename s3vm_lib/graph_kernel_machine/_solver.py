@@ -7,7 +7,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from s3vm_lib._rng import hash_key
-from s3vm_lib.graph_kernel_machine._steps import (
+from s3vm_lib.graph_kernel_machine.steps import (
     SMALLEST_SCALE,
     STATE,
     TOTALS,
@@ -276,7 +276,7 @@ class Accumulators:
         now.h, now.scale = 0.0, 1.0
 
     def advance(self, n_steps, rows, targets, cumulative, sampler, problem, keys, radius, width=64):
-        """Run steps of Algorithm 1.
+        """Run steps of Algorithm 1, whose lines the comments number as in the chapter.
 
         Parameters
         ----------
@@ -305,6 +305,7 @@ class Accumulators:
         while self.n_iter < end:
             first = self.n_iter
             m = min(ahead, end - first)
+            # Line 3, the draws of the window: a row of labels and an edge per step.
             drawn = np.empty(m, np.int64)
             draw_labeled(cumulative, keys[0], first, drawn)
             i, j, factor = np.zeros(m, np.int64), np.zeros(m, np.int64), np.zeros(m)
@@ -315,10 +316,12 @@ class Accumulators:
             left, right = np.full((2, m), -1)
             left[pulled] = m + np.arange(pulled.size)
             right[pulled] = left[pulled] + pulled.size
+            # The sums over the rows visited so far, by matrix products for the whole window.
             F = np.zeros(index.size)
             if self.listed.size:
                 a = self.ab[:, :1]
                 F = np.ascontiguousarray(self.sums.at(index, self.listed, a)[:, 0])
+            # Lines 2 to 6.
             slopes, counts = np.zeros((m, 2)), np.zeros(m)
             done = window(
                 first, np.arange(m), left, right, factor, targets[drawn], F,
@@ -387,13 +390,14 @@ def solve_gkm(
     if accumulators is None:
         sums = KernelSums(X, problem.kernel, single)
         accumulators = Accumulators(sums, problem.bias == "regularized")
-    keys = hash_key(seed, 0), hash_key(seed, 1)
-    n = X.shape[0]
+    keys, n = streams(seed), X.shape[0]
+    # Where the average is watched, and what its changes are compared with.
     probes = np.unique(np.linspace(0, n - 1, min(n, _PROBES)).astype(np.int64))
     size = math.sqrt(np.average(targets[rows] ** 2, weights=weight[rows]))
     look = max(500, n) if first is None else first
     status, history, before, values, done = "max_iter", [], None, None, 0
     while True:
+        # Line 2, up to the next look at the average: after twice as many steps as the last one.
         look = min(look, max_iter)
         accumulators.forget()
         accumulators.advance(
@@ -412,6 +416,11 @@ def solve_gkm(
             break
         look *= 2
     return solution_of(accumulators, status, history)
+
+
+def streams(seed):
+    """Keys of the draws of labeled rows and of edges."""
+    return hash_key(seed, 0), hash_key(seed, 1)
 
 
 def solution_of(accumulators, status, history):

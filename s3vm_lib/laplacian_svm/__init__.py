@@ -8,46 +8,34 @@ space whose kernel is K̃ = (I + 2κKM)⁻¹K on the rows (V. Sindhwani, P. Niyo
 2005): a Laplacian SVM is an SVM on the *labeled* rows alone, in a kernel that the unlabeled rows
 have deformed.
 
-Read in this order: `_solver` (the deformed kernel, Newton and SMO on the labeled rows, conjugate
-gradients on all rows), `_estimator` (`LapSVM`).
+Read in this order: `_deformed` (the deformed kernel, Newton and SMO on the labeled rows),
+`_gradients` (conjugate gradients on all rows), `_rules` (the papers' parameters, memory),
+`_estimator` (`LapSVM`).
 """
 
-from s3vm_lib.laplacian_svm._estimator import LapSVM
-from s3vm_lib.laplacian_svm._solver import (
-    COARSE,
-    STOPPING,
-    CoarseSpace,
+from s3vm_lib.laplacian_svm._deformed import (
     DeformedKernel,
     LowRankDeformedKernel,
     Solution,
-    Watch,
-    belkin_penalties,
-    best_offset,
-    choose_rank,
-    duality_gap,
-    melacci_penalties,
     solve_deformed,
     solve_hinge,
-    solve_pcg,
-    squared_hinge_duals,
 )
+from s3vm_lib.laplacian_svm._estimator import LapSVM
+from s3vm_lib.laplacian_svm._gradients import Stopping, Watch, solve_pcg
+from s3vm_lib.laplacian_svm._rules import COARSE, belkin_penalties, choose_rank, melacci_penalties
 
 __all__ = [
     "COARSE",
-    "STOPPING",
-    "CoarseSpace",
     "DeformedKernel",
     "LapSVM",
     "LowRankDeformedKernel",
     "Solution",
+    "Stopping",
     "Watch",
     "belkin_penalties",
-    "best_offset",
     "choose_rank",
-    "duality_gap",
     "melacci_penalties",
     "solve_deformed",
     "solve_hinge",
     "solve_pcg",
-    "squared_hinge_duals",
 ]

@@ -1,39 +1,49 @@
 """The estimator `LapSVM`."""
 
+import dataclasses
 from collections.abc import Callable
-from numbers import Integral, Real
-from typing import Literal
+from numbers import Integral
+from typing import Literal, NamedTuple
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import ArrayLike
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from s3vm_lib._base import BaseS3VM, BinaryFit
-from s3vm_lib._limits import COUNT, MEGABYTES, SCALE, WEIGHT, ZERO
+from s3vm_lib._limits import COUNT, MEGABYTES, WEIGHT, ZERO
 from s3vm_lib.graphs import (
-    WEIGHTS,
-    distinct_rows,
-    graph_from_weights,
-    knn_graph,
+    GRAPH_CONSTRAINTS,
+    CompleteGraph,
+    Graph,
+    Laplacian,
+    NeighborGraph,
+    check_graph,
+    graph_rule,
     laplacian,
-    on_rows,
-    radius_graph,
+    training_graph,
 )
 from s3vm_lib.kernels import pivoted_cholesky
-from s3vm_lib.laplacian_svm._solver import (
-    COARSE,
-    STOPPING,
+from s3vm_lib.laplacian_svm._deformed import (
     DeformedKernel,
     LowRankDeformedKernel,
-    Watch,
-    choose_rank,
     solve_deformed,
     solve_hinge,
-    solve_pcg,
 )
+from s3vm_lib.laplacian_svm._gradients import STOPPING, Stopping, Watch, solve_pcg
+from s3vm_lib.laplacian_svm._rules import COARSE, choose_rank
 from s3vm_lib.losses import LabeledLoss
 from s3vm_lib.objective import Problem
+
+_RANK_TOL = 1e-6  # largest entry of the diagonal of K − GGᵀ, as a share of that of K
+
+
+class Shared(NamedTuple):
+    """What all two-class problems of a fit have in common."""
+
+    kernel: np.ndarray | DeformedKernel | LowRankDeformedKernel  # the first for gradients
+    laplacian: Laplacian
+    kappa: float  # C_graph / |E|
+    labeled: np.ndarray  # indices
 
 
 class LapSVM(BaseS3VM):
@@ -68,21 +78,14 @@ class LapSVM(BaseS3VM):
         Loss of labeled rows.
     fit_intercept : bool, default=True
         Whether the model has an offset b. Melacci's program has none by default.
-    graph : {"knn", "radius"} or matrix of shape (n, n), default="knn"
-        Join each row to its k nearest neighbors, or all rows within a radius; or a dense or sparse
-        matrix of weights for the rows in their order, of which the larger of W_ij and W_ji counts.
-        Neighbors are those in the Euclidean distance; with ``kernel="precomputed"``, in the
-        distance √(K_ii + K_jj − 2K_ij) of the kernel.
-    n_neighbors : int, default=10
-        k of ``graph="knn"``.
-    radius : float, default=None
-        Radius of ``graph="radius"``.
-    edge_weights : {"binary", "gaussian"}, default="binary"
-        Weights 1, or exp(−edge_gamma · distance²).
-    edge_gamma : float, default=None
-        None means 1/(2m²) for the mean length m of the edges.
-    labeled_edges : bool, default=True
-        Whether two labeled rows may be joined.
+    graph : NeighborGraph, Graph, CompleteGraph or matrix of shape (n, n), default=None
+        Which rows are joined, labeled ones with each other too, see `NeighborGraph`. A given graph
+        of the n rows is taken as it is; so is a dense or sparse matrix of weights for the rows in
+        their order, of which the larger of W_ij and W_ji counts. None is ``NeighborGraph(10,
+        weights="binary")``. With ``kernel="precomputed"`` distances are those of feature space.
+    n_neighbors : int, default=None
+        k in short for ``graph=NeighborGraph(k, weights="binary")``; only one of the two can be
+        given.
     normalized : bool, default=False
         Whether to use I − D^−½ W D^−½ in place of D − W. The offset b is no part of the f in the
         graph term, which makes a difference here alone.
@@ -94,25 +97,20 @@ class LapSVM(BaseS3VM):
         squared hinge; with ``stopping="gap"`` a space of 100 functions takes out the slowest
         directions. ``"auto"`` takes the first up to 2500 rows and for the hinge. Gradients need
         many iterations where the kernel is wide: for many rows, a ``rank`` is then better.
-    stopping : {"gap", "stability", "validation", "gradient", "change"}, default="gap"
+    stopping : {"gap", "stability", "validation", "gradient", "change"} or Stopping, default="gap"
         When conjugate gradients stop. ``"gap"``: J is proved to be within tol of its minimum.
-        ``"stability"`` and ``"validation"``, of Melacci and Belkin: every ``check_every``
-        iterations, see whether the labels of unlabeled rows still change, or whether the error on
-        every fifth labeled row of each class, held out for the purpose, still falls. Both may stop
-        far from the minimum. ``"gradient"``: the preconditioned gradient has fallen by tol.
-        ``"change"``: an iteration lowers J by less than tol J.
-    check_every : int, default=None
-        Iterations between two checks; None means √n / 2.
-    check_share : float, default=0.015
-        Largest share of labels that may change between two checks, or by which the share of errors
-        must fall.
+        ``"stability"`` and ``"validation"``, of Melacci and Belkin: every √n / 2 iterations, see
+        whether the labels of more than 1.5 % of the unlabeled rows still change, or whether the
+        error on every fifth labeled row of each class, held out for the purpose, still falls by
+        more than that; a `Stopping` has other numbers. Both may stop far from the minimum.
+        ``"gradient"``: the preconditioned gradient has fallen by tol. ``"change"``: an iteration
+        lowers J by less than tol J.
     memory : float, default=4000
         Memory in MiB for kernel values and what is made of them.
     rank : int, default=None
         None keeps the full kernel where ``memory`` allows it, and otherwise as many columns of a
-        pivoted Cholesky factor as it allows, at most 1000. A number asks for that many.
-    rank_tol : float, default=1e-6
-        The factor ends where no diagonal entry of K − GGᵀ exceeds this share of the largest of K.
+        pivoted Cholesky factor as it allows, at most 1000. A number asks for that many. The factor
+        G ends sooner where no diagonal entry of K − GGᵀ exceeds 1e-6 of the largest of K.
     tol : float, default=1e-4
         Tolerance: of Newton and ``stopping="gap"``, the duality gap relative to J; of the hinge,
         the largest violation of the optimality conditions.
@@ -143,9 +141,9 @@ class LapSVM(BaseS3VM):
         Offsets b.
     gamma_ : float
         The kernel coefficient that was used.
-    graph_ : Graph
-        The graph of the rows with positive weight. Identical rows are one vertex, the first of
-        them.
+    graph_ : Graph or CompleteGraph
+        The graph of the rows with positive weight. Where it was made of neighbors, identical rows
+        are one vertex, the first of them.
     solver_ : {"newton", "pcg"}
         What was used.
     rank_ : int or None
@@ -186,8 +184,12 @@ class LapSVM(BaseS3VM):
     data sets. Where D − W does badly, the normalized Laplacian to the power 2 or 5 may do well.
 
     A row of weight 0 is left out. Any other weight counts in the loss of a labeled row, and nowhere
-    else: a graph has one vertex for all identical rows, so that a weight of k equals k copies for
-    unlabeled rows, too.
+    else: a graph of neighbors has one vertex for all identical rows, so that a weight of k equals k
+    copies for unlabeled rows, too. With a complete graph, whose Laplacian takes 8n² bytes more,
+    unequal weights of unlabeled rows are refused.
+
+    To leave out the edges between labeled rows, as `GKM` does, give the graph ready made:
+    ``graph=NeighborGraph(10).build(X, labeled=y != -1)``.
 
     Memory is 8n² bytes for conjugate gradients, three times that for the direct solver, and 24nr
     bytes with a low-rank kernel of r columns. If not even 50 columns (or twice the labeled rows, up
@@ -215,21 +217,13 @@ class LapSVM(BaseS3VM):
         "C_graph": [WEIGHT, ZERO, None],
         "labeled_loss": [StrOptions({"squared_hinge", "hinge"})],
         "fit_intercept": ["boolean"],
-        "graph": [StrOptions({"knn", "radius"}), "array-like", "sparse matrix"],
-        "n_neighbors": [COUNT],
-        "radius": [SCALE, None],
-        "edge_weights": [StrOptions(set(WEIGHTS))],
-        "edge_gamma": [SCALE, None],
-        "labeled_edges": ["boolean"],
+        **GRAPH_CONSTRAINTS,
         "normalized": ["boolean"],
         "laplacian_degree": [Interval(Integral, 1, 30, closed="both")],
         "solver": [StrOptions({"auto", "newton", "pcg"})],
-        "stopping": [StrOptions(set(STOPPING))],
-        "check_every": [COUNT, None],
-        "check_share": [Interval(Real, 0, 1, closed="left")],
+        "stopping": [StrOptions(set(STOPPING)), Stopping],
         "memory": [MEGABYTES],
         "rank": [COUNT, None],
-        "rank_tol": [Interval(Real, 0, 1, closed="left")],
     }
     _largest_n = 30_000
     _memory = "n × n, or n × rank numbers"
@@ -246,21 +240,15 @@ class LapSVM(BaseS3VM):
         sigma_f: float = 1.0,
         labeled_loss: Literal["squared_hinge", "hinge"] = "squared_hinge",
         fit_intercept: bool = True,
-        graph: Literal["knn", "radius"] | ArrayLike = "knn",
-        n_neighbors: int = 10,
-        radius: float | None = None,
-        edge_weights: Literal["binary", "gaussian"] = "binary",
-        edge_gamma: float | None = None,
-        labeled_edges: bool = True,
+        graph: NeighborGraph | Graph | CompleteGraph | ArrayLike | None = None,
+        n_neighbors: int | None = None,
         normalized: bool = False,
         laplacian_degree: int = 1,
         solver: Literal["auto", "newton", "pcg"] = "auto",
-        stopping: Literal["gap", "stability", "validation", "gradient", "change"] = "gap",
-        check_every: int | None = None,
-        check_share: float = 0.015,
+        stopping: Literal["gap", "stability", "validation", "gradient", "change"]
+        | Stopping = "gap",
         memory: float = 4000,
         rank: int | None = None,
-        rank_tol: float = 1e-6,
         tol: float = 1e-4,
         max_iter: int = 1000,
         class_weight: Literal["balanced"] | dict | None = None,
@@ -278,24 +266,24 @@ class LapSVM(BaseS3VM):
         self.fit_intercept = fit_intercept
         self.graph = graph
         self.n_neighbors = n_neighbors
-        self.radius = radius
-        self.edge_weights = edge_weights
-        self.edge_gamma = edge_gamma
-        self.labeled_edges = labeled_edges
         self.normalized = normalized
         self.laplacian_degree = laplacian_degree
         self.solver = solver
         self.stopping = stopping
-        self.check_every = check_every
-        self.check_share = check_share
         self.memory = memory
         self.rank = rank
-        self.rank_tol = rank_tol
         self.tol = tol
         self.max_iter = max_iter
         self.class_weight = class_weight
         self.verbose = verbose
         self.callback = callback
+
+    def _rule(self):
+        return graph_rule(self.graph, self.n_neighbors, NeighborGraph(10, weights="binary"))
+
+    def _training(self, X, codes, weight, classes):
+        check_graph(self._rule(), codes, weight)
+        return super()._training(X, codes, weight, classes)
 
     def _prepare(self, data):
         """The graph and the kernel, full, deformed or factorized, which all problems share."""
@@ -309,50 +297,18 @@ class LapSVM(BaseS3VM):
                 f"memory={self.memory} MiB is too little for {n} rows: a low-rank kernel takes at "
                 f"least {needed:.0f} MiB. Increase memory, decrease rank or fit fewer rows"
             )
-        self.graph_ = self._build_graph(data)
+        self.graph_ = training_graph(self._rule(), data.X, data.rows, None, data.kernel)
         lap = laplacian(self.graph_, self.normalized, self.laplacian_degree)
-        self._lap = lap
         kappa = self._graph_weight(data) / max(lap.n_edges, 1) if lap.n_edges else 0.0
         if rank is not None:
-            low = pivoted_cholesky(data.X, data.kernel, rank, self.rank_tol, first=labeled)
-            shared = LowRankDeformedKernel(low, lap, kappa, labeled)
-            rank = low.factor.shape[1]
+            low = pivoted_cholesky(data.X, data.kernel, rank, _RANK_TOL, first=labeled)
+            kernel, rank = LowRankDeformedKernel(low, lap, kappa, labeled), low.factor.shape[1]
         else:
-            shared = np.ascontiguousarray(data.kernel.gram(data.X))
+            kernel = np.ascontiguousarray(data.kernel.gram(data.X))
             if solver == "newton":
-                shared = DeformedKernel(shared, lap, kappa, labeled)
+                kernel = DeformedKernel(kernel, lap, kappa, labeled)
         self.solver_, self.rank_ = solver, rank
-        return shared, labeled, kappa
-
-    def _build_graph(self, data):
-        X, labeled = data.X, None if self.labeled_edges else data.codes >= 0
-        if not isinstance(self.graph, str):
-            W = self.graph if sp.issparse(self.graph) else np.asarray(self.graph)
-            if W.ndim != 2 or W.shape[0] != W.shape[1] or W.shape[0] <= data.rows[-1]:
-                raise ValueError(
-                    f"graph must be a square matrix of one row per row of X, got shape {W.shape}"
-                )
-            return graph_from_weights(sp.csr_array(W)[data.rows][:, data.rows], labeled)
-        if self.graph == "radius" and self.radius is None:
-            raise ValueError("radius must be a number with graph='radius', got None")
-        metric = "precomputed" if self._precomputed else "euclidean"
-        if self._precomputed:
-            diagonal = np.diagonal(X)
-            X = np.sqrt(np.maximum(diagonal[:, None] + diagonal - X - X.T, 0.0))
-        index, first = distinct_rows(X, metric)
-        X = X[index][:, index] if metric == "precomputed" else X[index]
-        if labeled is not None:
-            marked = np.zeros(data.rows.size, dtype=bool)
-            np.logical_or.at(marked, first, labeled)
-            labeled = marked[index]
-        options = dict(
-            weights=self.edge_weights, gamma=self.edge_gamma, labeled=labeled, metric=metric
-        )
-        if self.graph == "knn":
-            graph = knn_graph(X, self.n_neighbors, **options)
-        else:
-            graph = radius_graph(X, self.radius, **options)
-        return on_rows(graph, index, data.rows.size)
+        return Shared(kernel, lap, kappa, labeled)
 
     def _graph_weight(self, data):
         """C_graph, resolved."""
@@ -361,19 +317,17 @@ class LapSVM(BaseS3VM):
         return float(self.C * data.sample_weight[data.codes >= 0].sum())
 
     def _problem(self, data, ratio):
+        """What is minimized, but for the Laplacian, which `_fit_binary` adds."""
         return Problem(
             LabeledLoss(self.labeled_loss),
-            None,
-            float(self.C),
-            0.0,
-            data.kernel,
-            "free" if self.fit_intercept else "none",
+            C=float(self.C),
+            kernel=data.kernel,
+            bias="free" if self.fit_intercept else "none",
             C_graph=self._graph_weight(data),
-            graph=self._lap,
         )
 
     def _fit_binary(self, data, shared, t, problem, index):
-        kernel, labeled, kappa = shared
+        kernel, lap, kappa, labeled = shared
         t_labeled, upper = t[labeled], self.C * data.loss_weight[labeled]
         options = {
             "offset": self.fit_intercept,
@@ -381,39 +335,43 @@ class LapSVM(BaseS3VM):
             "max_iter": self.max_iter,
             "callback": self._report,
         }
-        if self.labeled_loss == "hinge":
-            solution = solve_hinge(kernel.block, t_labeled, upper, **options)
-        elif self.solver_ == "newton":
-            solution = solve_deformed(kernel.block, t_labeled, upper, **options)
-        else:
+        if isinstance(kernel, np.ndarray):
             watch, used = self._watch(t, labeled)
             rows = labeled[used]
             # The early stops are those of the method as published, and depend on its steps.
-            options["coarse"] = COARSE if self.stopping == "gap" else 0
-            solution = solve_pcg(
-                kernel, self._lap, kappa, rows, t[rows], upper[used], watch, **options
-            )
-        if solution.c is None:
-            c, f = kernel.expand(solution.beta)
-            norm2 = kernel.norm2(c, f)
-        else:
+            options["coarse"] = COARSE if watch.rule == "gap" else 0
+            solution = solve_pcg(kernel, lap, kappa, rows, t[rows], upper[used], watch, **options)
             c, f = solution.c, solution.f
             norm2 = float(c @ f)
+        else:
+            solve = solve_hinge if self.labeled_loss == "hinge" else solve_deformed
+            solution = solve(kernel.block, t_labeled, upper, **options)
+            c, f, norm2 = kernel.expand(solution.beta)
+        problem = dataclasses.replace(problem, graph=lap)
         objective = problem.value(f + solution.b, t, norm2, solution.b, data.loss_weight)
         coef = None
         if data.kernel.name == "linear":
             coef = data.kernel.sigma_f**2 * np.ravel(c @ data.X)
         return BinaryFit(
-            c, coef, solution.b, f + solution.b, float(objective), max(solution.n_iter, 1),
-            solution.status, solution.history, {"gap_": float(max(0.0, solution.gap))},
-        )  # fmt: skip
+            c,
+            coef,
+            solution.b,
+            f + solution.b,
+            float(objective),
+            max(solution.n_iter, 1),
+            solution.status,
+            solution.history,
+            {"gap_": float(max(0.0, solution.gap)), "problem_": problem},
+        )
 
     def _watch(self, t, labeled):
         """What the stopping rule looks at, and which labeled rows take part in the fit."""
+        stopping = self.stopping
+        stopping = stopping if isinstance(stopping, Stopping) else Stopping(stopping)
         used = np.ones(labeled.size, dtype=bool)
-        every = self.check_every or max(1, round(np.sqrt(t.size) / 2))
+        every = stopping.every or max(1, round(np.sqrt(t.size) / 2))
         rows = np.flatnonzero(t == 0)
-        if self.stopping == "validation":
+        if stopping.rule == "validation":
             for sign in (-1.0, 1.0):
                 used[np.flatnonzero(t[labeled] == sign)[4::5]] = False
             rows = labeled[~used]
@@ -422,8 +380,4 @@ class LapSVM(BaseS3VM):
                     "stopping='validation' holds out every fifth labeled row of each class, and "
                     "needs five of one class at least"
                 )
-        return Watch(self.stopping, rows, t[rows], every, self.check_share), used
-
-    def _store(self, data, problems, fits):
-        super()._store(data, problems, fits)
-        del self._lap
+        return Watch(stopping.rule, rows, t[rows], every, stopping.share), used

@@ -110,6 +110,8 @@ def rbf_sums(support, points, coefficients, out):
 def window(first, labeled, left, right, factor, y, F, K, terms, state, totals, slopes, counts):
     """Steps first + 1, first + 2, … of the algorithm on rows that were drawn beforehand.
 
+    Comments number the lines of the algorithm in the chapter on the graph kernel machine.
+
     Parameters
     ----------
     first : int
@@ -143,7 +145,7 @@ def window(first, labeled, left, right, factor, y, F, K, terms, state, totals, s
         lose its digits, see `Accumulators`.
     """
     now, total, C_graph = state[0], totals[0], terms.C_graph
-    for s in range(labeled.size):
+    for s in range(labeled.size):  # line 2
         t = first + s + 1
         l, u, v = labeled[s], left[s], right[s]
         # Line 5 is kept as h, of which w̄ is made at the end (see `Accumulators`).
@@ -183,7 +185,7 @@ def window(first, labeled, left, right, factor, y, F, K, terms, state, totals, s
         if pull != 0.0:
             for q in range(F.size):
                 F[q] += slopes[s, 1] * (K[u, q] - K[v, q])
-        # The ball: a factor of all coefficients.
+        # The projection of line 4, where there is one: a factor of all coefficients.
         norm = 2.0 * now.scale * math.sqrt(now.norm2) / (t * (t + 1.0))
         if norm > terms.radius:
             now.scale *= terms.radius / norm

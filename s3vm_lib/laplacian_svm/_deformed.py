@@ -1,0 +1,277 @@
+"""The deformed kernel, in which a Laplacian SVM is an SVM on the labeled rows: Newton and SMO."""
+
+from typing import NamedTuple
+
+import numpy as np
+from scipy.linalg import cho_factor, cho_solve, lu_factor, lu_solve, solve_triangular
+
+from s3vm_lib._numba import njit
+from s3vm_lib.finite_newton import line_search
+from s3vm_lib.kernels import Kernel
+from s3vm_lib.smo import BIG, Costs, Gram, solve_smo, svc_costs
+
+
+class Solution(NamedTuple):
+    """A minimum of the objective, as `solve_deformed`, `solve_hinge` and `solve_pcg` return it."""
+
+    beta: np.ndarray  # signed dual variables of the labeled rows, (l,)
+    b: float  # offset
+    gap: float  # duality gap, an upper bound on J − J*
+    n_iter: int
+    status: str  # "converged", "max_iter", "no_step" or "stopped" (by the callback)
+    history: list  # one dict per iteration or round
+    c: np.ndarray | None = None  # coefficients of all rows, (n,), from `solve_pcg`
+    f: np.ndarray | None = None  # Kc, (n,), from `solve_pcg`
+
+
+# --- The losses of the labeled rows ---------------------------------------------------------------
+
+
+@njit
+def best_offset(t, upper, f):
+    """The minimizer b of ½ Σ_i u_i max(0, 1 − t_i (f_i + b))², the middle where there are many.
+
+    The derivative is piecewise linear and increasing in b, with kinks where f_i + b = t_i: walk
+    along them until it changes its sign.
+
+    Parameters
+    ----------
+    t : ndarray of shape (l,)
+        Labels −1 and +1, both of them present.
+    upper : ndarray of shape (l,)
+        Weights u > 0.
+    f : ndarray of shape (l,)
+        Outputs without the offset.
+
+    Returns
+    -------
+    float
+    """
+    kinks = t - f
+    last, first = -np.inf, np.inf
+    for i in range(t.size):
+        if t[i] > 0.0:  # costs to the left of its kink
+            last = max(last, kinks[i])
+        else:
+            first = min(first, kinks[i])
+    if last <= first:
+        return 0.5 * (last + first)
+    order = np.argsort(kinks)
+    slope, curvature, here = 0.0, 0.0, kinks[order[0]]
+    for i in range(t.size):
+        if t[i] > 0.0:
+            curvature += upper[i]
+            slope += upper[i] * (here - kinks[i])
+    for k in order:
+        ahead = slope + curvature * (kinks[k] - here)
+        if ahead >= 0.0:
+            break
+        slope, here = ahead, kinks[k]
+        curvature += -upper[k] if t[k] > 0.0 else upper[k]
+    return here - slope / curvature
+
+
+@njit
+def squared_hinge_duals(t, upper, f):
+    """β_i = u_i t_i max(0, 1 − t_i f_i): minus the derivatives of the losses in the outputs."""
+    beta = np.empty(t.size)
+    for i in range(t.size):
+        beta[i] = upper[i] * t[i] * max(0.0, 1.0 - t[i] * f[i])
+    return beta
+
+
+def squared_loss(beta, upper):
+    """½ Σ u max(0, 1 − t f)², from the β of `squared_hinge_duals`."""
+    return 0.5 * float(beta @ (beta / upper))
+
+
+# --- The deformed kernel --------------------------------------------------------------------------
+
+
+class DeformedKernel:
+    """The kernel K̃ = (I + 2κKM)⁻¹K, in which ‖f‖² + 2κ fᵀMf is a norm.
+
+    Its values on the labeled rows are all that a solver needs. The minimizer is then f = K̃β with β
+    on the labeled rows alone, and its coefficients in the original kernel are c = (I + 2κMK)⁻¹β.
+
+    Parameters
+    ----------
+    K : ndarray of shape (n, n)
+        Gram matrix.
+    lap : Laplacian
+        M.
+    kappa : float
+        κ ≥ 0.
+    labeled : ndarray of shape (l,)
+        Indices of the labeled rows.
+
+    Attributes
+    ----------
+    block : ndarray of shape (l, l)
+        K̃ on the labeled rows.
+    """
+
+    def __init__(self, K, lap, kappa, labeled):
+        self.K, self.labeled, self._lu = K, labeled, None
+        if kappa > 0:
+            A = (2.0 * kappa) * lap.product(K)  # 2κMK, whose transpose is 2κKM
+            A[np.diag_indices_from(A)] += 1.0
+            self._lu = lu_factor(A, overwrite_a=True, check_finite=False)
+            columns = lu_solve(self._lu, K[:, labeled], trans=1, check_finite=False)
+        else:
+            columns = K[:, labeled]
+        self.block = symmetric(columns[labeled])
+
+    def expand(self, beta):
+        """Coefficients c, outputs f = Kc, both of shape (n,), and ‖f‖² of β on the labeled rows."""
+        c = np.zeros(self.K.shape[0])
+        c[self.labeled] = beta
+        if self._lu is not None:
+            c = lu_solve(self._lu, c, check_finite=False)
+        f = self.K @ c
+        return c, f, float(c @ f)
+
+
+class LowRankDeformedKernel:
+    """`DeformedKernel` for K ≈ GGᵀ with r columns: n·r numbers in place of n².
+
+    With f = Gw, the norm is wᵀAw for A = I + 2κGᵀMG, and K̃ = GA⁻¹Gᵀ.
+
+    Parameters
+    ----------
+    low_rank : LowRank
+        From `pivoted_cholesky`.
+    lap, kappa, labeled
+        See `DeformedKernel`.
+    """
+
+    def __init__(self, low_rank, lap, kappa, labeled):
+        G = low_rank.factor
+        self.G, self.pivots, self.labeled = G, low_rank.pivots, labeled
+        A = np.eye(G.shape[1])
+        if kappa > 0:
+            A += (2.0 * kappa) * (G.T @ lap.product(G))
+        self._factor = cho_factor(symmetric(A), lower=True, check_finite=False)
+        half = solve_triangular(self._factor[0], G[labeled].T, lower=True, check_finite=False)
+        self.block = half.T @ half
+
+    def expand(self, beta):
+        """As in `DeformedKernel`; c is zero but on the pivots."""
+        w = cho_solve(self._factor, self.G[self.labeled].T @ beta, check_finite=False)
+        c = np.zeros(self.G.shape[0])
+        c[self.pivots] = solve_triangular(self.G[self.pivots], w, lower=True, trans=1)
+        return c, self.G @ w, float(w @ w)
+
+
+def symmetric(A):
+    """½(A + Aᵀ)."""
+    return 0.5 * (A + A.T)
+
+
+# --- Newton and SMO on the labeled rows -----------------------------------------------------------
+
+
+def solve_deformed(block, t, upper, *, offset=True, tol=1e-6, max_iter=1000, callback=None):
+    """Newton's method for the squared hinge in the deformed kernel.
+
+    Minimizes ½βᵀK̃β + ½ Σ u_i max(0, 1 − t_i (f_i + b))², f = K̃β, over β and b. Eliminating the
+    unlabeled rows changes no iterate: these are the Newton steps on all n coefficients, with one
+    factorization for all of them. Steps are searched exactly. Comments number the lines of the
+    algorithm in the chapter on graphs.
+
+    Parameters
+    ----------
+    block : ndarray of shape (l, l)
+        K̃ on the labeled rows.
+    t : ndarray of shape (l,)
+        Labels −1 and +1, both of them present.
+    upper : ndarray of shape (l,)
+        Weights u = C s > 0.
+    offset : bool, default=True
+        Whether there is an offset b; False holds it at 0.
+    tol : float, default=1e-6
+        The search ends when the duality gap is at most tol times the objective.
+    max_iter : int, default=1000
+        Largest number of Newton steps.
+    callback : callable, default=None
+        Called with the state (n_iter, objective, gap) before each step; a true value stops.
+
+    Returns
+    -------
+    Solution
+    """
+    beta, f = np.zeros(t.size), np.zeros(t.size)  # line 1, with f = K̃β
+    plus, minus = np.where(t > 0, upper, 0.0), np.where(t < 0, upper, 0.0)
+    history, n_iter, before = [], 0, np.inf
+    while True:
+        # Line 2: the best offset; the rows of A are those with a slope.
+        b = best_offset(t, upper, f) if offset else 0.0
+        slopes = squared_hinge_duals(t, upper, f + b)
+        # Line 3: the residual on the labeled rows, on all others it is 0.
+        r = slopes - beta
+        objective = 0.5 * float(beta @ f) + squared_loss(slopes, upper)
+        gap = 0.5 * float(r @ (block @ r))
+        status = _step_status(objective, gap, before, tol, n_iter, max_iter)
+        if n_iter or status is not None:
+            history.append({"n_iter": n_iter, "objective": objective, "gap": gap})
+            if callback is not None and callback(history[-1]) and status is None:
+                status = "stopped"
+        if status is not None:
+            return Solution(beta, b, gap, n_iter, status, history)
+        # Lines 4 and 5: (K̃_AA + D⁻¹)β = t − b with the b that makes Σβ = 0.
+        E = np.flatnonzero(slopes)
+        A = block[np.ix_(E, E)]
+        A[np.diag_indices_from(A)] += 1.0 / upper[E]
+        parts = cho_solve(cho_factor(A, lower=True), np.column_stack([t[E], np.ones(E.size)]))
+        target_b = parts[:, 0].sum() / parts[:, 1].sum() if offset else 0.0
+        d = -beta
+        d[E] += parts[:, 0] - target_b * parts[:, 1]
+        # Lines 6 and 7: an exact search in place of halving, and the step.
+        Kd, db = block @ d, target_b - b
+        dd = max(float(d @ Kd), np.finfo(float).tiny)
+        step = line_search(plus, minus, f + b, Kd + db, float(d @ f), dd)
+        beta, f = beta + step * d, f + step * Kd
+        n_iter, before = n_iter + 1, (objective, gap)
+
+
+def _step_status(objective, gap, before, tol, n_iter, max_iter):
+    """Why to stop, or None."""
+    if gap <= tol * objective or objective == 0.0:
+        return "converged"
+    if n_iter and objective >= before[0] and gap >= before[1]:
+        return "no_step"  # the limit of double precision
+    return "max_iter" if n_iter >= max_iter else None
+
+
+def solve_hinge(block, t, upper, *, offset=True, tol=1e-3, max_iter=1000, callback=None):
+    """The hinge in the deformed kernel: Belkin's dual, by SMO.
+
+    Parameters
+    ----------
+    block, t, upper, offset
+        See `solve_deformed`. Without an offset there is no constraint Σβ = 0; a free point at the
+        origin of the feature space takes it away.
+    tol : float, default=1e-3
+        Largest violation of the optimality conditions.
+    max_iter : int, default=1000
+        Largest number of SMO iterations per labeled row.
+    callback : callable, default=None
+        Called after each round with a dict (n_iter, violation, n_active); a true value stops.
+
+    Returns
+    -------
+    Solution
+        Its ``gap`` is the duality gap of the SVM in the deformed kernel.
+    """
+    costs, K = svc_costs(t, upper), np.ascontiguousarray(block)
+    if not offset:
+        K = np.pad(K, (0, 1))
+        costs = Costs(*map(np.append, costs, (-BIG, BIG, BIG, 0.0, 0.0)))
+    gram = Gram(K, Kernel("precomputed"))
+    found = solve_smo(gram, costs, tol=tol, max_iter=max_iter * t.size, callback=callback)
+    beta, b = found.beta[: t.size], found.b if offset else 0.0
+    f = block @ beta
+    gap = float(beta @ f + upper @ np.maximum(0, 1 - t * (f + b)) - t @ beta)
+    keys = ("n_iter", "violation", "n_active")
+    history = [dict(zip(keys, state, strict=True)) for state in found.history]
+    return Solution(beta, b, gap, max(found.n_iter, 1), found.status, history)
