@@ -9,7 +9,8 @@ import inspect
 import warnings
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import contextmanager
-from typing import Any, NamedTuple, Self, TypeVar
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self, TypeVar, dataclass_transform
 
 import numpy as np
 import scipy.sparse as sp
@@ -366,6 +367,14 @@ def linear_model(kernel, dual, X, b, center=None):
 # --- The estimator base ---------------------------------------------------------------------------
 
 
+if TYPE_CHECKING:  # scikit-learn has no types, and a base without types would allow any parameter
+
+    class Untyped:
+        def __getattr__(self, name: str) -> Any: ...
+
+    BaseEstimator = ClassifierMixin = Untyped
+
+
 class SemiSupervisedMixin(ClassifierMixin):
     """A score that leaves unlabeled rows out, and a warning where a fit has none."""
 
@@ -420,8 +429,33 @@ class SemiSupervisedMixin(ClassifierMixin):
             )
 
 
+@dataclass_transform(kw_only_default=True, eq_default=False)
+def parameters(cls: type) -> type:
+    """Make the annotated fields of a class the parameters of its constructor, given by name.
+
+    As scikit-learn wants it, the constructor stores what it is given, and nothing else.
+    """
+    return dataclass(kw_only=True, eq=False, repr=False)(cls)
+
+
+@parameters
+class KernelParameters:
+    """The kernel of an estimator."""
+
+    kernel: Literal["linear", "poly", "rbf", "laplacian", "precomputed"] = "rbf"
+    gamma: Literal["scale", "auto"] | float = "scale"
+    degree: int = 3
+    coef0: float = 0.0
+    sigma_f: float = 1.0
+
+
+@parameters
 class BaseMachine(BaseEstimator):
     """What classifiers and regressors share: checks, kernels, attributes, outputs, reports."""
+
+    C: float = 1.0
+    verbose: int = 0
+    callback: Callable | None = None
 
     _kernel_constraints = {
         "C": [WEIGHT],
@@ -608,6 +642,7 @@ class BaseMachine(BaseEstimator):
         return tags
 
 
+@parameters
 class BaseS3VM(SemiSupervisedMixin, BaseMachine):
     """Validation, labels, one-vs-rest and prediction; subclasses add ``_fit_binary``.
 
@@ -616,6 +651,8 @@ class BaseS3VM(SemiSupervisedMixin, BaseMachine):
     ``_fit_binary(data, shared, t, problem, index)``, which returns a `BinaryFit`. A fit that raises
     leaves the estimator as it was.
     """
+
+    class_weight: Literal["balanced"] | dict | None = None
 
     _wants_unlabeled = True
 

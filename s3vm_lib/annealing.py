@@ -13,14 +13,13 @@ of the S3VM.
 """
 
 import math
-from collections.abc import Callable
 from numbers import Real
 from typing import Literal, NamedTuple
 
 import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from s3vm_lib._base import BaseS3VM, BinaryFit
+from s3vm_lib._base import BaseS3VM, BinaryFit, parameters
 from s3vm_lib._limits import COUNT, RATIO, SHAPE, TOL, WEIGHT, ZERO
 from s3vm_lib._numba import njit
 from s3vm_lib.finite_newton import linear_rows, solve_finite_newton
@@ -339,6 +338,7 @@ def solve_deterministic_annealing(
 # --- The estimator --------------------------------------------------------------------------------
 
 
+@parameters
 class DAS3VM(BaseS3VM):
     """Linear semi-supervised support vector machine by deterministic annealing (SVMlin's DA).
 
@@ -450,6 +450,18 @@ class DAS3VM(BaseS3VM):
     [0, 0, 0, 1, 1, 1]
     """
 
+    C_star: float | None = None
+    balance: Literal["labels"] | float | None = "labels"
+    temperature: float = 5.0
+    cooling: float = 1.5
+    n_temperatures: int = 30
+    p_tol: float = 1e-6
+    max_rounds: int = 100
+    keep: Literal["best", "last"] = "best"
+    tol: float = 1e-3
+    path_tol: float = 0.03
+    max_iter: int = 50
+
     _parameter_constraints = {
         **{
             name: BaseS3VM._kernel_constraints[name]
@@ -467,41 +479,6 @@ class DAS3VM(BaseS3VM):
     }
     _largest_n = 40_000
     _memory = "n × d numbers, or the non-zeros"
-
-    def __init__(
-        self,
-        *,
-        C: float = 1.0,
-        C_star: float | None = None,
-        balance: Literal["labels"] | float | None = "labels",
-        temperature: float = 5.0,
-        cooling: float = 1.5,
-        n_temperatures: int = 30,
-        p_tol: float = 1e-6,
-        max_rounds: int = 100,
-        keep: Literal["best", "last"] = "best",
-        tol: float = 1e-3,
-        path_tol: float = 0.03,
-        max_iter: int = 50,
-        class_weight: Literal["balanced"] | dict | None = None,
-        verbose: int = 0,
-        callback: Callable | None = None,
-    ) -> None:
-        self.C = C
-        self.C_star = C_star
-        self.balance = balance
-        self.temperature = temperature
-        self.cooling = cooling
-        self.n_temperatures = n_temperatures
-        self.p_tol = p_tol
-        self.max_rounds = max_rounds
-        self.keep = keep
-        self.tol = tol
-        self.path_tol = path_tol
-        self.max_iter = max_iter
-        self.class_weight = class_weight
-        self.verbose = verbose
-        self.callback = callback
 
     def _prepare(self, data):
         """The rows, which all two-class problems share."""

@@ -16,21 +16,18 @@ written here follows from how two later papers describe it.
 """
 
 import math
-from collections.abc import Callable
 from typing import Literal, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import ArrayLike
 from scipy.linalg import block_diag
 from sklearn.utils._param_validation import StrOptions
 
-from s3vm_lib._base import BaseS3VM
+from s3vm_lib._base import parameters
 from s3vm_lib._limits import COUNT
 from s3vm_lib._numba import njit
-from s3vm_lib.graph_kernel_machine import GKM, Accumulators, draw_edges, draw_labeled
+from s3vm_lib.graph_kernel_machine import Accumulators, GraphClassifier, draw_edges, draw_labeled
 from s3vm_lib.graph_kernel_machine.steps import STATE, TOTALS, terms_of
-from s3vm_lib.graphs import CompleteGraph, Graph, NeighborGraph
 from s3vm_lib.kernels import LAPLACIAN, LINEAR, PRECOMPUTED, RBF
 
 __all__ = ["BGS3VM", "BudgetedAccumulators", "budgeted_steps", "kernel_value", "merge_point"]
@@ -366,7 +363,8 @@ class BudgetedAccumulators(Accumulators):
 # --- The estimator --------------------------------------------------------------------------------
 
 
-class BGS3VM(GKM):
+@parameters
+class BGS3VM(GraphClassifier):
     """Budgeted graph-based S3VM: a `GKM` with a limit on its support rows.
 
     Minimizes, approximately, the objective of `GKM` with the hinge and p = 1, ::
@@ -493,9 +491,12 @@ class BGS3VM(GKM):
     [0, 0, 0, 1, 1, 1]
     """
 
+    budget_labeled: int = 100
+    budget_unlabeled: Literal["paper"] | int = 200
+    maintenance: Literal["projection", "removal", "merging"] = "projection"
+
     _parameter_constraints = {
-        **{k: v for k, v in GKM._parameter_constraints.items() if k not in _FIXED},
-        "sigma_f": BaseS3VM._kernel_constraints["sigma_f"],
+        **{k: v for k, v in GraphClassifier._classifier_constraints.items() if k not in _FIXED},
         "budget_labeled": [COUNT],
         "budget_unlabeled": [COUNT, StrOptions({"paper"})],
         "maintenance": [StrOptions(set(MAINTENANCE))],
@@ -503,53 +504,6 @@ class BGS3VM(GKM):
     _largest_n = 1_000_000
     _memory = "budget"
     labeled_loss, power, projection = "hinge", 1.0, False
-
-    def __init__(
-        self,
-        *,
-        C: float = 1.0,
-        C_graph: Literal["paper", "theorem"] | float | None = None,
-        budget_labeled: int = 100,
-        budget_unlabeled: Literal["paper"] | int = 200,
-        maintenance: Literal["projection", "removal", "merging"] = "projection",
-        kernel: Literal["linear", "poly", "rbf", "laplacian", "precomputed"] = "rbf",
-        gamma: Literal["scale", "auto"] | float = "scale",
-        degree: int = 3,
-        coef0: float = 0.0,
-        sigma_f: float = 1.0,
-        graph: NeighborGraph | Graph | CompleteGraph | ArrayLike | None = None,
-        n_neighbors: int | None = None,
-        sampling: Literal["uniform", "weight"] = "uniform",
-        fit_intercept: bool = True,
-        online_steps: float = 1.0,
-        tol: float = 0.1,
-        max_iter: Literal["paper"] | int = 200_000,
-        class_weight: Literal["balanced"] | dict | None = None,
-        random_state: int | np.random.RandomState | None = None,
-        verbose: int = 0,
-        callback: Callable | None = None,
-    ) -> None:
-        self.C = C
-        self.C_graph = C_graph
-        self.budget_labeled = budget_labeled
-        self.budget_unlabeled = budget_unlabeled
-        self.maintenance = maintenance
-        self.kernel = kernel
-        self.gamma = gamma
-        self.degree = degree
-        self.coef0 = coef0
-        self.sigma_f = sigma_f
-        self.graph = graph
-        self.n_neighbors = n_neighbors
-        self.sampling = sampling
-        self.fit_intercept = fit_intercept
-        self.online_steps = online_steps
-        self.tol = tol
-        self.max_iter = max_iter
-        self.class_weight = class_weight
-        self.random_state = random_state
-        self.verbose = verbose
-        self.callback = callback
 
     def _accumulators(self, problem, pool):
         if self.maintenance == "merging" and self.kernel != "rbf":

@@ -19,7 +19,6 @@ every unlabeled row twice, once for each label: of the two variables μ⁺, μ�
 β = μ⁺ + μ⁻ enters the quadratic term, and eliminating the other leaves (1).
 """
 
-from collections.abc import Callable
 from numbers import Real
 from typing import Literal, NamedTuple
 
@@ -27,7 +26,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from s3vm_lib._base import BaseS3VM, BinaryFit, centered, linear_model
+from s3vm_lib._base import BaseS3VM, BinaryFit, KernelParameters, centered, linear_model, parameters
 from s3vm_lib._limits import MEGABYTES, WEIGHT, ZERO
 from s3vm_lib.losses import LabeledLoss, UnlabeledLoss
 from s3vm_lib.objective import Problem
@@ -226,7 +225,8 @@ def solve_cccp(
 # --- The estimator -------------------------------------------------------------------------------
 
 
-class CCCPS3VM(BaseS3VM):
+@parameters
+class CCCPS3VM(KernelParameters, BaseS3VM):
     """Semi-supervised support vector machine by the concave-convex procedure (CCCP).
 
     Minimizes
@@ -355,6 +355,17 @@ class CCCPS3VM(BaseS3VM):
     [0, 0, 0, 1, 1, 1]
     """
 
+    C_star: float | None = None
+    unlabeled_loss: Literal["symmetric_ramp", "symmetric_hinge"] = "symmetric_ramp"
+    s: Literal["paper"] | float = -0.3
+    balance: Literal["labels"] | float | None = "labels"
+    init: ArrayLike | None = None
+    tol: float = 1e-3
+    max_iter: int = 100
+    max_inner_iter: int = 1_000_000
+    gram: Literal["auto", "full", "rows"] = "auto"
+    cache_size: float = 1000
+
     _parameter_constraints = {
         **BaseS3VM._kernel_constraints,
         "C_star": [WEIGHT, ZERO, None],
@@ -368,49 +379,6 @@ class CCCPS3VM(BaseS3VM):
     }
     _largest_n = 30_000
     _memory = "n² kernel values, or fewer and more time"
-
-    def __init__(
-        self,
-        *,
-        C: float = 1.0,
-        C_star: float | None = None,
-        kernel: Literal["linear", "poly", "rbf", "laplacian", "precomputed"] = "rbf",
-        gamma: Literal["scale", "auto"] | float = "scale",
-        degree: int = 3,
-        coef0: float = 0.0,
-        sigma_f: float = 1.0,
-        unlabeled_loss: Literal["symmetric_ramp", "symmetric_hinge"] = "symmetric_ramp",
-        s: Literal["paper"] | float = -0.3,
-        balance: Literal["labels"] | float | None = "labels",
-        init: ArrayLike | None = None,
-        tol: float = 1e-3,
-        max_iter: int = 100,
-        max_inner_iter: int = 1_000_000,
-        gram: Literal["auto", "full", "rows"] = "auto",
-        cache_size: float = 1000,
-        class_weight: Literal["balanced"] | dict | None = None,
-        verbose: int = 0,
-        callback: Callable | None = None,
-    ) -> None:
-        self.C = C
-        self.C_star = C_star
-        self.kernel = kernel
-        self.gamma = gamma
-        self.degree = degree
-        self.coef0 = coef0
-        self.sigma_f = sigma_f
-        self.unlabeled_loss = unlabeled_loss
-        self.s = s
-        self.balance = balance
-        self.init = init
-        self.tol = tol
-        self.max_iter = max_iter
-        self.max_inner_iter = max_inner_iter
-        self.gram = gram
-        self.cache_size = cache_size
-        self.class_weight = class_weight
-        self.verbose = verbose
-        self.callback = callback
 
     def _prepare(self, data):
         """The kernel values and the start, which all two-class problems share."""

@@ -10,15 +10,14 @@ with the hinge ℓ and u(f) = min(ℓ(−1, f), ℓ(1, f)). `solve_branch_and_bo
 are labeled rows of weight s_j C*/C.
 """
 
-from collections.abc import Callable
 from numbers import Integral
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
 from sklearn.utils._param_validation import Interval
 
-from s3vm_lib._base import BaseS3VM, BinaryFit, centered, linear_model
+from s3vm_lib._base import BaseS3VM, BinaryFit, KernelParameters, centered, linear_model, parameters
 from s3vm_lib._limits import GAP, WEIGHT, ZERO
 from s3vm_lib._online import KeepingS3VM
 from s3vm_lib.branch_and_bound import solve_branch_and_bound
@@ -174,7 +173,8 @@ class Machine:
         self.objective = 0.0
 
 
-class NNBBS3VM(KeepingS3VM):
+@parameters
+class NNBBS3VM(KernelParameters, KeepingS3VM):
     """Incremental S3VM by branch and bound over the neighbors of each new row (NN-BB).
 
     Lowers, without a guarantee of a local minimum,
@@ -282,6 +282,11 @@ class NNBBS3VM(KeepingS3VM):
     [0, 1, 0, 1, 0, 1]
     """
 
+    C_star: float | None = None
+    n_neighbors: int = 5
+    tol: float = 1e-6
+    max_iter: int = 100_000
+
     _parameter_constraints = {
         **BaseS3VM._kernel_constraints,
         "tol": [GAP],
@@ -290,37 +295,6 @@ class NNBBS3VM(KeepingS3VM):
     }
     _largest_n = 5_000
     _memory = "n² numbers"
-
-    def __init__(
-        self,
-        *,
-        C: float = 1.0,
-        C_star: float | None = None,
-        kernel: Literal["linear", "poly", "rbf", "laplacian", "precomputed"] = "rbf",
-        gamma: Literal["scale", "auto"] | float = "scale",
-        degree: int = 3,
-        coef0: float = 0.0,
-        sigma_f: float = 1.0,
-        n_neighbors: int = 5,
-        tol: float = 1e-6,
-        max_iter: int = 100_000,
-        class_weight: Literal["balanced"] | dict | None = None,
-        verbose: int = 0,
-        callback: Callable | None = None,
-    ) -> None:
-        self.C = C
-        self.C_star = C_star
-        self.kernel = kernel
-        self.gamma = gamma
-        self.degree = degree
-        self.coef0 = coef0
-        self.sigma_f = sigma_f
-        self.n_neighbors = n_neighbors
-        self.tol = tol
-        self.max_iter = max_iter
-        self.class_weight = class_weight
-        self.verbose = verbose
-        self.callback = callback
 
     def _prepare(self, data):
         """The rows and their Gram matrix, which all two-class problems share."""

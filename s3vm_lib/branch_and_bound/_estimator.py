@@ -1,13 +1,12 @@
 """The estimator `BranchBoundS3VM`."""
 
-from collections.abc import Callable
 from numbers import Real
 from typing import Literal
 
 import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from s3vm_lib._base import BaseS3VM, BinaryFit, centered, linear_model
+from s3vm_lib._base import BaseS3VM, BinaryFit, KernelParameters, centered, linear_model, parameters
 from s3vm_lib._limits import GAP, SHAPE, WEIGHT, ZERO
 from s3vm_lib.branch_and_bound._relaxation import PROVED
 from s3vm_lib.branch_and_bound._search import BRANCHING, solve_branch_and_bound
@@ -15,7 +14,8 @@ from s3vm_lib.losses import labeled_loss, unlabeled_loss
 from s3vm_lib.objective import BIASES, Problem
 
 
-class BranchBoundS3VM(BaseS3VM):
+@parameters
+class BranchBoundS3VM(KernelParameters, BaseS3VM):
     """Global optimum of the semi-supervised support vector machine by branch and bound.
 
     Minimizes
@@ -155,6 +155,19 @@ class BranchBoundS3VM(BaseS3VM):
     ([0, 1, 0, 0, 1, 1], 0.5, 'converged')
     """
 
+    C_star: float | None = None
+    labeled_loss: str = "hinge"
+    loss_parameter: float | None = None
+    unlabeled_loss: Literal["effective", "symmetric_ramp", "gaussian"] = "effective"
+    s: float | None = None
+    bias: Literal["free", "regularized", "none"] = "free"
+    balance: Literal["labels"] | float | None = "labels"
+    balance_mode: Literal["mean", "counts", "share"] = "mean"
+    balance_tol: float = 0.05
+    branching: Literal["gain", "confidence"] = "gain"
+    tol: float = 1e-6
+    max_iter: int = 100_000
+
     _parameter_constraints = {
         **BaseS3VM._kernel_constraints,
         "tol": [GAP],
@@ -171,53 +184,6 @@ class BranchBoundS3VM(BaseS3VM):
     }
     _largest_n = 50
     _memory = "n² numbers"
-
-    def __init__(
-        self,
-        *,
-        C: float = 1.0,
-        C_star: float | None = None,
-        kernel: Literal["linear", "poly", "rbf", "laplacian", "precomputed"] = "rbf",
-        gamma: Literal["scale", "auto"] | float = "scale",
-        degree: int = 3,
-        coef0: float = 0.0,
-        sigma_f: float = 1.0,
-        labeled_loss: str = "hinge",
-        loss_parameter: float | None = None,
-        unlabeled_loss: Literal["effective", "symmetric_ramp", "gaussian"] = "effective",
-        s: float | None = None,
-        bias: Literal["free", "regularized", "none"] = "free",
-        balance: Literal["labels"] | float | None = "labels",
-        balance_mode: Literal["mean", "counts", "share"] = "mean",
-        balance_tol: float = 0.05,
-        branching: Literal["gain", "confidence"] = "gain",
-        tol: float = 1e-6,
-        max_iter: int = 100_000,
-        class_weight: Literal["balanced"] | dict | None = None,
-        verbose: int = 0,
-        callback: Callable | None = None,
-    ) -> None:
-        self.C = C
-        self.C_star = C_star
-        self.kernel = kernel
-        self.gamma = gamma
-        self.degree = degree
-        self.coef0 = coef0
-        self.sigma_f = sigma_f
-        self.labeled_loss = labeled_loss
-        self.loss_parameter = loss_parameter
-        self.unlabeled_loss = unlabeled_loss
-        self.s = s
-        self.bias = bias
-        self.balance = balance
-        self.balance_mode = balance_mode
-        self.balance_tol = balance_tol
-        self.branching = branching
-        self.tol = tol
-        self.max_iter = max_iter
-        self.class_weight = class_weight
-        self.verbose = verbose
-        self.callback = callback
 
     def _prepare(self, data):
         """The Gram matrix, which all two-class problems share, and the point it is centered at."""

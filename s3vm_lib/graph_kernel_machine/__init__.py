@@ -18,7 +18,7 @@ Read in this order: `_theory` (Theorem 1), `steps` (compiled), `_solver`, `_rule
 stand for), `_estimator` (`GKM`), `_regressor` (`GKMRegressor`).
 """
 
-from s3vm_lib.graph_kernel_machine._estimator import GKM
+from s3vm_lib.graph_kernel_machine._estimator import GKM, GraphClassifier
 from s3vm_lib.graph_kernel_machine._regressor import GKMRegressor
 from s3vm_lib.graph_kernel_machine._solver import Accumulators, Solution, Stretch, solve_gkm
 from s3vm_lib.graph_kernel_machine._theory import (
@@ -35,6 +35,7 @@ __all__ = [
     "GKMRegressor",
     "Accumulators",
     "Bounds",
+    "GraphClassifier",
     "Solution",
     "Stretch",
     "draw_edges",

@@ -3,13 +3,14 @@
 import dataclasses
 import math
 from numbers import Real
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from s3vm_lib._base import BaseMachine, BinaryFit
+from s3vm_lib._base import BaseMachine, BinaryFit, KernelParameters, parameters
 from s3vm_lib._limits import COUNT, WEIGHT, ZERO
 from s3vm_lib.graph_kernel_machine._rules import (
     paper_steps,
@@ -44,8 +45,18 @@ class Pool(NamedTuple):
     gamma: float | None  # of the Gaussian weights of edges to come, None until it is known
 
 
-class GraphMachine(BaseMachine):
+@parameters
+class GraphMachine(KernelParameters, BaseMachine):
     """Parameters and fit of `GKM` and `GKMRegressor`; each has a ``_loss()`` of its own."""
+
+    C_graph: Literal["paper", "theorem"] | float | None = None
+    graph: NeighborGraph | Graph | CompleteGraph | ArrayLike | None = None
+    n_neighbors: int | None = None
+    sampling: Literal["uniform", "weight"] = "uniform"
+    fit_intercept: bool = True
+    tol: float = 0.1
+    max_iter: Literal["paper"] | int = 200_000
+    random_state: int | np.random.RandomState | None = None
 
     _machine_constraints = {
         **{k: v for k, v in BaseMachine._kernel_constraints.items() if k != "class_weight"},

@@ -1,18 +1,16 @@
 """The classifier `GKM`."""
 
 import dataclasses
-from collections.abc import Callable
 from functools import cached_property
 from numbers import Real
 from typing import Literal
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import ArrayLike
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from s3vm_lib._base import BaseS3VM
+from s3vm_lib._base import BaseS3VM, parameters
 from s3vm_lib._online import OnlineS3VM
 from s3vm_lib.graph_kernel_machine._common import GraphMachine, Pool
 from s3vm_lib.graph_kernel_machine._rules import (
@@ -22,7 +20,7 @@ from s3vm_lib.graph_kernel_machine._rules import (
     resolve_sigma_f,
 )
 from s3vm_lib.graph_kernel_machine._solver import Accumulators, solution_of, streams, stretch_of
-from s3vm_lib.graphs import CompleteGraph, Graph, NeighborGraph
+from s3vm_lib.graphs import Graph, NeighborGraph
 from s3vm_lib.losses import LabeledLoss
 
 LOSSES = frozenset(
@@ -44,215 +42,17 @@ class Machine:
     owed: float = 0.0  # a fraction of a step
 
 
-class GKM(GraphMachine, OnlineS3VM):
-    """Graph-based semi-supervised kernel machine, by stochastic gradients.
+@parameters
+class GraphClassifier(GraphMachine, OnlineS3VM):
+    """What `GKM` and `BGS3VM` share: the fit, and ``partial_fit``, which goes on with it."""
 
-    Minimizes ::
+    online_steps: float = 1.0
 
-        J(f, b) = ½‖f‖² + ½b² + C Σ_L s_i ℓ(t_i, f(x_i) + b)
-                  + (C_graph / |E|) Σ_E μ_ij |f(x_i) − f(x_j)|^p
-
-    over a graph of the labeled and unlabeled rows that has no edge between two labeled ones. Each
-    step looks at one labeled row and one edge, and the weighted average of all iterates is kept.
-
-    Parameters
-    ----------
-    C : float, default=1.0
-        Weight of the losses of labeled rows. The paper's C weights their *mean*: it is C Σ_L s_i.
-    C_graph : float, "paper", "theorem" or None, default=None
-        Weight C' of the mean over the edges. None means C Σ_L s_i, that of the mean loss, or a
-        tenth of it with a complete graph. With p = 2 on a k-NN graph more of it often helps.
-        ``"paper"`` is C' = C Σ_L s_i for p < 2, and the paper's bounds for p = 2 and p > 2, which
-        suppose k(x, x) = 1 and no offset. ``"theorem"`` is the default, or less where Theorem 1
-        asks for it with the kernel and the offset that are used.
-    labeled_loss : str or LabeledLoss, default="hinge"
-        ``"hinge"``, ``"smooth_hinge"``, ``"logistic"``, ``"l1"``, ``"epsilon_insensitive"``,
-        ``"modified_logistic"`` or ``"squared_hinge"``; a `LabeledLoss` where its parameter is to be
-        another one. The slopes of the last have no bound, which puts it outside Theorem 1 unless
-        iterates are projected.
-    power : float, default=2.0
-        Power p of the differences over edges, p ≥ 1.
-    kernel : {"linear", "poly", "rbf", "laplacian", "precomputed"}, default="rbf"
-        Kernel function, see `Kernel`.
-    gamma : {"scale", "auto"} or float, default="scale"
-        Kernel coefficient of rbf, poly and laplacian, see `resolve_gamma`.
-    degree : int, default=3
-        Degree of the polynomial kernel, at most 30.
-    coef0 : float, default=0.0
-        Constant of the polynomial kernel, non-negative.
-    sigma_f : float or "theorem", default=1.0
-        Output standard deviation: kernels are multiplied by its square. ``"theorem"`` is the
-        largest with which Theorem 1 holds for p ≥ 2 (rbf and laplacian).
-    graph : NeighborGraph, Graph, CompleteGraph or matrix of shape (n, n), default=None
-        Which rows are joined, see `NeighborGraph`; ``NeighborGraph("all", gamma="kernel")`` is the
-        graph of the paper. Two labeled rows are not joined then. A given graph of the n rows, or a
-        matrix of its weights, is taken as it is. None is ``NeighborGraph()``: 5 neighbors and
-        Gaussian weights. With ``kernel="precomputed"`` distances are those of feature space.
-    n_neighbors : int, default=None
-        k in short for ``graph=NeighborGraph(k)``; only one of the two can be given.
-    sampling : {"uniform", "weight"}, default="uniform"
-        Draw edges uniformly, or in proportion to their weights: the same objective, with less
-        noise where most weights are tiny. Of a complete graph the latter lists all pairs.
-    fit_intercept : bool, default=True
-        Add 1 to the kernel, which gives the offset b and the term ½b².
-    projection : bool or "auto", default="auto"
-        Project iterates onto the ball ‖(f, b)‖² ≤ 2 J(0), in which the solution lies.
-        ``"auto"`` does so where Theorem 1 makes no promise, and the method as printed may diverge.
-    precision : {"single", "double"}, default="single"
-        Of the values of an rbf kernel.
-    online_steps : float, default=1.0
-        Steps that ``partial_fit`` makes for each new row.
-    tol : float, default=0.1
-        Stop when doubling the number of steps changes the averaged outputs (root mean square over
-        up to 256 rows) by at most this share of their size, or of 1 if that is larger.
-    max_iter : int or "paper", default=200_000
-        Largest number of steps T. ``"paper"`` makes n steps, or 0.2 n from 8000 rows on, and does
-        not look at ``tol``.
-    class_weight : dict or "balanced", default=None
-        Factors on C per class; ``"balanced"`` counts labeled rows only.
-    random_state : int, RandomState instance or None, default=None
-        Source of the rows and edges that are drawn.
-    verbose : int, default=0
-        Print one line whenever the average is looked at.
-    callback : callable, default=None
-        Called then with a dict (the fields of ``history_``); a true value stops.
-
-    Attributes
-    ----------
-    classes_ : ndarray of shape (n_classes,)
-        Class labels.
-    support_ : ndarray of shape (n_support,)
-        Rows with a nonzero coefficient; after ``partial_fit``, counted over all calls without rows
-        of weight zero.
-    support_vectors_ : {ndarray, CSR matrix} of shape (n_support, d)
-        These rows; absent with ``kernel="precomputed"``.
-    dual_coef_ : ndarray of shape (n_problems, n_support)
-        Their coefficients in the averaged function.
-    coef_ : ndarray of shape (n_problems, d)
-        Weights of the features, with ``kernel="linear"`` only.
-    intercept_ : ndarray of shape (n_problems,)
-        Offsets b.
-    gamma_ : float
-        The kernel coefficient that was used.
-    graph_ : Graph or CompleteGraph
-        The graph of the rows of positive weight.
-    bounds_ : Bounds or list of Bounds
-        The conditions of Theorem 1 and its constants, see `theorem_bounds`.
-    transduction_ : ndarray of shape (n,)
-        A label for every training row: its own, or the one found where it was unlabeled. Computed
-        when first asked for: with many rows it takes longer than the fit. After ``partial_fit``,
-        of the rows of the last call.
-    objective_ : float or ndarray of shape (n_classes,)
-        J at the averaged function over all rows so far, computed when first asked for.
-    problem_ : Problem or list of Problem
-        What was minimized.
-    n_iter_ : int
-        Steps T.
-    history_ : list
-        One `Stretch` (n_iter, objective, norm, gradient, n_support, change) per look at the
-        average. ``objective`` is the mean of the one-row, one-edge estimates of J at the iterates.
-    termination_condition_ : str
-        ``"converged"``, ``"max_iter"``, ``"completed"`` (the paper's number of steps, or
-        ``partial_fit``) or ``"stopped"`` (by the callback); a list with more than two classes.
-    n_features_in_ : int
-        Number of features.
-
-    See Also
-    --------
-    GKMRegressor : The same machine for real targets.
-    BGS3VM : With a limit on the number of support rows.
-
-    Notes
-    -----
-    Memory grows with the rows visited, at most one and two ends of an edge per step; no Gram matrix
-    is kept. A step costs three kernel sums over the rows visited so far, so that T steps cost
-    O(T² d), or O(T n d) once all rows have been seen.
-
-    The training rows are kept, not copied: they must not be changed in place.
-
-    A row of weight 0 is left out. Any other weight counts in the loss of a labeled row, and nowhere
-    else: k-NN and radius graphs have one vertex for all identical rows, so that a weight of k
-    equals k copies for unlabeled rows, too. With a complete graph unequal weights of unlabeled rows
-    are refused.
-
-    ``partial_fit`` adds rows to those to draw from, joins them to the graph, and goes on with the
-    step sizes 2/(t + 1). If no more rows come, the average converges to the solution for all rows
-    seen, at the rate of Theorem 1. Neighbors of earlier rows are not looked for again, and copies
-    are vertices of their own here, which take places among the neighbors of a row.
-
-    References
-    ----------
-    T. Le, K. Nguyen, V. Nguyen, T. D. Nguyen and D. Phung, "Scalable semi-supervised learning with
-    graph-based kernel machine", arXiv:1606.06793; S. Lacoste-Julien, M. Schmidt and F. Bach, "A
-    simpler approach to obtaining an O(1/t) convergence rate for the projected stochastic
-    subgradient method", arXiv:1212.2002.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from s3vm_lib import GKM
-    >>> X = np.array([[-2.0], [-1.9], [-1.5], [1.4], [1.8], [2.0]])
-    >>> y = np.array([0, -1, -1, -1, -1, 1])
-    >>> GKM(n_neighbors=2, random_state=0).fit(X, y).transduction_.tolist()
-    [0, 0, 0, 1, 1, 1]
-    """
-
-    _parameter_constraints = {
+    _classifier_constraints = {
         **GraphMachine._machine_constraints,
-        "sigma_f": [*BaseS3VM._kernel_constraints["sigma_f"], StrOptions({"theorem"})],
         "class_weight": BaseS3VM._kernel_constraints["class_weight"],
-        "labeled_loss": [StrOptions(set(LOSSES)), LabeledLoss],
         "online_steps": [Interval(Real, 0, 1e6, closed="both")],
     }
-
-    def __init__(
-        self,
-        *,
-        C: float = 1.0,
-        C_graph: Literal["paper", "theorem"] | float | None = None,
-        labeled_loss: str | LabeledLoss = "hinge",
-        power: float = 2.0,
-        kernel: Literal["linear", "poly", "rbf", "laplacian", "precomputed"] = "rbf",
-        gamma: Literal["scale", "auto"] | float = "scale",
-        degree: int = 3,
-        coef0: float = 0.0,
-        sigma_f: Literal["theorem"] | float = 1.0,
-        graph: NeighborGraph | Graph | CompleteGraph | ArrayLike | None = None,
-        n_neighbors: int | None = None,
-        sampling: Literal["uniform", "weight"] = "uniform",
-        fit_intercept: bool = True,
-        projection: Literal["auto"] | bool = "auto",
-        precision: Literal["single", "double"] = "single",
-        online_steps: float = 1.0,
-        tol: float = 0.1,
-        max_iter: Literal["paper"] | int = 200_000,
-        class_weight: Literal["balanced"] | dict | None = None,
-        random_state: int | np.random.RandomState | None = None,
-        verbose: int = 0,
-        callback: Callable | None = None,
-    ) -> None:
-        self.C = C
-        self.C_graph = C_graph
-        self.labeled_loss = labeled_loss
-        self.power = power
-        self.kernel = kernel
-        self.gamma = gamma
-        self.degree = degree
-        self.coef0 = coef0
-        self.sigma_f = sigma_f
-        self.graph = graph
-        self.n_neighbors = n_neighbors
-        self.sampling = sampling
-        self.fit_intercept = fit_intercept
-        self.projection = projection
-        self.precision = precision
-        self.online_steps = online_steps
-        self.tol = tol
-        self.max_iter = max_iter
-        self.class_weight = class_weight
-        self.random_state = random_state
-        self.verbose = verbose
-        self.callback = callback
 
     # --- Before the solver -----------------------------------------------------------------------
 
@@ -414,3 +214,170 @@ class GKM(GraphMachine, OnlineS3VM):
             vars(target).update(values)
         vars(machine.accumulators.sums).clear()
         vars(machine.accumulators.sums).update(sums)
+
+
+@parameters
+class GKM(GraphClassifier):
+    """Graph-based semi-supervised kernel machine, by stochastic gradients.
+
+    Minimizes ::
+
+        J(f, b) = ½‖f‖² + ½b² + C Σ_L s_i ℓ(t_i, f(x_i) + b)
+                  + (C_graph / |E|) Σ_E μ_ij |f(x_i) − f(x_j)|^p
+
+    over a graph of the labeled and unlabeled rows that has no edge between two labeled ones. Each
+    step looks at one labeled row and one edge, and the weighted average of all iterates is kept.
+
+    Parameters
+    ----------
+    C : float, default=1.0
+        Weight of the losses of labeled rows. The paper's C weights their *mean*: it is C Σ_L s_i.
+    C_graph : float, "paper", "theorem" or None, default=None
+        Weight C' of the mean over the edges. None means C Σ_L s_i, that of the mean loss, or a
+        tenth of it with a complete graph. With p = 2 on a k-NN graph more of it often helps.
+        ``"paper"`` is C' = C Σ_L s_i for p < 2, and the paper's bounds for p = 2 and p > 2, which
+        suppose k(x, x) = 1 and no offset. ``"theorem"`` is the default, or less where Theorem 1
+        asks for it with the kernel and the offset that are used.
+    labeled_loss : str or LabeledLoss, default="hinge"
+        ``"hinge"``, ``"smooth_hinge"``, ``"logistic"``, ``"l1"``, ``"epsilon_insensitive"``,
+        ``"modified_logistic"`` or ``"squared_hinge"``; a `LabeledLoss` where its parameter is to be
+        another one. The slopes of the last have no bound, which puts it outside Theorem 1 unless
+        iterates are projected.
+    power : float, default=2.0
+        Power p of the differences over edges, p ≥ 1.
+    kernel : {"linear", "poly", "rbf", "laplacian", "precomputed"}, default="rbf"
+        Kernel function, see `Kernel`.
+    gamma : {"scale", "auto"} or float, default="scale"
+        Kernel coefficient of rbf, poly and laplacian, see `resolve_gamma`.
+    degree : int, default=3
+        Degree of the polynomial kernel, at most 30.
+    coef0 : float, default=0.0
+        Constant of the polynomial kernel, non-negative.
+    sigma_f : float or "theorem", default=1.0
+        Output standard deviation: kernels are multiplied by its square. ``"theorem"`` is the
+        largest with which Theorem 1 holds for p ≥ 2 (rbf and laplacian).
+    graph : NeighborGraph, Graph, CompleteGraph or matrix of shape (n, n), default=None
+        Which rows are joined, see `NeighborGraph`; ``NeighborGraph("all", gamma="kernel")`` is the
+        graph of the paper. Two labeled rows are not joined then. A given graph of the n rows, or a
+        matrix of its weights, is taken as it is. None is ``NeighborGraph()``: 5 neighbors and
+        Gaussian weights. With ``kernel="precomputed"`` distances are those of feature space.
+    n_neighbors : int, default=None
+        k in short for ``graph=NeighborGraph(k)``; only one of the two can be given.
+    sampling : {"uniform", "weight"}, default="uniform"
+        Draw edges uniformly, or in proportion to their weights: the same objective, with less
+        noise where most weights are tiny. Of a complete graph the latter lists all pairs.
+    fit_intercept : bool, default=True
+        Add 1 to the kernel, which gives the offset b and the term ½b².
+    projection : bool or "auto", default="auto"
+        Project iterates onto the ball ‖(f, b)‖² ≤ 2 J(0), in which the solution lies.
+        ``"auto"`` does so where Theorem 1 makes no promise, and the method as printed may diverge.
+    precision : {"single", "double"}, default="single"
+        Of the values of an rbf kernel.
+    online_steps : float, default=1.0
+        Steps that ``partial_fit`` makes for each new row.
+    tol : float, default=0.1
+        Stop when doubling the number of steps changes the averaged outputs (root mean square over
+        up to 256 rows) by at most this share of their size, or of 1 if that is larger.
+    max_iter : int or "paper", default=200_000
+        Largest number of steps T. ``"paper"`` makes n steps, or 0.2 n from 8000 rows on, and does
+        not look at ``tol``.
+    class_weight : dict or "balanced", default=None
+        Factors on C per class; ``"balanced"`` counts labeled rows only.
+    random_state : int, RandomState instance or None, default=None
+        Source of the rows and edges that are drawn.
+    verbose : int, default=0
+        Print one line whenever the average is looked at.
+    callback : callable, default=None
+        Called then with a dict (the fields of ``history_``); a true value stops.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        Class labels.
+    support_ : ndarray of shape (n_support,)
+        Rows with a nonzero coefficient; after ``partial_fit``, counted over all calls without rows
+        of weight zero.
+    support_vectors_ : {ndarray, CSR matrix} of shape (n_support, d)
+        These rows; absent with ``kernel="precomputed"``.
+    dual_coef_ : ndarray of shape (n_problems, n_support)
+        Their coefficients in the averaged function.
+    coef_ : ndarray of shape (n_problems, d)
+        Weights of the features, with ``kernel="linear"`` only.
+    intercept_ : ndarray of shape (n_problems,)
+        Offsets b.
+    gamma_ : float
+        The kernel coefficient that was used.
+    graph_ : Graph or CompleteGraph
+        The graph of the rows of positive weight.
+    bounds_ : Bounds or list of Bounds
+        The conditions of Theorem 1 and its constants, see `theorem_bounds`.
+    transduction_ : ndarray of shape (n,)
+        A label for every training row: its own, or the one found where it was unlabeled. Computed
+        when first asked for: with many rows it takes longer than the fit. After ``partial_fit``,
+        of the rows of the last call.
+    objective_ : float or ndarray of shape (n_classes,)
+        J at the averaged function over all rows so far, computed when first asked for.
+    problem_ : Problem or list of Problem
+        What was minimized.
+    n_iter_ : int
+        Steps T.
+    history_ : list
+        One `Stretch` (n_iter, objective, norm, gradient, n_support, change) per look at the
+        average. ``objective`` is the mean of the one-row, one-edge estimates of J at the iterates.
+    termination_condition_ : str
+        ``"converged"``, ``"max_iter"``, ``"completed"`` (the paper's number of steps, or
+        ``partial_fit``) or ``"stopped"`` (by the callback); a list with more than two classes.
+    n_features_in_ : int
+        Number of features.
+
+    See Also
+    --------
+    GKMRegressor : The same machine for real targets.
+    BGS3VM : With a limit on the number of support rows.
+
+    Notes
+    -----
+    Memory grows with the rows visited, at most one and two ends of an edge per step; no Gram matrix
+    is kept. A step costs three kernel sums over the rows visited so far, so that T steps cost
+    O(T² d), or O(T n d) once all rows have been seen.
+
+    The training rows are kept, not copied: they must not be changed in place.
+
+    A row of weight 0 is left out. Any other weight counts in the loss of a labeled row, and nowhere
+    else: k-NN and radius graphs have one vertex for all identical rows, so that a weight of k
+    equals k copies for unlabeled rows, too. With a complete graph unequal weights of unlabeled rows
+    are refused.
+
+    ``partial_fit`` adds rows to those to draw from, joins them to the graph, and goes on with the
+    step sizes 2/(t + 1). If no more rows come, the average converges to the solution for all rows
+    seen, at the rate of Theorem 1. Neighbors of earlier rows are not looked for again, and copies
+    are vertices of their own here, which take places among the neighbors of a row.
+
+    References
+    ----------
+    T. Le, K. Nguyen, V. Nguyen, T. D. Nguyen and D. Phung, "Scalable semi-supervised learning with
+    graph-based kernel machine", arXiv:1606.06793; S. Lacoste-Julien, M. Schmidt and F. Bach, "A
+    simpler approach to obtaining an O(1/t) convergence rate for the projected stochastic
+    subgradient method", arXiv:1212.2002.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from s3vm_lib import GKM
+    >>> X = np.array([[-2.0], [-1.9], [-1.5], [1.4], [1.8], [2.0]])
+    >>> y = np.array([0, -1, -1, -1, -1, 1])
+    >>> GKM(n_neighbors=2, random_state=0).fit(X, y).transduction_.tolist()
+    [0, 0, 0, 1, 1, 1]
+    """
+
+    labeled_loss: str | LabeledLoss = "hinge"
+    power: float = 2.0
+    sigma_f: Literal["theorem"] | float = 1.0
+    projection: Literal["auto"] | bool = "auto"
+    precision: Literal["single", "double"] = "single"
+
+    _parameter_constraints = {
+        **GraphClassifier._classifier_constraints,
+        "sigma_f": [*BaseS3VM._kernel_constraints["sigma_f"], StrOptions({"theorem"})],
+        "labeled_loss": [StrOptions(set(LOSSES)), LabeledLoss],
+    }

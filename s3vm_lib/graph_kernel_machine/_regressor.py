@@ -1,6 +1,5 @@
 """The regressor `GKMRegressor`."""
 
-from collections.abc import Callable
 from functools import cached_property
 from typing import Literal, NamedTuple, Self
 
@@ -11,10 +10,9 @@ from sklearn.utils import check_array, check_consistent_length, column_or_1d
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
-from s3vm_lib._base import Labels, Rows, unchanged_on_error, validated
+from s3vm_lib._base import Labels, Rows, parameters, unchanged_on_error, validated
 from s3vm_lib._limits import SHAPE, require_finite_outputs
 from s3vm_lib.graph_kernel_machine._common import GraphMachine
-from s3vm_lib.graphs import CompleteGraph, Graph, NeighborGraph
 from s3vm_lib.losses import LabeledLoss
 
 _LARGEST = 1e60  # of targets, as of outputs
@@ -29,6 +27,7 @@ class Data(NamedTuple):
     weight: np.ndarray  # their weights
 
 
+@parameters
 class GKMRegressor(RegressorMixin, GraphMachine):
     """Graph-based semi-supervised kernel machine for real targets, by stochastic gradients.
 
@@ -120,59 +119,18 @@ class GKMRegressor(RegressorMixin, GraphMachine):
     True
     """
 
+    labeled_loss: Literal["epsilon_insensitive", "l1"] = "epsilon_insensitive"
+    epsilon: float = 0.1
+    power: float = 2.0
+    projection: Literal["auto"] | bool = "auto"
+    precision: Literal["single", "double"] = "single"
+
     _parameter_constraints = {
         **GraphMachine._machine_constraints,
         "labeled_loss": [StrOptions({"epsilon_insensitive", "l1"})],
         "epsilon": [SHAPE],
     }
     _computed_later = (*GraphMachine._computed_later, "_values")
-
-    def __init__(
-        self,
-        *,
-        C: float = 1.0,
-        C_graph: Literal["paper", "theorem"] | float | None = None,
-        labeled_loss: Literal["epsilon_insensitive", "l1"] = "epsilon_insensitive",
-        epsilon: float = 0.1,
-        power: float = 2.0,
-        kernel: Literal["linear", "poly", "rbf", "laplacian", "precomputed"] = "rbf",
-        gamma: Literal["scale", "auto"] | float = "scale",
-        degree: int = 3,
-        coef0: float = 0.0,
-        sigma_f: float = 1.0,
-        graph: NeighborGraph | Graph | CompleteGraph | ArrayLike | None = None,
-        n_neighbors: int | None = None,
-        sampling: Literal["uniform", "weight"] = "uniform",
-        fit_intercept: bool = True,
-        projection: Literal["auto"] | bool = "auto",
-        precision: Literal["single", "double"] = "single",
-        tol: float = 0.1,
-        max_iter: Literal["paper"] | int = 200_000,
-        random_state: int | np.random.RandomState | None = None,
-        verbose: int = 0,
-        callback: Callable | None = None,
-    ) -> None:
-        self.C = C
-        self.C_graph = C_graph
-        self.labeled_loss = labeled_loss
-        self.epsilon = epsilon
-        self.power = power
-        self.kernel = kernel
-        self.gamma = gamma
-        self.degree = degree
-        self.coef0 = coef0
-        self.sigma_f = sigma_f
-        self.graph = graph
-        self.n_neighbors = n_neighbors
-        self.sampling = sampling
-        self.fit_intercept = fit_intercept
-        self.projection = projection
-        self.precision = precision
-        self.tol = tol
-        self.max_iter = max_iter
-        self.random_state = random_state
-        self.verbose = verbose
-        self.callback = callback
 
     @validated
     def fit(

@@ -8,14 +8,13 @@ over f, b and all t with a given number of positives: an SVM for fixed t, and fo
 matter of sorting. The costs C*_+ and C*_− of the two labels start small and end at C*.
 """
 
-from collections.abc import Callable
 from numbers import Real
 from typing import Literal, NamedTuple
 
 import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from s3vm_lib._base import BinaryFit, centered, linear_model
+from s3vm_lib._base import BinaryFit, KernelParameters, centered, linear_model, parameters
 from s3vm_lib._limits import COUNT, MEGABYTES, RATIO, TOL, WEIGHT, ZERO
 from s3vm_lib.label_switching._assigned import LabelSwitching
 from s3vm_lib.losses import LabeledLoss, UnlabeledLoss
@@ -377,7 +376,8 @@ def solve_s3vm_light(
 # --- The estimator --------------------------------------------------------------------------------
 
 
-class S3VMLight(LabelSwitching):
+@parameters
+class S3VMLight(KernelParameters, LabelSwitching):
     """Semi-supervised support vector machine by switching labels (S3VM-light, Joachims' TSVM).
 
     Minimizes
@@ -516,6 +516,19 @@ class S3VMLight(LabelSwitching):
     [0, 0, 0, 1, 1, 1]
     """
 
+    C_star: float | None = None
+    balance: Literal["labels"] | float | None = "labels"
+    switching: Literal["all", "pair"] = "all"
+    annealing_start: float = 1e-5
+    annealing_factor: float = 2.0
+    annealing_ratio: Literal["balanced", "equal", "paper"] = "balanced"
+    tol: float = 1e-3
+    annealing_tol: float = 1e-3
+    max_iter: int = 100_000
+    max_inner_iter: int = 1_000_000
+    gram: Literal["auto", "full", "rows"] = "auto"
+    cache_size: float = 1000
+
     _parameter_constraints = {
         **LabelSwitching._kernel_constraints,
         "C_star": [WEIGHT, ZERO, None],
@@ -531,53 +544,6 @@ class S3VMLight(LabelSwitching):
     }
     _largest_n = 8_000
     _memory = "n × n numbers"
-
-    def __init__(
-        self,
-        *,
-        C: float = 1.0,
-        C_star: float | None = None,
-        kernel: Literal["linear", "poly", "rbf", "laplacian", "precomputed"] = "rbf",
-        gamma: Literal["scale", "auto"] | float = "scale",
-        degree: int = 3,
-        coef0: float = 0.0,
-        sigma_f: float = 1.0,
-        balance: Literal["labels"] | float | None = "labels",
-        switching: Literal["all", "pair"] = "all",
-        annealing_start: float = 1e-5,
-        annealing_factor: float = 2.0,
-        annealing_ratio: Literal["balanced", "equal", "paper"] = "balanced",
-        tol: float = 1e-3,
-        annealing_tol: float = 1e-3,
-        max_iter: int = 100_000,
-        max_inner_iter: int = 1_000_000,
-        gram: Literal["auto", "full", "rows"] = "auto",
-        cache_size: float = 1000,
-        class_weight: Literal["balanced"] | dict | None = None,
-        verbose: int = 0,
-        callback: Callable | None = None,
-    ) -> None:
-        self.C = C
-        self.C_star = C_star
-        self.kernel = kernel
-        self.gamma = gamma
-        self.degree = degree
-        self.coef0 = coef0
-        self.sigma_f = sigma_f
-        self.balance = balance
-        self.switching = switching
-        self.annealing_start = annealing_start
-        self.annealing_factor = annealing_factor
-        self.annealing_ratio = annealing_ratio
-        self.tol = tol
-        self.annealing_tol = annealing_tol
-        self.max_iter = max_iter
-        self.max_inner_iter = max_inner_iter
-        self.gram = gram
-        self.cache_size = cache_size
-        self.class_weight = class_weight
-        self.verbose = verbose
-        self.callback = callback
 
     def _prepare(self, data):
         """Rows that have an influence, their kernel values, and what they were shifted by."""

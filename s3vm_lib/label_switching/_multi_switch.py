@@ -9,14 +9,13 @@ The method alternates between the two: train, then give better labels to the sam
 step lowers F, so a level of C* ends after finitely many rounds. C* rises from almost nothing.
 """
 
-from collections.abc import Callable
 from numbers import Real
 from typing import Literal, NamedTuple
 
 import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from s3vm_lib._base import BinaryFit
+from s3vm_lib._base import BinaryFit, parameters
 from s3vm_lib._limits import COUNT, RATIO, TOL, WEIGHT, ZERO
 from s3vm_lib.finite_newton import linear_rows, solve_finite_newton
 from s3vm_lib.label_switching._assigned import LabelSwitching
@@ -246,6 +245,7 @@ def solve_multi_switch(
 # --- The estimator --------------------------------------------------------------------------------
 
 
+@parameters
 class MultiSwitchTSVM(LabelSwitching):
     """Linear transductive support vector machine by multi-switch (SVMlin's TSVM).
 
@@ -360,6 +360,16 @@ class MultiSwitchTSVM(LabelSwitching):
     [0, 0, 0, 1, 1, 1]
     """
 
+    C_star: float | None = None
+    balance: Literal["labels"] | float | None = "labels"
+    start: float = 1e-5
+    factor: float = 1.5
+    n_switch: int | None = None
+    max_rounds: int = 1000
+    tol: float = 1e-3
+    path_tol: float = 0.03
+    max_iter: int = 50
+
     _parameter_constraints = {
         **{
             name: LabelSwitching._kernel_constraints[name]
@@ -375,37 +385,6 @@ class MultiSwitchTSVM(LabelSwitching):
     }
     _largest_n = 40_000
     _memory = "n × d numbers, or the non-zeros"
-
-    def __init__(
-        self,
-        *,
-        C: float = 1.0,
-        C_star: float | None = None,
-        balance: Literal["labels"] | float | None = "labels",
-        start: float = 1e-5,
-        factor: float = 1.5,
-        n_switch: int | None = None,
-        max_rounds: int = 1000,
-        tol: float = 1e-3,
-        path_tol: float = 0.03,
-        max_iter: int = 50,
-        class_weight: Literal["balanced"] | dict | None = None,
-        verbose: int = 0,
-        callback: Callable | None = None,
-    ) -> None:
-        self.C = C
-        self.C_star = C_star
-        self.balance = balance
-        self.start = start
-        self.factor = factor
-        self.n_switch = n_switch
-        self.max_rounds = max_rounds
-        self.tol = tol
-        self.path_tol = path_tol
-        self.max_iter = max_iter
-        self.class_weight = class_weight
-        self.verbose = verbose
-        self.callback = callback
 
     def _prepare(self, data):
         """The rows, which all two-class problems share."""

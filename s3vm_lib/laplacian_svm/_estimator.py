@@ -1,7 +1,6 @@
 """The estimator `LapSVM`."""
 
 import dataclasses
-from collections.abc import Callable
 from numbers import Integral
 from typing import Literal, NamedTuple
 
@@ -9,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from s3vm_lib._base import BaseS3VM, BinaryFit
+from s3vm_lib._base import BaseS3VM, BinaryFit, KernelParameters, parameters
 from s3vm_lib._limits import COUNT, MEGABYTES, WEIGHT, ZERO
 from s3vm_lib.graphs import (
     GRAPH_CONSTRAINTS,
@@ -46,7 +45,8 @@ class Shared(NamedTuple):
     labeled: np.ndarray  # indices
 
 
-class LapSVM(BaseS3VM):
+@parameters
+class LapSVM(KernelParameters, BaseS3VM):
     """Laplacian support vector machine: outputs vary little along a graph of all rows.
 
     Minimizes the convex objective
@@ -212,6 +212,20 @@ class LapSVM(BaseS3VM):
     [0, 0, 0, 1, 1, 1]
     """
 
+    C_graph: float | None = None
+    labeled_loss: Literal["squared_hinge", "hinge"] = "squared_hinge"
+    fit_intercept: bool = True
+    graph: NeighborGraph | Graph | CompleteGraph | ArrayLike | None = None
+    n_neighbors: int | None = None
+    normalized: bool = False
+    laplacian_degree: int = 1
+    solver: Literal["auto", "newton", "pcg"] = "auto"
+    stopping: Literal["gap", "stability", "validation", "gradient", "change"] | Stopping = "gap"
+    memory: float = 4000
+    rank: int | None = None
+    tol: float = 1e-4
+    max_iter: int = 1000
+
     _parameter_constraints = {
         **BaseS3VM._kernel_constraints,
         "C_graph": [WEIGHT, ZERO, None],
@@ -227,56 +241,6 @@ class LapSVM(BaseS3VM):
     }
     _largest_n = 30_000
     _memory = "n × n, or n × rank numbers"
-
-    def __init__(
-        self,
-        *,
-        C: float = 1.0,
-        C_graph: float | None = None,
-        kernel: Literal["linear", "poly", "rbf", "laplacian", "precomputed"] = "rbf",
-        gamma: Literal["scale", "auto"] | float = "scale",
-        degree: int = 3,
-        coef0: float = 0.0,
-        sigma_f: float = 1.0,
-        labeled_loss: Literal["squared_hinge", "hinge"] = "squared_hinge",
-        fit_intercept: bool = True,
-        graph: NeighborGraph | Graph | CompleteGraph | ArrayLike | None = None,
-        n_neighbors: int | None = None,
-        normalized: bool = False,
-        laplacian_degree: int = 1,
-        solver: Literal["auto", "newton", "pcg"] = "auto",
-        stopping: Literal["gap", "stability", "validation", "gradient", "change"]
-        | Stopping = "gap",
-        memory: float = 4000,
-        rank: int | None = None,
-        tol: float = 1e-4,
-        max_iter: int = 1000,
-        class_weight: Literal["balanced"] | dict | None = None,
-        verbose: int = 0,
-        callback: Callable | None = None,
-    ) -> None:
-        self.C = C
-        self.C_graph = C_graph
-        self.kernel = kernel
-        self.gamma = gamma
-        self.degree = degree
-        self.coef0 = coef0
-        self.sigma_f = sigma_f
-        self.labeled_loss = labeled_loss
-        self.fit_intercept = fit_intercept
-        self.graph = graph
-        self.n_neighbors = n_neighbors
-        self.normalized = normalized
-        self.laplacian_degree = laplacian_degree
-        self.solver = solver
-        self.stopping = stopping
-        self.memory = memory
-        self.rank = rank
-        self.tol = tol
-        self.max_iter = max_iter
-        self.class_weight = class_weight
-        self.verbose = verbose
-        self.callback = callback
 
     def _rule(self):
         return graph_rule(self.graph, self.n_neighbors, NeighborGraph(10, weights="binary"))

@@ -1,6 +1,5 @@
 """The estimator `ILS3VM`."""
 
-from collections.abc import Callable
 from dataclasses import replace
 from numbers import Real
 from typing import Literal, Self
@@ -10,7 +9,7 @@ from numpy.typing import ArrayLike
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from s3vm_lib._base import BinaryFit, centered, validated
+from s3vm_lib._base import BinaryFit, KernelParameters, centered, parameters, validated
 from s3vm_lib._limits import MEGABYTES, TOL, WEIGHT, ZERO, check_size, checked_gram
 from s3vm_lib._online import KeepingS3VM
 from s3vm_lib.cccp import solve_cccp
@@ -39,7 +38,8 @@ class Tally:
         return self.n_convex + self.machine.n_iter - self.first
 
 
-class ILS3VM(KeepingS3VM):
+@parameters
+class ILS3VM(KernelParameters, KeepingS3VM):
     """Semi-supervised support vector machine that learns and forgets rows one by one, exactly.
 
     Minimizes ::
@@ -196,6 +196,18 @@ class ILS3VM(KeepingS3VM):
     [0, 0, 0, 1, 1]
     """
 
+    C_star: float | None = None
+    order: Literal["simultaneous", "finite"] = "simultaneous"
+    update: Literal["auto", "path", "together", "block"] = "auto"
+    start: Literal["cccp", "path"] = "cccp"
+    start_tol: float = 1e-3
+    ridge: float = 1e-8
+    tol: float = 1e-10
+    max_iter: int = 1_000_000
+    gram: Literal["auto", "full", "rows"] = "auto"
+    cache_size: float = 1000
+    record: bool = False
+
     _parameter_constraints = {
         **KeepingS3VM._kernel_constraints,
         "C_star": [WEIGHT, ZERO, None],
@@ -211,51 +223,6 @@ class ILS3VM(KeepingS3VM):
     _largest_n = 20_000
     _memory = "n² kernel values, or those of the margin set"
     _kernel_store = None
-
-    def __init__(
-        self,
-        *,
-        C: float = 1.0,
-        C_star: float | None = None,
-        kernel: Literal["linear", "poly", "rbf", "laplacian", "precomputed"] = "rbf",
-        gamma: Literal["scale", "auto"] | float = "scale",
-        degree: int = 3,
-        coef0: float = 0.0,
-        sigma_f: float = 1.0,
-        order: Literal["simultaneous", "finite"] = "simultaneous",
-        update: Literal["auto", "path", "together", "block"] = "auto",
-        start: Literal["cccp", "path"] = "cccp",
-        start_tol: float = 1e-3,
-        ridge: float = 1e-8,
-        tol: float = 1e-10,
-        max_iter: int = 1_000_000,
-        gram: Literal["auto", "full", "rows"] = "auto",
-        cache_size: float = 1000,
-        record: bool = False,
-        class_weight: Literal["balanced"] | dict | None = None,
-        verbose: int = 0,
-        callback: Callable | None = None,
-    ) -> None:
-        self.C = C
-        self.C_star = C_star
-        self.kernel = kernel
-        self.gamma = gamma
-        self.degree = degree
-        self.coef0 = coef0
-        self.sigma_f = sigma_f
-        self.order = order
-        self.update = update
-        self.start = start
-        self.start_tol = start_tol
-        self.ridge = ridge
-        self.tol = tol
-        self.max_iter = max_iter
-        self.gram = gram
-        self.cache_size = cache_size
-        self.record = record
-        self.class_weight = class_weight
-        self.verbose = verbose
-        self.callback = callback
 
     def _problem(self, data, ratio):
         """The symmetric hinge without a balance constraint."""

@@ -1,11 +1,12 @@
 """The estimator `NewtonS3VM`."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from numbers import Real
 from typing import Literal
 
 from sklearn.utils._param_validation import Interval, StrOptions
 
+from s3vm_lib._base import parameters
 from s3vm_lib._limits import SHAPE, TOL_OR_ZERO, WEIGHT, ZERO
 from s3vm_lib.primal_newton._solver import ANNEALING, CURVATURES, SOLVERS, SYSTEMS, solve_newton
 from s3vm_lib.quasi_newton import Coordinates, SmoothS3VM
@@ -13,6 +14,7 @@ from s3vm_lib.quasi_newton import Coordinates, SmoothS3VM
 _SEARCHED = ("cholesky", "eigen")
 
 
+@parameters
 class NewtonS3VM(SmoothS3VM):
     """Semi-supervised support vector machine by Newton's method or gradients in the primal.
 
@@ -167,6 +169,13 @@ default="squared_hinge"
     [0, 0, 0, 1, 1, 1]
     """
 
+    labeled_loss: str = "squared_hinge"
+    solver: Literal["newton", "conjugate_gradient", "gradient"] = "newton"
+    curvature: Literal["drop", "modify", "trust"] = "trust"
+    system: Literal["auto", "dense", "krylov"] = "auto"
+    coordinates: Literal["cholesky", "eigen"] | Coordinates = "cholesky"
+    annealing: Literal["geometric", "doubling", "none"] | Sequence[float] = "geometric"
+
     _parameter_constraints = {
         **SmoothS3VM._kernel_constraints,
         "C_star": [WEIGHT, ZERO, None],
@@ -189,59 +198,6 @@ default="squared_hinge"
     _searched = _SEARCHED
     _largest_n = 10_000
     _memory = "n × rank numbers"
-
-    def __init__(
-        self,
-        *,
-        C: float = 1.0,
-        C_star: float | None = None,
-        kernel: Literal["linear", "poly", "rbf", "laplacian", "precomputed"] = "rbf",
-        gamma: Literal["scale", "auto"] | float = "scale",
-        degree: int = 3,
-        coef0: float = 0.0,
-        sigma_f: float = 1.0,
-        labeled_loss: str = "squared_hinge",
-        sharpness: float = 20.0,
-        unlabeled_loss: Literal["gaussian", "squared_symmetric_hinge"] = "gaussian",
-        s: float = 3.0,
-        balance: Literal["labels"] | float | None = "labels",
-        fit_intercept: bool = True,
-        solver: Literal["newton", "conjugate_gradient", "gradient"] = "newton",
-        curvature: Literal["drop", "modify", "trust"] = "trust",
-        system: Literal["auto", "dense", "krylov"] = "auto",
-        coordinates: Literal["cholesky", "eigen"] | Coordinates = "cholesky",
-        annealing: Literal["geometric", "doubling", "none"] | Sequence[float] = "geometric",
-        tol: float = 1e-5,
-        ftol: float = 1e-9,
-        max_iter: int = 500,
-        class_weight: Literal["balanced"] | dict | None = None,
-        verbose: int = 0,
-        callback: Callable | None = None,
-    ) -> None:
-        self.C = C
-        self.C_star = C_star
-        self.kernel = kernel
-        self.gamma = gamma
-        self.degree = degree
-        self.coef0 = coef0
-        self.sigma_f = sigma_f
-        self.labeled_loss = labeled_loss
-        self.sharpness = sharpness
-        self.unlabeled_loss = unlabeled_loss
-        self.s = s
-        self.balance = balance
-        self.fit_intercept = fit_intercept
-        self.solver = solver
-        self.curvature = curvature
-        self.system = system
-        self.coordinates = coordinates
-        self.annealing = annealing
-        self.tol = tol
-        self.ftol = ftol
-        self.max_iter = max_iter
-        self.class_weight = class_weight
-        self.verbose = verbose
-        self.callback = callback
 
     def _fit_binary(self, data, coordinates, t, problem, index):
         solution = solve_newton(

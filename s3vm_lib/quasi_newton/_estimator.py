@@ -1,18 +1,20 @@
 """The estimator `QNS3VM`."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from numbers import Real
 from typing import Literal
 
 import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
+from s3vm_lib._base import parameters
 from s3vm_lib._limits import SHAPE, TOL_OR_ZERO, WEIGHT, ZERO
 from s3vm_lib.quasi_newton._engines import ENGINES
 from s3vm_lib.quasi_newton._smooth import COORDINATES, Coordinates, SmoothS3VM
 from s3vm_lib.quasi_newton._solver import ANNEALING, solve_quasi_newton
 
 
+@parameters
 class QNS3VM(SmoothS3VM):
     """Semi-supervised support vector machine by quasi-Newton annealing (QN-S3VM).
 
@@ -152,6 +154,13 @@ default="cholesky"
     [0, 0, 0, 1, 1, 1]
     """
 
+    labeled_loss: str = "modified_logistic"
+    balance_tol: float | None = None
+    coordinates: str | Coordinates = "cholesky"
+    annealing: Literal["geometric", "paper"] | Sequence[float] = "geometric"
+    engine: Literal["scipy", "lbfgs", "bfgs"] = "scipy"
+    random_state: int | np.random.RandomState | None = None
+
     _parameter_constraints = {
         **SmoothS3VM._kernel_constraints,
         "C_star": [WEIGHT, ZERO, None],
@@ -174,59 +183,6 @@ default="cholesky"
     _searched = COORDINATES
     _largest_n = 100_000
     _memory = "n × rank numbers"
-
-    def __init__(
-        self,
-        *,
-        C: float = 1.0,
-        C_star: float | None = None,
-        kernel: Literal["linear", "poly", "rbf", "laplacian", "precomputed"] = "rbf",
-        gamma: Literal["scale", "auto"] | float = "scale",
-        degree: int = 3,
-        coef0: float = 0.0,
-        sigma_f: float = 1.0,
-        labeled_loss: str = "modified_logistic",
-        sharpness: float = 20.0,
-        unlabeled_loss: Literal["gaussian", "squared_symmetric_hinge"] = "gaussian",
-        s: float = 3.0,
-        balance: Literal["labels"] | float | None = "labels",
-        balance_tol: float | None = None,
-        fit_intercept: bool = True,
-        coordinates: str | Coordinates = "cholesky",
-        annealing: Literal["geometric", "paper"] | Sequence[float] = "geometric",
-        engine: Literal["scipy", "lbfgs", "bfgs"] = "scipy",
-        tol: float = 1e-5,
-        ftol: float = 1e-9,
-        max_iter: int = 500,
-        class_weight: Literal["balanced"] | dict | None = None,
-        random_state: int | np.random.RandomState | None = None,
-        verbose: int = 0,
-        callback: Callable | None = None,
-    ) -> None:
-        self.C = C
-        self.C_star = C_star
-        self.kernel = kernel
-        self.gamma = gamma
-        self.degree = degree
-        self.coef0 = coef0
-        self.sigma_f = sigma_f
-        self.labeled_loss = labeled_loss
-        self.sharpness = sharpness
-        self.unlabeled_loss = unlabeled_loss
-        self.s = s
-        self.balance = balance
-        self.balance_tol = balance_tol
-        self.fit_intercept = fit_intercept
-        self.coordinates = coordinates
-        self.annealing = annealing
-        self.engine = engine
-        self.tol = tol
-        self.ftol = ftol
-        self.max_iter = max_iter
-        self.class_weight = class_weight
-        self.random_state = random_state
-        self.verbose = verbose
-        self.callback = callback
 
     def _fit_binary(self, data, coordinates, t, problem, index):
         solution = solve_quasi_newton(

@@ -12,7 +12,7 @@ from sklearn.utils._param_validation import (
     validate_parameter_constraints,
 )
 
-from s3vm_lib._base import BaseS3VM, BinaryFit
+from s3vm_lib._base import BaseS3VM, BinaryFit, KernelParameters, parameters
 from s3vm_lib._limits import COUNT
 from s3vm_lib.losses import labeled_loss, unlabeled_loss
 from s3vm_lib.objective import Problem
@@ -139,13 +139,24 @@ def annealing_stages(annealing, schedules):
     return tuple(stages.tolist())
 
 
-class SmoothS3VM(BaseS3VM):
+@parameters
+class SmoothS3VM(KernelParameters, BaseS3VM):
     """Losses by name, coordinates, stages of annealing, and the model that coordinates stand for.
 
     Subclasses have the parameters ``labeled_loss``, ``sharpness``, ``unlabeled_loss``, ``s``,
     ``fit_intercept`` and ``annealing``, and name their schedules in ``_schedules``. Those with
     ``coordinates`` name the ones they can search in (``_searched``).
     """
+
+    C_star: float | None = None
+    sharpness: float = 20.0
+    unlabeled_loss: Literal["gaussian", "squared_symmetric_hinge"] = "gaussian"
+    s: float = 3.0
+    balance: Literal["labels"] | float | None = "labels"
+    fit_intercept: bool = True
+    tol: float = 1e-5
+    ftol: float = 1e-9
+    max_iter: int = 500
 
     _schedules = {}
     _searched = ()

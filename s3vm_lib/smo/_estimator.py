@@ -1,19 +1,19 @@
 """The estimator `SVM`."""
 
-from collections.abc import Callable
 from typing import Literal
 
 import numpy as np
 from sklearn.utils._param_validation import StrOptions
 
-from s3vm_lib._base import BaseS3VM, BinaryFit, centered, linear_model
+from s3vm_lib._base import BaseS3VM, BinaryFit, KernelParameters, centered, linear_model, parameters
 from s3vm_lib._limits import MEGABYTES
 from s3vm_lib.losses import LabeledLoss
 from s3vm_lib.objective import Problem
 from s3vm_lib.smo._solver import Gram, feasible, solve_smo, svc_costs
 
 
-class SVM(BaseS3VM):
+@parameters
+class SVM(KernelParameters, BaseS3VM):
     """Support vector machine trained by SMO: the supervised baseline of the book.
 
     Minimizes ½‖f‖² + C Σ_i s_i max(0, 1 − t_i (f(x_i) + b)) over the labeled rows. Unlabeled rows
@@ -103,6 +103,13 @@ class SVM(BaseS3VM):
     [0, 0, 1, 1, 1]
     """
 
+    tol: float = 1e-3
+    max_iter: int = 10_000_000
+    shrinking: bool = True
+    gram: Literal["auto", "full", "rows"] = "auto"
+    cache_size: float = 1000
+    warm_start: bool = False
+
     _parameter_constraints = {
         **BaseS3VM._kernel_constraints,
         "shrinking": ["boolean"],
@@ -114,41 +121,6 @@ class SVM(BaseS3VM):
     _memory = "visited kernel rows"
 
     _wants_unlabeled = False
-
-    def __init__(
-        self,
-        *,
-        C: float = 1.0,
-        kernel: Literal["linear", "poly", "rbf", "laplacian", "precomputed"] = "rbf",
-        gamma: Literal["scale", "auto"] | float = "scale",
-        degree: int = 3,
-        coef0: float = 0.0,
-        sigma_f: float = 1.0,
-        tol: float = 1e-3,
-        max_iter: int = 10_000_000,
-        shrinking: bool = True,
-        gram: Literal["auto", "full", "rows"] = "auto",
-        cache_size: float = 1000,
-        class_weight: Literal["balanced"] | dict | None = None,
-        warm_start: bool = False,
-        verbose: int = 0,
-        callback: Callable | None = None,
-    ) -> None:
-        self.C = C
-        self.kernel = kernel
-        self.gamma = gamma
-        self.degree = degree
-        self.coef0 = coef0
-        self.sigma_f = sigma_f
-        self.tol = tol
-        self.max_iter = max_iter
-        self.shrinking = shrinking
-        self.gram = gram
-        self.cache_size = cache_size
-        self.class_weight = class_weight
-        self.warm_start = warm_start
-        self.verbose = verbose
-        self.callback = callback
 
     def _prepare(self, data):
         labeled = np.flatnonzero(data.codes >= 0)

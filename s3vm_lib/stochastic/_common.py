@@ -3,6 +3,7 @@
 import math
 from dataclasses import replace
 from numbers import Integral, Real
+from typing import Literal
 
 import numpy as np
 import scipy.sparse as sp
@@ -10,7 +11,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from tqdm.auto import tqdm
 
-from s3vm_lib._base import BaseS3VM, BinaryFit
+from s3vm_lib._base import BaseS3VM, BinaryFit, KernelParameters, parameters
 from s3vm_lib._limits import COUNT, SHAPE, WEIGHT, ZERO
 from s3vm_lib._online import OnlineS3VM
 from s3vm_lib.losses import LabeledLoss, unlabeled_loss
@@ -41,12 +42,29 @@ class Machine:
         self.n_steps = n_steps
 
 
-class RandomFeatureS3VM(OnlineS3VM):
+@parameters
+class RandomFeatureS3VM(KernelParameters, OnlineS3VM):
     """The fit in two stages: stochastic steps, then L-BFGS on the features that were drawn.
 
     Subclasses implement ``_stream(data, seed)`` and ``_run(...)``, and say how many features and
     steps they plan.
     """
+
+    C_star: Literal["paper"] | float | None = None
+    kernel: Literal["rbf", "laplacian", "poly", "linear"] = "rbf"
+    labeled_loss: str | LabeledLoss = "modified_logistic"
+    unlabeled_loss: str = "gaussian"
+    s: float | None = None
+    balance: Literal["labels"] | float | None = "labels"
+    fit_intercept: bool = True
+    n_features: int = 1024
+    features: Features | None = None
+    n_steps: int | None = None
+    schedule: Schedule | None = None
+    polish: bool | Polish = True
+    n_jobs: int = 1
+    transduce: bool = True
+    random_state: int | np.random.RandomState | None = None
 
     _parameter_constraints = {
         **{k: v for k, v in BaseS3VM._kernel_constraints.items() if k not in ("tol", "max_iter")},

@@ -1,15 +1,13 @@
 """The estimators `FRS3VM` and `TSGS3VM`."""
 
 import math
-from collections.abc import Callable
 from typing import Literal
 
-import numpy as np
 from sklearn.utils._param_validation import StrOptions
 
-from s3vm_lib.losses import LabeledLoss
+from s3vm_lib._base import parameters
 from s3vm_lib.stochastic._common import RandomFeatureS3VM
-from s3vm_lib.stochastic._parameters import Features, Polish, Schedule
+from s3vm_lib.stochastic._parameters import Features
 from s3vm_lib.stochastic._stored import solve_stored
 from s3vm_lib.stochastic._triply import solve_triply_stochastic
 
@@ -17,6 +15,7 @@ _BLOCK = 256  # features of one block of FRS3VM
 _FEWEST_STEPS = 400
 
 
+@parameters
 class FRS3VM(RandomFeatureS3VM):
     """Semi-supervised support vector machine on a fixed set of random features (FRS3VM).
 
@@ -162,57 +161,6 @@ LabeledLoss, default="modified_logistic"
     _largest_n = 1_000_000
     _memory = "D numbers; (labeled + batch + polish rows) × D while fitting"
 
-    def __init__(
-        self,
-        *,
-        C: float = 1.0,
-        C_star: Literal["paper"] | float | None = None,
-        kernel: Literal["rbf", "laplacian", "poly", "linear"] = "rbf",
-        gamma: Literal["scale", "auto"] | float = "scale",
-        degree: int = 3,
-        coef0: float = 0.0,
-        sigma_f: float = 1.0,
-        labeled_loss: str | LabeledLoss = "modified_logistic",
-        unlabeled_loss: str = "gaussian",
-        s: float | None = None,
-        balance: Literal["labels"] | float | None = "labels",
-        fit_intercept: bool = True,
-        n_features: int = 1024,
-        features: Features | None = None,
-        n_steps: int | None = None,
-        schedule: Schedule | None = None,
-        polish: bool | Polish = True,
-        n_jobs: int = 1,
-        transduce: bool = True,
-        class_weight: Literal["balanced"] | dict | None = None,
-        random_state: int | np.random.RandomState | None = None,
-        verbose: int = 0,
-        callback: Callable | None = None,
-    ) -> None:
-        self.C = C
-        self.C_star = C_star
-        self.kernel = kernel
-        self.gamma = gamma
-        self.degree = degree
-        self.coef0 = coef0
-        self.sigma_f = sigma_f
-        self.labeled_loss = labeled_loss
-        self.unlabeled_loss = unlabeled_loss
-        self.s = s
-        self.balance = balance
-        self.fit_intercept = fit_intercept
-        self.n_features = n_features
-        self.features = features
-        self.n_steps = n_steps
-        self.schedule = schedule
-        self.polish = polish
-        self.n_jobs = n_jobs
-        self.transduce = transduce
-        self.class_weight = class_weight
-        self.random_state = random_state
-        self.verbose = verbose
-        self.callback = callback
-
     def _n_blocks(self, stream=None):
         return 1 if self.kernel == "linear" else math.ceil(self.n_features / _BLOCK)
 
@@ -234,6 +182,7 @@ LabeledLoss, default="modified_logistic"
         return solve_stored(X, t, weight, problem, stream, n_blocks, n_steps, schedule, **options)
 
 
+@parameters
 class TSGS3VM(RandomFeatureS3VM):
     """Semi-supervised support vector machine by triply stochastic gradients (TSGS3VM).
 
@@ -391,65 +340,14 @@ LabeledLoss, default="modified_logistic"
     [0, 0, 0, 1, 1, 1]
     """
 
+    update: Literal["all", "block"] = "all"
+
     _parameter_constraints = {
         **RandomFeatureS3VM._parameter_constraints,
         "update": [StrOptions({"all", "block"})],
     }
     _largest_n = 1_000_000
     _memory = 'as FRS3VM; block_size × n_steps numbers with update="block"'
-
-    def __init__(
-        self,
-        *,
-        C: float = 1.0,
-        C_star: Literal["paper"] | float | None = None,
-        kernel: Literal["rbf", "laplacian", "poly", "linear"] = "rbf",
-        gamma: Literal["scale", "auto"] | float = "scale",
-        degree: int = 3,
-        coef0: float = 0.0,
-        sigma_f: float = 1.0,
-        labeled_loss: str | LabeledLoss = "modified_logistic",
-        unlabeled_loss: str = "gaussian",
-        s: float | None = None,
-        balance: Literal["labels"] | float | None = "labels",
-        fit_intercept: bool = True,
-        update: Literal["all", "block"] = "all",
-        n_features: int = 1024,
-        features: Features | None = None,
-        n_steps: int | None = None,
-        schedule: Schedule | None = None,
-        polish: bool | Polish = True,
-        n_jobs: int = 1,
-        transduce: bool = True,
-        class_weight: Literal["balanced"] | dict | None = None,
-        random_state: int | np.random.RandomState | None = None,
-        verbose: int = 0,
-        callback: Callable | None = None,
-    ) -> None:
-        self.C = C
-        self.C_star = C_star
-        self.kernel = kernel
-        self.gamma = gamma
-        self.degree = degree
-        self.coef0 = coef0
-        self.sigma_f = sigma_f
-        self.labeled_loss = labeled_loss
-        self.unlabeled_loss = unlabeled_loss
-        self.s = s
-        self.balance = balance
-        self.fit_intercept = fit_intercept
-        self.update = update
-        self.n_features = n_features
-        self.features = features
-        self.n_steps = n_steps
-        self.schedule = schedule
-        self.polish = polish
-        self.n_jobs = n_jobs
-        self.transduce = transduce
-        self.class_weight = class_weight
-        self.random_state = random_state
-        self.verbose = verbose
-        self.callback = callback
 
     def _block_size(self, n):
         if self._features.block_size is not None:
