@@ -398,9 +398,11 @@ class ILS3VM(KernelParameters, KeepingS3VM):
 
     def _with_unlabeled(self, machine, problem):
         """The problem with C* = C l/u, once there are rows of both kinds; see ``C_star``."""
+        if self.C_star is not None or problem.C_star > 0:
+            return problem
         held = self._held
         labeled, unlabeled = held.weight[held.codes >= 0].sum(), held.weight[held.codes < 0].sum()
-        if self.C_star is not None or problem.C_star > 0 or labeled == 0 or unlabeled == 0:
+        if labeled == 0 or unlabeled == 0:
             return problem
         problem = replace(problem, C_star=problem.C * labeled / unlabeled)
         known = held.take((held.place >= 0) & (held.codes < 0))
@@ -479,7 +481,7 @@ class ILS3VM(KernelParameters, KeepingS3VM):
         """Prove that the solution is one, and show it without the ridge."""
         machine, store, held = tally.machine, self._kernel_store, self._held
         machine.finish(tally.status == "converged")
-        ids, coef = held.place[held.used], None
+        ids, coef = held.place[held.place >= 0], None
         alpha, f, b, rho = machine.read(ids)
         # Rows that a limit kept from leaving are no part of the model that is shown.
         leaving = machine.of_leaving()[ids]
