@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self, TypeVar, datac
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike
-from sklearn.base import BaseEstimator, ClassifierMixin, _fit_context
+from sklearn.base import _fit_context
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import _safe_indexing
 from sklearn.utils._param_validation import StrOptions
@@ -38,6 +38,16 @@ from s3vm_lib._limits import (
     require_finite_outputs,
 )
 from s3vm_lib.kernels import KERNELS, Kernel, resolve_gamma
+
+if TYPE_CHECKING:  # scikit-learn has no types, and a base without types would allow any parameter
+
+    class BaseEstimator:
+        def __getattr__(self, name: str) -> Any: ...
+
+    class ClassifierMixin:
+        pass
+else:
+    from sklearn.base import BaseEstimator, ClassifierMixin
 
 Rows = ArrayLike | sp.spmatrix | sp.sparray
 Labels = ArrayLike | Sequence[Any]
@@ -365,14 +375,6 @@ def linear_model(kernel, dual, X, b, center=None):
 
 
 # --- The estimator base ---------------------------------------------------------------------------
-
-
-if TYPE_CHECKING:  # scikit-learn has no types, and a base without types would allow any parameter
-
-    class Untyped:
-        def __getattr__(self, name: str) -> Any: ...
-
-    BaseEstimator = ClassifierMixin = Untyped
 
 
 class SemiSupervisedMixin(ClassifierMixin):
