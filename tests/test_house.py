@@ -2,6 +2,7 @@
 
 import ast
 import graphlib
+import inspect
 from pathlib import Path
 
 import pytest
@@ -100,6 +101,12 @@ def test_twins_are_short(path):
     body = ast.parse(path.read_text(encoding="utf-8")).body
     lines = sum(code_lines(node) for node in body if isinstance(node, ast.FunctionDef))
     assert lines <= LONGER.get(path.stem, LONGEST)
+
+
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_a_person_can_hold_the_parameters(name):
+    # As many as the estimator of scikit-learn that has the most.
+    assert len(inspect.signature(getattr(s3vm_lib, name)).parameters) <= 24
 
 
 @pytest.mark.parametrize("name", ESTIMATORS)
