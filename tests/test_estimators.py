@@ -114,7 +114,7 @@ ESTIMATORS = [
         dict(tol=10.0, graph=NeighborGraph(weights="binary")),
         graph=True,
         balances=False,
-        several=dict(tol=0.5),
+        several=dict(tol=3.0),
         ordered=True,
         options=dict(random_state=0),
     ),
