@@ -14,12 +14,14 @@ from s3vm_lib import SVM, S3VMLight
 from s3vm_lib.checks import brute_force, fixed_label_svm
 from s3vm_lib.kernels import Kernel
 from s3vm_lib.label_switching import (
-    annealing_levels,
-    first_labels,
-    settle,
     solve_s3vm_light,
     switch_gain,
     worst_pairs,
+)
+from s3vm_lib.label_switching._light import (
+    annealing_levels,
+    first_labels,
+    settle,
     wrong_signs,
 )
 from s3vm_lib.losses import LabeledLoss, UnlabeledLoss

@@ -12,10 +12,12 @@ from s3vm_lib import datasets
 from s3vm_lib.finite_newton import linear_rows, solve_finite_newton
 from s3vm_lib.label_switching import (
     MultiSwitchTSVM,
-    c_star_levels,
     solve_multi_switch,
-    switch_labels,
     top_labels,
+)
+from s3vm_lib.label_switching._multi_switch import (
+    c_star_levels,
+    switch_labels,
 )
 from s3vm_lib.losses import LabeledLoss, UnlabeledLoss
 from s3vm_lib.objective import Problem, evaluate

@@ -22,13 +22,17 @@ from s3vm_lib.primal_newton import (
     GradientDirections,
     NewtonDirections,
     dense_direction,
-    krylov_direction,
-    lanczos,
     minimize,
     model_step,
-    most_negative,
-    ray_derivatives,
     solve_newton,
+)
+from s3vm_lib.primal_newton._curvature import (
+    ray_derivatives,
+)
+from s3vm_lib.primal_newton._directions import (
+    krylov_direction,
+    lanczos,
+    most_negative,
 )
 from s3vm_lib.quasi_newton import (
     Coordinates,

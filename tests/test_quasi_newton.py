@@ -21,22 +21,26 @@ from s3vm_lib.quasi_newton import (
     Coordinates,
     RawCoefficients,
     ScaledObjective,
-    SharePenalty,
     bfgs_update,
     cholesky_coordinates,
     default_rank,
     eigen_coordinates,
-    kpca_coordinates,
     linear_coordinates,
     losses_and_slopes,
     minimize_bfgs,
     minimize_lbfgs,
     minimize_scipy,
-    offset_for_share,
-    regressor_coordinates,
     solve_quasi_newton,
     two_loop,
     wolfe_step,
+)
+from s3vm_lib.quasi_newton._coordinates import (
+    kpca_coordinates,
+    regressor_coordinates,
+)
+from s3vm_lib.quasi_newton._solver import (
+    SharePenalty,
+    offset_for_share,
 )
 from s3vm_lib.reference import quasi_newton as twin
 

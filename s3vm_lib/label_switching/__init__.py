@@ -9,21 +9,15 @@ from s3vm_lib.label_switching._light import (
     LightSolution,
     Round,
     S3VMLight,
-    annealing_levels,
-    first_labels,
-    settle,
     solve_s3vm_light,
     switch_gain,
     worst_pairs,
-    wrong_signs,
 )
 from s3vm_lib.label_switching._multi_switch import (
     Level,
     MultiSwitchTSVM,
     Solution,
-    c_star_levels,
     solve_multi_switch,
-    switch_labels,
     top_labels,
 )
 
@@ -34,15 +28,9 @@ __all__ = [
     "Round",
     "S3VMLight",
     "Solution",
-    "annealing_levels",
-    "c_star_levels",
-    "first_labels",
-    "settle",
     "solve_multi_switch",
     "solve_s3vm_light",
     "switch_gain",
-    "switch_labels",
     "top_labels",
     "worst_pairs",
-    "wrong_signs",
 ]

@@ -7,16 +7,10 @@ continuation in C*), `_estimator` (`NewtonS3VM`).
 
 from s3vm_lib.primal_newton._curvature import (
     CurvedObjective,
-    loss_derivatives,
-    ray_derivatives,
-    search_ray,
 )
 from s3vm_lib.primal_newton._directions import (
     dense_direction,
-    krylov_direction,
-    lanczos,
     model_step,
-    most_negative,
 )
 from s3vm_lib.primal_newton._estimator import NewtonS3VM
 from s3vm_lib.primal_newton._solver import (
@@ -40,13 +34,7 @@ __all__ = [
     "Solution",
     "Stage",
     "dense_direction",
-    "krylov_direction",
-    "lanczos",
-    "loss_derivatives",
     "minimize",
     "model_step",
-    "most_negative",
-    "ray_derivatives",
-    "search_ray",
     "solve_newton",
 ]

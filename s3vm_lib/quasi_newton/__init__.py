@@ -7,15 +7,12 @@ Read in this order: `_engines` (BFGS and L-BFGS), `_coordinates` (where the sear
 from s3vm_lib.quasi_newton._coordinates import (
     Features,
     RawCoefficients,
-    RawLinearCoefficients,
     centered,
     cholesky_coordinates,
     default_rank,
     eigen_coordinates,
-    kpca_coordinates,
     linear_coordinates,
     mean_weight,
-    regressor_coordinates,
 )
 from s3vm_lib.quasi_newton._engines import (
     Minimum,
@@ -31,11 +28,9 @@ from s3vm_lib.quasi_newton._smooth import Coordinates, SmoothS3VM, annealing_sta
 from s3vm_lib.quasi_newton._solver import (
     ANNEALING,
     ScaledObjective,
-    SharePenalty,
     Solution,
     Stage,
     losses_and_slopes,
-    offset_for_share,
     solve_quasi_newton,
 )
 
@@ -46,9 +41,7 @@ __all__ = [
     "Minimum",
     "QNS3VM",
     "RawCoefficients",
-    "RawLinearCoefficients",
     "ScaledObjective",
-    "SharePenalty",
     "SmoothS3VM",
     "Solution",
     "Stage",
@@ -58,15 +51,12 @@ __all__ = [
     "cholesky_coordinates",
     "default_rank",
     "eigen_coordinates",
-    "kpca_coordinates",
     "linear_coordinates",
     "losses_and_slopes",
     "mean_weight",
     "minimize_bfgs",
     "minimize_lbfgs",
     "minimize_scipy",
-    "offset_for_share",
-    "regressor_coordinates",
     "solve_quasi_newton",
     "two_loop",
     "wolfe_step",

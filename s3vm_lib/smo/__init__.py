@@ -18,7 +18,6 @@ from s3vm_lib.smo._estimator import SVM
 from s3vm_lib.smo._iterations import (
     BIG,
     Costs,
-    RowCache,
     add_rows,
     fetch_row,
     gains,
@@ -35,7 +34,6 @@ __all__ = [
     "BIG",
     "Costs",
     "Gram",
-    "RowCache",
     "SVM",
     "Solution",
     "add_rows",
