@@ -134,13 +134,15 @@ def test(args):
     # is built, which compiles nothing.
     warm = subprocess.Popen([PYTHON, "book/_tools/warm_cache.py"], cwd=ROOT)
     # A timeout is for what hangs, not for what a busy machine does slowly.
-    pytest = [PYTHON, "-m", "pytest", "--numprocesses=auto", "--durations=10"]
+    pytest = [PYTHON, "-m", "pytest", "--durations=10"]
     patience = ["--nbval-cell-timeout=3600", "--nbval-kernel-startup-timeout=600"]
-    notebook = ["--nbval", "--nbval-current-env", *patience, "--dist=loadfile"]
+    notebook = ["--nbval", "--nbval-current-env", *patience, "--dist=loadfile", "-n", "auto"]
     chosen = [] if args.slow else ["not slow"]
     if args.processor:
         chosen.append("not interface")  # asks nothing of a processor
-    unit = ["--dist=worksteal", "-m", " and ".join(chosen)]
+    # One more than there are cores: some tests wait for a browser, a server or another process.
+    workers = str((os.cpu_count() or 1) + 1)
+    unit = ["--dist=worksteal", "-n", workers, "-m", " and ".join(chosen)]
     stages = {
         "book": lambda: build_book("--all", "-W", "-n", "--keep-going"),
         "tests": lambda: run(*pytest, *unit, check=False),

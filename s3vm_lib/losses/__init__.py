@@ -44,8 +44,14 @@ at a margin, and 0 at the kink of symmetry f = 0.
 """
 
 from s3vm_lib.losses._labeled import (
+    EPSILON_INSENSITIVE,
+    HINGE,
     L1,
     LABELED_LOSSES,
+    LOGISTIC,
+    MODIFIED_LOGISTIC,
+    SMOOTH_HINGE,
+    SQUARED_HINGE,
     conjugate_curvature,
     dual_cost,
     dual_ridge,
@@ -67,6 +73,8 @@ from s3vm_lib.losses._objects import (
 )
 from s3vm_lib.losses._unlabeled import (
     GAUSSIAN,
+    SQUARED_SYMMETRIC_HINGE,
+    SYMMETRIC_HINGE,
     SYMMETRIC_RAMP,
     UNLABELED_LOSSES,
     labeled_code,
@@ -76,9 +84,17 @@ from s3vm_lib.losses._unlabeled import (
 )
 
 __all__ = [
+    "EPSILON_INSENSITIVE",
     "GAUSSIAN",
+    "HINGE",
     "L1",
     "LABELED_LOSSES",
+    "LOGISTIC",
+    "MODIFIED_LOGISTIC",
+    "SMOOTH_HINGE",
+    "SQUARED_HINGE",
+    "SQUARED_SYMMETRIC_HINGE",
+    "SYMMETRIC_HINGE",
     "SYMMETRIC_RAMP",
     "UNLABELED_LOSSES",
     "LabeledLoss",
