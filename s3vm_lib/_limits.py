@@ -10,7 +10,7 @@ from numbers import Integral, Real
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.utils._param_validation import Interval, Options
+from sklearn.utils._param_validation import Interval, Options, validate_parameter_constraints
 
 # Weights of terms: C, C_star, C_graph.
 WEIGHT = Interval(Real, 1e-40, 1e40, closed="both")
@@ -42,6 +42,13 @@ _ASYMMETRY = 1e-6  # relative: what single precision leaves of a symmetric matri
 _NEGATIVE = 1e-6  # least eigenvalue, relative to the largest kernel value times the rows
 _PROBED = 256  # rows whose eigenvalues are looked at
 _BLOCK = 2**22  # entries that are compared at once
+
+
+class Checked:
+    """Base of frozen groups of parameters: fields are checked as those of an estimator are."""
+
+    def __post_init__(self):
+        validate_parameter_constraints(self._constraints, vars(self), type(self).__name__)
 
 
 def check_size(X):

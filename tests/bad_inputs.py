@@ -23,6 +23,7 @@ import scipy.sparse as sp
 from sklearn.utils._param_validation import Interval, StrOptions
 
 import s3vm_lib
+from s3vm_lib.quasi_newton import Coordinates
 from s3vm_lib.stochastic import Features, Polish, Schedule
 
 SECONDS = 60  # of CPU time, for one trial
@@ -50,7 +51,12 @@ QUICK = {
     ),
 }
 # Parameters that are groups of others: these are drawn one by one.
-GROUPS = {"features": Features, "schedule": Schedule, "polish": Polish}
+GROUPS = {
+    "coordinates": Coordinates,
+    "features": Features,
+    "schedule": Schedule,
+    "polish": Polish,
+}
 # The amount of work is the caller's choice: these are not drawn large.
 WORK = {"max_iter", "max_inner_iter", "max_rounds", "n_steps", "n_temperatures", "online_steps"}
 

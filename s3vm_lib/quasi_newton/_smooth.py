@@ -6,14 +6,10 @@ from typing import Literal
 
 import numpy as np
 from sklearn.utils import check_random_state
-from sklearn.utils._param_validation import (
-    Interval,
-    StrOptions,
-    validate_parameter_constraints,
-)
+from sklearn.utils._param_validation import Interval, StrOptions
 
 from s3vm_lib._base import BaseS3VM, BinaryFit, KernelParameters, parameters
-from s3vm_lib._limits import COUNT
+from s3vm_lib._limits import COUNT, Checked
 from s3vm_lib.losses import labeled_loss, unlabeled_loss
 from s3vm_lib.objective import Problem
 from s3vm_lib.quasi_newton._coordinates import (
@@ -31,7 +27,7 @@ COORDINATES = ("cholesky", "eigen", "raw", "regressors", "kpca")
 
 
 @dataclass(frozen=True)
-class Coordinates:
+class Coordinates(Checked):
     """The variables in which `QNS3VM` and `NewtonS3VM` search, where the name alone is not enough.
 
     Parameters
@@ -69,14 +65,12 @@ class Coordinates:
     rank_tol: float = 1e-6
     labeled_pivots: bool = True
 
-    def __post_init__(self):
-        constraints = {
-            "name": [StrOptions(set(COORDINATES))],
-            "rank": [COUNT, None],
-            "rank_tol": [Interval(Real, 0, 1, closed="left")],
-            "labeled_pivots": ["boolean"],
-        }
-        validate_parameter_constraints(constraints, vars(self), caller_name="Coordinates")
+    _constraints = {
+        "name": [StrOptions(set(COORDINATES))],
+        "rank": [COUNT, None],
+        "rank_tol": [Interval(Real, 0, 1, closed="left")],
+        "labeled_pivots": ["boolean"],
+    }
 
     def of(self, data, center, random_state=None):
         """The coordinates of the training rows; ``center`` are the weights of the mean, or None."""

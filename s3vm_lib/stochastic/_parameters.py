@@ -6,14 +6,9 @@ from numbers import Integral, Real
 from typing import Any, Literal
 
 import numpy as np
-from sklearn.utils._param_validation import (
-    HasMethods,
-    Interval,
-    StrOptions,
-    validate_parameter_constraints,
-)
+from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 
-from s3vm_lib._limits import COUNT, TOL, TOL_OR_ZERO, WEIGHT, ZERO
+from s3vm_lib._limits import COUNT, TOL, TOL_OR_ZERO, WEIGHT, ZERO, Checked
 from s3vm_lib.quasi_newton import ANNEALING, annealing_stages
 
 # Step sizes, and their constant where none is given.
@@ -21,15 +16,8 @@ RULES = {"sqrt": 50.0, "constant": 0.02, "horizon": 1.0, "inverse": 1.0}
 _SHARE = Interval(Real, 0, 1, closed="both")
 
 
-class _Checked:
-    """Fields that are checked as the parameters of an estimator are."""
-
-    def __post_init__(self):
-        validate_parameter_constraints(self._constraints, vars(self), type(self).__name__)
-
-
 @dataclass(frozen=True, kw_only=True)
-class Features(_Checked):
+class Features(Checked):
     """How random features are drawn, for the parameter ``features``; see `FeatureStream`.
 
     Parameters
@@ -66,7 +54,7 @@ class Features(_Checked):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Schedule(_Checked):
+class Schedule(Checked):
     """How stochastic steps are taken, for the parameter ``schedule``.
 
     Parameters
@@ -173,7 +161,7 @@ class Schedule(_Checked):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Polish(_Checked):
+class Polish(Checked):
     """L-BFGS on the features that were drawn, for the parameter ``polish``.
 
     Parameters
