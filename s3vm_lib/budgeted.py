@@ -526,7 +526,7 @@ class BGS3VM(GraphClassifier):
 
     def _reported(self, solution, X, problem, status, bounds):
         # The coefficients are those of slots, which `_store` sets beside their points.
-        empty = solution._replace(dual=np.zeros(X.shape[0]))
+        empty = solution._replace(beta=np.zeros(X.shape[0]))
         return super()._reported(empty, X, problem, status, bounds)._replace(coef=None)
 
     def _store(self, data, problems, fits):

@@ -48,7 +48,7 @@ class Loop(NamedTuple):
 class Solution(NamedTuple):
     """Result of `solve_cccp`."""
 
-    dual: np.ndarray  # coefficients of k(x_i, ·), the mean point shared out among U, (n,)
+    beta: np.ndarray  # coefficients of k(x_i, ·), the mean point shared out among U, (n,)
     b: float  # offset
     outputs: np.ndarray  # f(x_i) + b, (n,)
     objective: float  # J
@@ -444,7 +444,7 @@ class CCCPS3VM(KernelParameters, BaseS3VM):
             max_inner_iter=self.max_inner_iter,
             callback=lambda loop: self._report(loop._asdict()),
         )
-        dual = solution.dual
+        dual = solution.beta
         coef, b = linear_model(data.kernel, dual, data.X, solution.b, center)
         return BinaryFit(
             dual,

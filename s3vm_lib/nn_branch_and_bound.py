@@ -320,7 +320,7 @@ class NNBBS3VM(KernelParameters, KeepingS3VM):
             max_iter=self.max_iter,
             callback=lambda loop: self._report(loop._asdict()),
         )
-        machine.beta, machine.b = solution.dual, solution.b
+        machine.beta, machine.b = solution.beta, solution.b
         machine.outputs, machine.objective = solution.outputs, solution.objective
         return self._result(machine, problem, solution.n_iter, solution.status, solution.history)
 

@@ -137,6 +137,39 @@ class Problem:
             return labeled, 0.0
         return labeled, self.C_star * float(s[U] @ self.unlabeled_loss.value(f[U]))
 
+    def scaled(self, t, sample_weight):
+        """s̄, λ and λ′ of F = J / (C Σ_L s) = Σ_L s̄ ℓ + λ′ Σ_U s̄ u + λ‖f‖².
+
+        The form with means, in which tolerances have a meaning of their own (Gieseke et al.,
+        eq. (4)).
+
+        Parameters
+        ----------
+        t : ndarray of shape (n,)
+            Labels −1, +1, or 0 for unlabeled; at least one labeled row.
+        sample_weight : ndarray of shape (n,)
+            Weights s; their sum over the labeled rows is positive.
+
+        Returns
+        -------
+        weight : ndarray of shape (n,)
+            s̄, which sums to one over the labeled and to one over the unlabeled rows.
+        lam, strength : float
+            λ and λ′; λ′ = 0 without an unlabeled loss.
+        """
+        labeled = t != 0
+        mass, mass_u = sample_weight[labeled].sum(), sample_weight[~labeled].sum()
+        weight = sample_weight / np.where(labeled, mass, max(mass_u, 1e-300))
+        strength = 0.0
+        if self.unlabeled_loss is not None:
+            strength = float(self.C_star * mass_u / (self.C * mass))
+        return weight, 0.5 / (self.C * mass), strength
+
+    @property
+    def losses(self):
+        """ℓ and u; where there is no u, one whose factor is zero."""
+        return self.labeled_loss, self.unlabeled_loss or UnlabeledLoss("gaussian")
+
     def graph_term(self, f, b=0.0):
         """(C_graph / |E|) Σ_E μ_ij |f_i − f_j|^p, or (C_graph / |E|) fᵀL^q f.
 

@@ -185,7 +185,7 @@ def test_the_solution_solves_its_own_convex_problem(loss, seed):
     K = RBF.gram(X)
     combined, *_ = doubled_by_cvxpy(K, t, weight, problem, delta)
     assert_allclose(K @ combined, found.outputs - found.b, atol=1e-6)
-    assert_allclose(K @ found.dual, found.outputs - found.b, atol=1e-10)
+    assert_allclose(K @ found.beta, found.outputs - found.b, atol=1e-10)
     assert found.status == "converged"
     assert found.history[-1].n_changed == 0
 
@@ -221,7 +221,7 @@ def test_of_inexact_solutions_the_best_is_returned_and_the_first_that_does_not_f
         values = [loop.objective for loop in found.history]
         assert found.objective == min(values)
         assert np.all(np.diff(values[:-1]) < 0)
-        norm2 = found.dual @ K @ found.dual
+        norm2 = found.beta @ K @ found.beta
         assert_allclose(problem.value(found.outputs, t, norm2), found.objective, rtol=1e-9)
         rises += values[-1] > found.objective
     assert rises > 0
@@ -234,7 +234,7 @@ def test_the_history_holds_the_objective_of_the_problem():
     found = solve(X, t, problem, callback=states.append)
     assert states == found.history
     assert found.history[-1].objective == found.objective
-    norm2 = found.dual @ RBF.gram(X) @ found.dual
+    norm2 = found.beta @ RBF.gram(X) @ found.beta
     assert_allclose(problem.value(found.outputs, t, norm2), found.objective, rtol=1e-12)
     start = solve(X, t, problem, max_iter=1)
     assert start.history == found.history[:1]
@@ -638,7 +638,7 @@ def test_equals_the_twin(seed, s, C_star):
         c, b, f, values = twin.fit(K, t, 2.0, C_star, ratio, s=s, tol=1e-8)
         found = solve(X, t, make_problem(UnlabeledLoss("symmetric_ramp", s), 2.0, C_star, ratio))
         assert_allclose(found.outputs, f, atol=1e-6)
-        assert_allclose(found.dual @ K @ found.dual, c @ K @ c, rtol=1e-6)
+        assert_allclose(found.beta @ K @ found.beta, c @ K @ c, rtol=1e-6)
         assert_allclose(found.b, b, atol=1e-6)
         assert_allclose([loop.objective for loop in found.history], values, rtol=1e-7)
 

@@ -89,11 +89,11 @@ def test_lazy_form_is_the_dense_recursion(instance, loss, p):
         instance.K + 1, instance.t, edges, instance.graph.weights, 1.0, problem.C_graph, p,
         instance.draws(T), loss,
     )  # fmt: skip
-    assert_allclose(found.dual, average, atol=1e-8)
+    assert_allclose(found.beta, average, atol=1e-8)
     assert_allclose(found.last, last, atol=1e-8)
     assert_allclose([found.b, found.last_b], [average.sum(), last.sum()], atol=1e-8)
     single = instance.solve(problem, max_iter=T, single=True)
-    assert_allclose(single.dual, average, atol=1e-6)
+    assert_allclose(single.beta, average, atol=1e-6)
 
 
 @pytest.mark.parametrize(
@@ -107,7 +107,7 @@ def test_lazy_form_with_projection(instance, p, C, C_graph, radius):
         instance.K + 1, instance.t, edges, instance.graph.weights, C, C_graph, p,
         instance.draws(700), "squared_hinge", radius=radius,
     )  # fmt: skip
-    assert_allclose(found.dual, average, atol=1e-8 * np.abs(average).max())
+    assert_allclose(found.beta, average, atol=1e-8 * np.abs(average).max())
     assert_allclose(found.last, last, atol=1e-8 * np.abs(last).max())
     norm = np.sqrt(last @ (instance.K + 1) @ last)
     assert norm <= radius * (1 + 1e-9)
@@ -132,7 +132,7 @@ def test_result_does_not_depend_on_windows_or_looks(instance, bias):
     expected = instance.solve(problem, max_iter=900)
     for options in (dict(width=1), dict(width=7), dict(first=10), dict(first=900, width=900)):
         found = instance.solve(problem, max_iter=900, **options)
-        assert_allclose(found.dual, expected.dual, atol=1e-13)
+        assert_allclose(found.beta, expected.beta, atol=1e-13)
         assert_allclose(found.b, expected.b, atol=1e-13)
     assert (expected.b == 0) == (bias == "none")
 
@@ -171,7 +171,7 @@ def test_change_is_relative_to_the_outputs_or_to_targets_that_are_larger(loss, s
     outputs = []
     for T in (100, 200):
         found = instance.solve(problem, max_iter=T, first=100)
-        outputs.append(instance.K @ found.dual + found.b)
+        outputs.append(instance.K @ found.beta + found.b)
     before, after = outputs
     size = np.sqrt(np.mean(after**2))
     assert size < scale / 2 if loss == "l1" else size > 1.5 * scale
@@ -186,8 +186,8 @@ def test_labeled_rows_count_by_their_weights():
     problem = instance.problem("logistic", C=20.0, C_graph=0.0)
     found = instance.solve(problem, max_iter=40_000, first=40_000)
     l, s = instance.labeled, instance.weight[instance.labeled]
-    f, t = instance.K[l] @ found.dual + found.b, instance.t[l]
-    assert_allclose(found.dual[l], problem.C * s * t / (1 + np.exp(t * f)), rtol=0.25)
+    f, t = instance.K[l] @ found.beta + found.b, instance.t[l]
+    assert_allclose(found.beta[l], problem.C * s * t / (1 + np.exp(t * f)), rtol=0.25)
 
 
 def test_edges_in_proportion_to_their_weights_have_the_same_solution(instance):
@@ -196,8 +196,8 @@ def test_edges_in_proportion_to_their_weights_have_the_same_solution(instance):
     sampler = edge_sampler(instance.graph, proportional=True)
     weighted = instance.solve(problem, sampler=sampler, max_iter=60_000, first=60_000)
     K = instance.K
-    assert_allclose(K @ weighted.dual + weighted.b, K @ uniform.dual + uniform.b, atol=0.02)
-    assert np.abs(weighted.dual - uniform.dual).max() > 1e-6
+    assert_allclose(K @ weighted.beta + weighted.b, K @ uniform.beta + uniform.b, atol=0.02)
+    assert np.abs(weighted.beta - uniform.beta).max() > 1e-6
 
 
 # --- The rate -------------------------------------------------------------------------------------
@@ -254,8 +254,8 @@ def test_rate_of_theorem_1(instance, loss, p):
         gaps = []
         for seed in range(3):
             found = instance.solve(problem, seed=seed, max_iter=int(T), first=int(T))
-            f = instance.K @ found.dual + found.b
-            norm2 = found.dual @ instance.K @ found.dual
+            f = instance.K @ found.beta + found.b
+            norm2 = found.beta @ instance.K @ found.beta
             gaps.append(problem.value(f, instance.t * instance.labeled, norm2, found.b) - best)
             assert found.history[-1].norm <= bounds.M
             assert found.history[-1].gradient <= bounds.G
@@ -289,8 +289,8 @@ def test_laplacian_svm_is_a_special_case(instance, loss):
     belkin += gamma_I / n**2 * cp.sum_squares(M.T @ (L @ z))
     value = cp.Problem(cp.Minimize(belkin)).solve(solver=cp.CLARABEL)
     found = instance.solve(problem, max_iter=100_000, first=100_000, radius=np.sqrt(2.0))
-    f = K @ found.dual
-    ours = problem.value(f, instance.t * instance.labeled, found.dual @ f)
+    f = K @ found.beta
+    ours = problem.value(f, instance.t * instance.labeled, found.beta @ f)
     assert_allclose(2 * gamma_A * ours, value, rtol=5e-5)
     assert 2 * gamma_A * ours > value - 1e-7
     assert_allclose(f, L @ z.value, atol=0.02)
@@ -308,8 +308,8 @@ def test_without_a_graph_it_is_the_svm_with_a_regularized_offset(instance):
     L = np.linalg.cholesky(K1 + 1e-12 * np.eye(20))
     hinge = cp.sum(cp.pos(1 - cp.multiply(instance.t[l], L @ z)))
     value = cp.Problem(cp.Minimize(0.5 * cp.sum_squares(z) + 0.5 * hinge)).solve()
-    f = instance.K @ found.dual + found.b
-    norm2 = found.dual @ instance.K @ found.dual
+    f = instance.K @ found.beta + found.b
+    norm2 = found.beta @ instance.K @ found.beta
     assert_allclose(problem.value(f, instance.t * l, norm2, found.b), value, rtol=3e-3)
     labels = (instance.t[l] > 0).astype(int)
     free = svm.fit(instance.K[np.ix_(l, l)], labels)

@@ -2,6 +2,7 @@
 
 import ast
 import graphlib
+import importlib
 import inspect
 from pathlib import Path
 
@@ -117,3 +118,20 @@ def test_every_estimator_is_in_the_readme_the_map_and_the_reference(name):
     assert f"`{name}`" in readme
     assert f"`{name}`" in guide
     assert f"autoclass:: {name}\n" in pages
+
+
+def test_solutions_speak_one_language():
+    """What a solver returns is called the same in every room: CONTRIBUTING has the list."""
+    synonyms = {"dual", "alpha", "coef", "weights", "offset", "intercept", "bias", "value"}
+    found = 0
+    for name in MODULES:
+        if room(name) in ("_book", "reference"):
+            continue
+        for kind in vars(importlib.import_module(name)).values():
+            if not (inspect.isclass(kind) and kind.__name__.endswith("Solution")):
+                continue
+            fields = kind._fields
+            found += kind.__module__ == name
+            assert not synonyms & set(fields), (kind, synonyms & set(fields))
+            assert {"n_iter", "status"} <= set(fields), kind
+    assert found >= 12

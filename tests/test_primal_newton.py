@@ -437,10 +437,10 @@ def test_a_saddle_point_is_left_with_true_curvature_only(system, annealing):
             **options,
         )
     for rule in ("drop", "conjugate_gradient", "gradient"):
-        assert found[rule].weights[1] == 0.0
+        assert found[rule].w[1] == 0.0
         assert_allclose(found[rule].objective, found["drop"].objective, rtol=1e-9)
     for rule in ("modify", "trust"):
-        assert abs(found[rule].weights[1]) > 0.3
+        assert abs(found[rule].w[1]) > 0.3
         assert found[rule].objective < 0.5 * found["drop"].objective
         assert found[rule].status == "converged"
         assert sum(stage.n_negative for stage in found[rule].history) >= 1
@@ -479,7 +479,7 @@ def test_solutions_are_minima_of_second_order(curvature, system):
         objective = CurvedObjective(
             coordinates, t, scaled(t, weight), *SMOOTH, strength, 0.5 / factor, 0.0
         )
-        _, gradient = objective.at(solution.weights, solution.outputs)
+        _, gradient = objective.at(solution.w, solution.outputs)
         assert np.abs(gradient).max() <= 1e-10
         lowest = np.linalg.eigvalsh(objective.hessian(objective.curvature))[0]
         assert lowest >= -1e-3 / factor
@@ -590,7 +590,7 @@ def test_history_objective_and_callback():
     for stage in solution.history:
         assert stage.status == "converged" and stage.gradient_norm <= 1e-5
         assert stage.n_evaluations >= stage.n_iter + 1 and stage.n_negative <= stage.n_iter
-    w, f = solution.weights, solution.outputs
+    w, f = solution.w, solution.outputs
     L = t != 0
     J = 0.5 * w @ w + 2.0 * weight[L] @ SQUARED[0].value(t[L], f[L])
     J += 0.7 * weight[~L] @ SQUARED[1].value(f[~L])
@@ -692,8 +692,8 @@ def test_squared_hinge_equals_cvxpy(bias):
         options = {"curvature": curvature, "system": system, **TIGHT}
         found = solve_newton(linear_coordinates(X), t, weight, problem, **options)
         assert_allclose(found.objective, expected.value, rtol=1e-9)
-        assert_allclose(found.weights, w.value, atol=1e-6)
-        assert_allclose(found.offset, b.value if bias == "free" else 0.0, atol=1e-6)
+        assert_allclose(found.w, w.value, atol=1e-6)
+        assert_allclose(found.b, b.value if bias == "free" else 0.0, atol=1e-6)
         assert found.n_iter <= 10
 
 

@@ -482,7 +482,7 @@ def test_own_engines_equal_scipy_on_the_convex_problem(engine, offset):
     expected = solve(coordinates, t, weight, **options)
     found = solve(coordinates, t, weight, engine=engine, **options)
     assert_allclose(found.objective, expected.objective, rtol=1e-10)
-    assert_allclose(found.weights, expected.weights, atol=1e-6)
+    assert_allclose(found.w, expected.w, atol=1e-6)
 
 
 # --- The solver -----------------------------------------------------------------------------------
@@ -521,14 +521,14 @@ def test_every_stage_starts_where_the_last_one_ended_and_goes_down(engine):
         assert stage.value <= function(start)[0] + 1e-12
         assert stage.status == "converged" and stage.gradient_norm <= 1e-6
     assert solution.n_iter == sum(stage.n_iter for stage in solution.history)
-    assert_array_equal(solution.weights, points[-1])
+    assert_array_equal(solution.w, points[-1])
 
 
 def test_objective_is_the_sum_form():
     X, t, weight = problem()
     coordinates = make_coordinates("dense", X, mean_weight(t, weight))
     solution = solve(coordinates, t, weight, offset=None)
-    w, f = solution.weights, solution.outputs
+    w, f = solution.w, solution.outputs
     L, U = t != 0, t == 0
     expected = 0.5 * w @ w
     expected += 2.0 * weight[L] @ LabeledLoss("modified_logistic").value(t[L], f[L])
@@ -591,11 +591,11 @@ def test_the_share_is_met_by_the_offset_where_the_smooth_share_leaves_it_out(see
     found = solve_quasi_newton(
         coordinates, t, weight, declared, callback=lambda stage, w, b: ends.append(b)
     )
-    outputs = coordinates.outputs(found.weights) + found.offset
+    outputs = coordinates.outputs(found.w) + found.b
     assert_allclose(found.outputs, outputs, atol=1e-12)
     before, after = (
         abs(weight[U] @ (f[U] > 0) / weight[U].sum() - ratio)
-        for f in (outputs + ends[-1] - found.offset, outputs)
+        for f in (outputs + ends[-1] - found.b, outputs)
     )
     assert before > 1.5 * tol
     assert after <= tol + 1e-12

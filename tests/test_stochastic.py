@@ -29,7 +29,6 @@ from s3vm_lib.stochastic import (
     Sampler,
     Schedule,
     on_disk,
-    scaled_weights,
     solve_full_batch,
     solve_stored,
     solve_triply_stochastic,
@@ -528,7 +527,7 @@ def test_the_gradient_of_the_sum_over_blocks(blobs):
     X, t, _ = blobs
     stream = FeatureStream(RBF, 3, 8, 0)
     problem = literal(3.0, 2.0, t, ("logistic", "gaussian"))
-    scaled, _, strength = scaled_weights(problem, t, np.ones(t.size))
+    scaled, _, strength = problem.scaled(t, np.ones(t.size))
     sums = BlockSum(stream, 2, X, t, scaled, loss_codes(problem), block_rows=500)
     w = np.random.default_rng(0).standard_normal(16)
 
@@ -624,7 +623,7 @@ def test_polishing_lowers_the_objective(blobs, Estimator):
 def test_a_solution_as_the_start_is_kept(blobs):
     X, t, _ = blobs
     stream, problem = FeatureStream(RBF, 3, 32, 0), literal(30.0, 30.0, t, ("logistic", "gaussian"))
-    scaled, lam, strength = scaled_weights(problem, t, np.ones(t.size))
+    scaled, lam, strength = problem.scaled(t, np.ones(t.size))
     codes, labeled = loss_codes(problem), t != 0
     sums = BlockSum(stream, 1, X, t, scaled, codes)
     part = BlockSum(stream, 1, X[labeled], t[labeled], scaled[labeled], codes)
@@ -765,7 +764,7 @@ def test_tasks_give_the_bits_of_threads(blobs, tmp_path, monkeypatch, limit):
     if limit is not None:
         monkeypatch.setattr("s3vm_lib.stochastic._blocks.CACHE_SINGLE", limit)
     stream, problem = FeatureStream(RBF, 3, 8, 0), literal(3.0, 2.0, t, ("logistic", "gaussian"))
-    scaled, _, strength = scaled_weights(problem, t, np.ones(t.size))
+    scaled, _, strength = problem.scaled(t, np.ones(t.size))
     arguments = (stream, 2, rows, t, scaled, loss_codes(problem))
     w = np.random.default_rng(0).standard_normal(16)
     threads = BlockSum(*arguments, n_jobs=2, block_rows=500)

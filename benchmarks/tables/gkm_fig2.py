@@ -66,9 +66,9 @@ def measure(loss, p):
             for seed in range(5)
         ]  # fmt: skip
         values = [
-            problem.value(K @ s.dual + s.b, t, s.dual @ (K @ s.dual), s.b) - best for s in found
+            problem.value(K @ s.beta + s.b, t, s.beta @ (K @ s.beta), s.b) - best for s in found
         ]
-        hits = [np.mean((K_test @ s.dual + s.b > 0) == (y_test == 1)) for s in found]
+        hits = [np.mean((K_test @ s.beta + s.b > 0) == (y_test == 1)) for s in found]
         gaps.append([digits(T * v) for v in values])
         accuracy.append([digits(100 * v) for v in hits])
     bounds = [theorem_bounds(C, C_graph, float(p), R, A, sharp) for sharp in (False, True)]

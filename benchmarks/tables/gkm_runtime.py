@@ -51,4 +51,4 @@ def measure(method, n, T):
         )
 
     timings, values = race({method: solve})
-    return {**timings[method], "support": int(np.count_nonzero(values[method].dual))}
+    return {**timings[method], "support": int(np.count_nonzero(values[method].beta))}

@@ -122,8 +122,8 @@ def _race(coordinates, **named):
             "at_limit": int(sum(stage.status == "max_iter" for stage in stages)),
         }
         if len(instance.y_test):
-            _, weights, constant = built.model(solution.weights)
-            outputs = instance.X_test @ weights + solution.offset + constant
+            _, weights, constant = built.model(solution.w)
+            outputs = instance.X_test @ weights + solution.b + constant
             wrong = (outputs > 0) != (instance.y_test == 1)
             result[name]["test_error"] = digits(100 * wrong.mean())
     return result

@@ -182,10 +182,10 @@ class GraphMachine(KernelParameters, BaseMachine):
     def _reported(self, solution, X, problem, status, bounds):
         coef = None
         if problem.kernel.name == "linear":
-            coef = problem.kernel.sigma_f**2 * np.asarray(solution.dual @ X).ravel()
+            coef = problem.kernel.sigma_f**2 * np.asarray(solution.beta @ X).ravel()
         outputs = np.full(X.shape[0], np.nan)  # computed when asked for
         return BinaryFit(
-            solution.dual,
+            solution.beta,
             coef,
             solution.b,
             outputs,

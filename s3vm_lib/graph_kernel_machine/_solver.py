@@ -39,7 +39,7 @@ class Stretch(NamedTuple):
 class Solution(NamedTuple):
     """Result of `solve_gkm`."""
 
-    dual: np.ndarray  # coefficients of k(x_i, ·) in the averaged function, (n,)
+    beta: np.ndarray  # coefficients of k(x_i, ·) in the averaged function, (n,)
     b: float  # its offset, the sum of the coefficients of the losses, or 0
     last: np.ndarray  # coefficients of the last iterate, (n,)
     last_b: float

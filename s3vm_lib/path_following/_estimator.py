@@ -377,7 +377,7 @@ class ILS3VM(KernelParameters, KeepingS3VM):
             callback=note,
         )  # fmt: skip
         dual, sign = np.zeros(self._kernel_store.n), np.ones(self._kernel_store.n)
-        dual[rows] = found.dual
+        dual[rows] = found.beta
         sign[rows] = np.where(t != 0, t, np.where(found.outputs < 0, -1.0, 1.0))
         machine.start(dual, sign)
         return found.status

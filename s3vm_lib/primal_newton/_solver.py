@@ -4,9 +4,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from s3vm_lib.losses import UnlabeledLoss
 from s3vm_lib.primal_newton._curvature import CurvedObjective
 from s3vm_lib.primal_newton._directions import dense_direction, krylov_direction, most_negative
+from s3vm_lib.quasi_newton import Continuation
 
 SOLVERS = ("newton", "conjugate_gradient", "gradient")
 CURVATURES = ("drop", "modify", "trust")
@@ -37,18 +37,6 @@ class Stage(NamedTuple):
     n_evaluations: int  # trials along rays, O(n) each
     n_negative: int  # iterations that met negative curvature
     status: str
-
-
-class Solution(NamedTuple):
-    """What `solve_newton` returns."""
-
-    weights: np.ndarray  # coefficients in the coordinates of the solver
-    offset: float  # b
-    outputs: np.ndarray  # f on the training rows, offset included
-    objective: float  # J, in sum form
-    n_iter: int  # iterations of all stages together
-    status: str  # of the last stage, or "stopped" (by the callback)
-    history: tuple  # Stage by Stage; the first has alpha = 0
 
 
 class Minimum(NamedTuple):
@@ -256,61 +244,27 @@ def solve_newton(
     -------
     Solution
     """
-    labeled = t != 0
-    labeled_sum = sample_weight[labeled].sum()
-    unlabeled_sum = sample_weight[~labeled].sum()
-    unlabeled_loss = problem.unlabeled_loss or UnlabeledLoss("gaussian")
-    C_star = 0.0 if problem.unlabeled_loss is None else problem.C_star
-    # Per labeled weight, so that the tolerances have a meaning of their own.
-    lam = 0.5 / (problem.C * labeled_sum)
-    strength = C_star * unlabeled_sum / (problem.C * labeled_sum)
-    weight = sample_weight / np.where(labeled, labeled_sum, max(unlabeled_sum, 1e-300))
-    offset = None
-    if problem.bias == "none":
-        offset = 0.0
-    elif problem.balance == "mean" and unlabeled_sum > 0:
-        offset = 2.0 * problem.ratio - 1.0
+    stages = Continuation(coordinates, t, sample_weight, problem)
     dense = coordinates.dimension <= DENSE_LIMIT if system == "auto" else system == "dense"
-
-    def objective(alpha, coordinates=coordinates, rows=slice(None)):
-        losses = problem.labeled_loss, unlabeled_loss
-        return CurvedObjective(
-            coordinates, t[rows], weight[rows], *losses, alpha * strength, lam, offset
-        )
-
-    def split(x):
-        return (x[:-1], float(x[-1])) if offset is None else (x, offset)
-
-    history = []
     # Short features have small gradients: at the same tolerance they would stop too early.
     tol *= min(1.0, coordinates.unit)
-    x = np.zeros(coordinates.dimension + (offset is None))
-    status = "stopped"
     # The numbers are the lines of the chapter's algorithm. 1: x = 0; 2: the stages.
-    stages = (0.0, *(annealing if strength > 0 else ()))
-    for alpha in stages:
-        if alpha == 0.0:
-            # Without the unlabeled term only the labeled rows matter.
-            rows = np.flatnonzero(labeled)
-            function = objective(alpha, coordinates.rows(rows), rows)
-        else:
-            function = objective(alpha)
+    x, history, status = stages.start, [], "stopped"
+    factors = (0.0, *(annealing if stages.strength > 0 else ()))
+    for alpha in factors:
+        function = CurvedObjective(*stages.at(alpha))
         if solver == "newton":
             directions = NewtonDirections(function, x, curvature, dense)
         else:
             directions = GradientDirections(solver == "conjugate_gradient")
-        last = alpha == stages[-1]
+        last = alpha == factors[-1]
         # 3 to 10. Only the last stage must prove that it ended in no saddle.
         minimum = minimize(function, x, directions, tol, ftol, max_iter, certify=last)
         x = minimum.x
         norm = float(np.abs(minimum.gradient).max(initial=0.0))
         history.append(Stage(alpha, minimum.value, norm, *minimum[3:]))
-        if callback is not None and callback(history[-1], *split(x)):
+        if callback is not None and callback(history[-1], *stages.split(x)):
             break
     else:
         status = minimum.status
-    w, b = split(x)
-    f = coordinates.outputs(w) + b
-    value = sum(problem.data_terms(f, t, sample_weight)) + 0.5 * (w @ w)
-    n_iter = sum(stage.n_iter for stage in history)
-    return Solution(w, b, f, float(value), n_iter, status, tuple(history))
+    return stages.solution(x, history, status)

@@ -1,7 +1,8 @@
 """QN-S3VM: quasi-Newton annealing (Gieseke, Airola, Pahikkala and Kramer, 2014).
 
 Read in this order: `_engines` (BFGS and L-BFGS), `_coordinates` (where the search takes place),
-`_solver` (the objective and the annealing), `_estimator` (`QNS3VM`).
+`_stages` (what a continuation in C* keeps), `_solver` (the objective and the annealing),
+`_estimator` (`QNS3VM`).
 """
 
 from s3vm_lib.quasi_newton._coordinates import (
@@ -28,14 +29,15 @@ from s3vm_lib.quasi_newton._smooth import Coordinates, SmoothS3VM, annealing_sta
 from s3vm_lib.quasi_newton._solver import (
     ANNEALING,
     ScaledObjective,
-    Solution,
     Stage,
     losses_and_slopes,
     solve_quasi_newton,
 )
+from s3vm_lib.quasi_newton._stages import Continuation, Solution
 
 __all__ = [
     "ANNEALING",
+    "Continuation",
     "Coordinates",
     "Features",
     "Minimum",

@@ -202,7 +202,7 @@ class SmoothS3VM(KernelParameters, BaseS3VM):
 
     def _model(self, data, coordinates, solution):
         """The solution in coordinates as a `BinaryFit`."""
-        support, coefficients, constant = coordinates.model(solution.weights)
+        support, coefficients, constant = coordinates.model(solution.w)
         dual, coef = None, None
         if support is None:
             coef = data.kernel.sigma_f * coefficients
@@ -214,7 +214,7 @@ class SmoothS3VM(KernelParameters, BaseS3VM):
         return BinaryFit(
             dual,
             coef,
-            solution.offset + constant,
+            solution.b + constant,
             solution.outputs,
             solution.objective,
             solution.n_iter,

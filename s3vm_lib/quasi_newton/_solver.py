@@ -7,13 +7,13 @@ from scipy.special import expit
 
 from s3vm_lib._numba import njit
 from s3vm_lib.losses import (
-    UnlabeledLoss,
     labeled_derivative,
     labeled_value,
     unlabeled_derivative,
     unlabeled_value,
 )
 from s3vm_lib.quasi_newton._engines import ENGINES
+from s3vm_lib.quasi_newton._stages import Continuation
 
 # Factors of the unlabeled term, by name: eight in geometric progression, which pass the point where
 # the objective stops being convex in small steps, and the paper's, which leap over it.
@@ -35,18 +35,6 @@ class Stage(NamedTuple):
     n_iter: int
     n_evaluations: int
     status: str
-
-
-class Solution(NamedTuple):
-    """What `solve_quasi_newton` returns."""
-
-    weights: np.ndarray  # coefficients in the coordinates of the solver
-    offset: float  # b, the mean output over the unlabeled rows under the constraint (13)
-    outputs: np.ndarray  # f on the training rows, offset included
-    objective: float  # J, in sum form
-    n_iter: int  # iterations of all stages together
-    status: str  # status of the last stage, or "stopped" (by the callback)
-    history: tuple  # Stage by Stage; the first has alpha = 0
 
 
 @njit
@@ -275,50 +263,20 @@ def solve_quasi_newton(
     -------
     Solution
     """
-    labeled = t != 0
-    labeled_sum = sample_weight[labeled].sum()
-    unlabeled_sum = sample_weight[~labeled].sum()
-    unlabeled_loss = problem.unlabeled_loss or UnlabeledLoss("gaussian")
-    C_star = 0.0 if problem.unlabeled_loss is None else problem.C_star
-    # In the paper's units, per labeled weight, the tolerances have a meaning of their own.
-    lam = 0.5 / (problem.C * labeled_sum)
-    strength = C_star * unlabeled_sum / (problem.C * labeled_sum)
-    weight = sample_weight / np.where(labeled, labeled_sum, max(unlabeled_sum, 1e-300))
-    stages = tuple(annealing) if strength > 0 else ()
-    # The offset is free, or fixed by the balance, or 0.
-    offset, penalty = None, None
-    if problem.bias == "none":
-        offset = 0.0
-    elif problem.balance == "mean" and unlabeled_sum > 0:
-        offset = 2.0 * problem.ratio - 1.0
-    elif problem.balance == "share" and unlabeled_sum > 0:
-        penalty = SharePenalty(t, weight, problem.ratio, problem.balance_tol)
-
-    def objective(alpha, coordinates=coordinates, rows=slice(None), penalty=None):
-        losses = problem.labeled_loss, unlabeled_loss
-        return ScaledObjective(
-            coordinates, t[rows], weight[rows], *losses, alpha * strength, lam, offset, penalty
-        )
-
-    def split(x):
-        return (x[:-1], float(x[-1])) if offset is None else (x, offset)
-
-    history = []
+    stages = Continuation(coordinates, t, sample_weight, problem)
+    unlabeled, penalty = t == 0, None
+    if problem.balance == "share" and np.any(sample_weight[unlabeled] > 0):
+        penalty = SharePenalty(t, stages.weight, problem.ratio, problem.balance_tol)
     # Short features have small gradients: at the same tolerance they would stop too early.
     tol *= min(1.0, coordinates.unit)
-    x = np.zeros(coordinates.dimension + (offset is None))
+    x, history, status = stages.start, [], "stopped"
     # The numbers are the lines of the chapter's algorithm. 1 is the stage α = 0; 2: the others.
-    plan = [(0.0, None)] + [(alpha, penalty) for alpha in stages]
+    factors = tuple(annealing) if stages.strength > 0 else ()
+    plan = [(0.0, None)] + [(alpha, penalty) for alpha in factors]
     if penalty is not None:
-        plan += [(stages[-1] if stages else 0.0, penalty)] * SHARE_ROUNDS
-    status = "stopped"
+        plan += [(factors[-1] if factors else 0.0, penalty)] * SHARE_ROUNDS
     for number, (alpha, term) in enumerate(plan):
-        if alpha == 0.0 and term is None and hasattr(coordinates, "rows"):
-            # Without the unlabeled term only the labeled rows matter.
-            rows = np.flatnonzero(labeled)
-            function = objective(alpha, coordinates.rows(rows), rows)
-        else:
-            function = objective(alpha, penalty=term)
+        function = ScaledObjective(*stages.at(alpha, everywhere=term is not None), term)
         # 3 to 9: the engine begins without pairs, and ends where the gradient is small.
         minimum = ENGINES[engine](function, x, tol, ftol, max_iter, memory)
         # 10: the next stage starts here.
@@ -326,33 +284,17 @@ def solve_quasi_newton(
         norm = float(np.abs(minimum.gradient).max(initial=0.0))
         counts = (minimum.n_iter, minimum.n_evaluations, minimum.status)
         history.append(Stage(alpha, minimum.value, norm, *counts))
-        if callback is not None and callback(history[-1], *split(x)):
+        if callback is not None and callback(history[-1], *stages.split(x)):
             break
         if term is not None:
-            violation = term.update(_outputs(coordinates, *split(x)))
-            if number > len(stages) and violation <= SHARE_TOL:
+            violation = term.update(stages.outputs(x))
+            if number > len(factors) and violation <= SHARE_TOL:
                 status = minimum.status
                 break
     else:
         status = minimum.status
-    w, b = split(x)
-    f = _outputs(coordinates, w, b)
-    # A share that the penalty has nearly met is met exactly by the offset.
-    if penalty is not None:
-        change = offset_for_share(f[~labeled], weight[~labeled], problem.ratio, problem.balance_tol)
-        b, f = b + change, f + change
-    value = sum(problem.data_terms(f, t, sample_weight))
-    value += 0.5 * coordinates.squared_norm(w, f - b)
-    return Solution(
-        w,
-        b,
-        f,
-        float(value),
-        sum(stage.n_iter for stage in history),
-        status,
-        tuple(history),
-    )
-
-
-def _outputs(coordinates, w, b):
-    return coordinates.outputs(w) + b
+    shift = 0.0
+    if penalty is not None:  # a share that it has nearly met is met exactly by the offset
+        f, weight = stages.outputs(x)[unlabeled], stages.weight[unlabeled]
+        shift = offset_for_share(f, weight, problem.ratio, problem.balance_tol)
+    return stages.solution(x, history, status, shift)

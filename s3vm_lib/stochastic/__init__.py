@@ -8,7 +8,7 @@ several), `_full_batch` (all rows in every gradient), `_common` and `_estimators
 
 from s3vm_lib.stochastic._blocks import BlockSum, BlockTask, block_features, block_sum, on_disk
 from s3vm_lib.stochastic._estimators import FRS3VM, TSGS3VM
-from s3vm_lib.stochastic._full_batch import Polished, scaled_weights, solve_full_batch
+from s3vm_lib.stochastic._full_batch import Polished, solve_full_batch
 from s3vm_lib.stochastic._parameters import Features, Polish, Schedule
 from s3vm_lib.stochastic._steps import LABELED, UNLABELED, Progress, Run, Sampler
 from s3vm_lib.stochastic._stored import solve_stored
@@ -29,7 +29,6 @@ __all__ = [
     "UNLABELED",
     "solve_full_batch",
     "Polished",
-    "scaled_weights",
     "BlockSum",
     "BlockTask",
     "block_features",

@@ -18,7 +18,7 @@ from s3vm_lib.losses import LabeledLoss, unlabeled_loss
 from s3vm_lib.objective import Problem
 from s3vm_lib.random_features import FEATURE_KERNELS, FeatureStream, outputs, single
 from s3vm_lib.stochastic._blocks import CACHE, BlockSum
-from s3vm_lib.stochastic._full_batch import loss_codes, scaled_weights, solve_full_batch
+from s3vm_lib.stochastic._full_batch import loss_codes, solve_full_batch
 from s3vm_lib.stochastic._parameters import Features, Polish, Schedule
 from s3vm_lib.stochastic._steps import POLISH, Progress, Sampler
 
@@ -233,7 +233,7 @@ class RandomFeatureS3VM(KernelParameters, OnlineS3VM):
             part = np.concatenate([weight[labeled], counts * weight[unlabeled].sum() / limit])
             t, weight = t[rows], part
         n_blocks = self._n_blocks(stream) if start is None else len(start[0])
-        scaled, lam, strength = scaled_weights(problem, t, weight)
+        scaled, lam, strength = problem.scaled(t, weight)
         codes, at = loss_codes(problem), np.flatnonzero(t != 0)
         sums = BlockSum(
             stream, n_blocks, X, t, scaled, codes,

@@ -8,7 +8,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from s3vm_lib.losses import UnlabeledLoss
 from s3vm_lib.quasi_newton import ANNEALING, Stage, minimize_lbfgs
 
 
@@ -22,25 +21,9 @@ class Polished(NamedTuple):
     history: tuple  # of Stage
 
 
-def scaled_weights(problem, t, weight):
-    """Weights that sum to one over both parts, λ, and the factor of the unlabeled losses.
-
-    F = J/(C Σ_L s) = Σ_L s̄ ℓ + strength Σ_U s̄ u + λ‖f‖².
-    """
-    labeled = t != 0
-    mass, mass_u = weight[labeled].sum(), weight[~labeled].sum()
-    strength = problem.C_star * mass_u / (problem.C * mass)
-    if problem.unlabeled_loss is None:
-        strength = 0.0
-    scaled = weight / np.where(labeled, mass, max(mass_u, 1e-300))
-    return scaled, 0.5 / (problem.C * mass), float(strength)
-
-
 def loss_codes(problem):
     """The codes that `losses_and_slopes` takes."""
-    ell = problem.labeled_loss
-    u = problem.unlabeled_loss or UnlabeledLoss("gaussian")  # any one: its factor is zero
-    return ell.code, ell.p, u.code, u.p
+    return tuple(value for loss in problem.losses for value in (loss.code, loss.p))
 
 
 def solve_full_batch(
@@ -71,7 +54,7 @@ def solve_full_batch(
         With ``balance="mean"`` the offset is fixed at 2r − 1 above the mean of f over the
         unlabeled rows. Otherwise b is regularized (½b²), or absent with ``bias="none"``.
     lam, strength : float
-        See `scaled_weights`.
+        See `Problem.scaled`.
     scale : float
         Factor of the features: φ = scale · c.
     start : tuple (alpha, offset), default=None

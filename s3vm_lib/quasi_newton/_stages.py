@@ -1,0 +1,83 @@
+"""What Algorithm 1 and Newton's method share: the stages of C*, and what is returned."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+
+class Solution(NamedTuple):
+    """What `solve_quasi_newton` and `s3vm_lib.primal_newton.solve_newton` return."""
+
+    w: np.ndarray  # coefficients in the coordinates of the solver
+    b: float  # offset; under the constraint (13) the mean output over the unlabeled rows
+    outputs: np.ndarray  # f on the training rows, offset included
+    objective: float  # J, in sum form
+    n_iter: int  # iterations of all stages together
+    status: str  # of the last stage, or "stopped" (by the callback)
+    history: tuple  # Stage by Stage; the first has alpha = 0
+
+
+class Continuation:
+    """A problem in the units of equation (4), stage by stage.
+
+    Parameters
+    ----------
+    coordinates : Features or RawCoefficients
+    t : ndarray of shape (n,)
+        −1 and +1, and 0 for unlabeled rows; at least one labeled row.
+    sample_weight : ndarray of shape (n,)
+        Weights s; their sum over the labeled rows is positive.
+    problem : Problem
+
+    Attributes
+    ----------
+    weight, lam, strength
+        s̄, λ and λ′ (see `Problem.scaled`).
+    offset : float or None
+        b where it is fixed: 0 without one, 2r − 1 with ``balance="mean"``. None: one more variable.
+    start : ndarray of shape (d,) or (d + 1,)
+        Zeros.
+    """
+
+    def __init__(self, coordinates, t, sample_weight, problem):
+        self.coordinates, self.t, self.sample_weight = coordinates, t, sample_weight
+        self.problem = problem
+        self.weight, self.lam, self.strength = problem.scaled(t, sample_weight)
+        self.offset = None
+        if problem.bias == "none":
+            self.offset = 0.0
+        elif problem.balance == "mean" and np.any(sample_weight[t == 0] > 0):
+            self.offset = 2.0 * problem.ratio - 1.0
+        self.start = np.zeros(coordinates.dimension + (self.offset is None))
+
+    def at(self, alpha, everywhere=False):
+        """What defines F_α, as `ScaledObjective` takes it.
+
+        Without the unlabeled term only the labeled rows matter, unless the objective needs outputs
+        ``everywhere``.
+        """
+        coordinates, rows = self.coordinates, slice(None)
+        if alpha == 0.0 and not everywhere and hasattr(coordinates, "rows"):
+            rows = np.flatnonzero(self.t)
+            coordinates = coordinates.rows(rows)
+        terms = (*self.problem.losses, alpha * self.strength, self.lam, self.offset)
+        return coordinates, self.t[rows], self.weight[rows], *terms
+
+    def split(self, x):
+        """Coefficients and offset."""
+        return (x[:-1], float(x[-1])) if self.offset is None else (x, self.offset)
+
+    def outputs(self, x):
+        """f(x_i) + b, shape (n,)."""
+        w, b = self.split(x)
+        return self.coordinates.outputs(w) + b
+
+    def solution(self, x, history, status, shift=0.0):
+        """The `Solution` at x, with b moved by ``shift``."""
+        w, b = self.split(x)
+        f = self.outputs(x)
+        norm2 = self.coordinates.squared_norm(w, f - b)
+        f = f + shift
+        value = sum(self.problem.data_terms(f, self.t, self.sample_weight)) + 0.5 * norm2
+        n_iter = sum(stage.n_iter for stage in history)
+        return Solution(w, b + shift, f, float(value), n_iter, status, tuple(history))
