@@ -1,6 +1,7 @@
 """Semi-supervised support vector machines: every solver of the book, as scikit-learn estimators."""
 
 from s3vm_lib._base import capabilities, encode_labels, mark_unlabeled
+from s3vm_lib._versions import show_versions
 from s3vm_lib.annealing import DAS3VM
 from s3vm_lib.branch_and_bound import BranchBoundS3VM
 from s3vm_lib.budgeted import BGS3VM
@@ -38,4 +39,5 @@ __all__ = [
     "capabilities",
     "encode_labels",
     "mark_unlabeled",
+    "show_versions",
 ]
