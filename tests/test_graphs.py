@@ -280,7 +280,7 @@ def test_some_vertices_of_a_graph(name):
 def test_blocks_of_a_complete_graph(monkeypatch):
     graph = CompleteGraph(X, 0.4, LABELED)
     expected = graph.energy(F, 1.5), graph.energy_gradient(F, 1.5), graph.adjacency()
-    monkeypatch.setattr("s3vm_lib.graphs._CHUNK", 130)
+    monkeypatch.setattr("s3vm_lib.graphs._edges._CHUNK", 130)
     for found, whole in zip(
         (graph.energy(F, 1.5), graph.energy_gradient(F, 1.5), graph.adjacency()),
         expected,
