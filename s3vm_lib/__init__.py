@@ -1,6 +1,6 @@
 """Semi-supervised support vector machines: every solver of the book, as scikit-learn estimators."""
 
-from s3vm_lib._base import capabilities, encode_labels, mark_unlabeled
+from s3vm_lib._base import capabilities
 from s3vm_lib._versions import show_versions
 from s3vm_lib.annealing import DAS3VM
 from s3vm_lib.branch_and_bound import BranchBoundS3VM
@@ -8,6 +8,7 @@ from s3vm_lib.budgeted import BGS3VM
 from s3vm_lib.cccp import CCCPS3VM
 from s3vm_lib.graph_kernel_machine import GKM, GKMRegressor
 from s3vm_lib.label_switching import MultiSwitchTSVM, S3VMLight
+from s3vm_lib.labels import encode_labels, mark_unlabeled
 from s3vm_lib.laplacian_svm import LapSVM
 from s3vm_lib.nn_branch_and_bound import NNBBS3VM
 from s3vm_lib.path_following import ILS3VM

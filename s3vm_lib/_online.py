@@ -16,17 +16,9 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
-from s3vm_lib._base import (
-    BaseS3VM,
-    Labels,
-    Rows,
-    Training,
-    mark_missing,
-    split_labels,
-    unchanged_on_error,
-    validated,
-)
+from s3vm_lib._base import BaseS3VM, Rows, Training, unchanged_on_error, validated
 from s3vm_lib._limits import check_size
+from s3vm_lib.labels import Labels, mark_missing, split_labels
 
 
 class RowTable(NamedTuple):

@@ -11,16 +11,9 @@ from sklearn.utils import get_tags
 from sklearn.utils._param_validation import HasMethods, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from s3vm_lib._base import (
-    Labels,
-    Rows,
-    SemiSupervisedMixin,
-    mark_missing,
-    split_labels,
-    unchanged_on_error,
-    validated_inside,
-)
+from s3vm_lib._base import Rows, SemiSupervisedMixin, unchanged_on_error, validated_inside
 from s3vm_lib._limits import COUNT
+from s3vm_lib.labels import Labels, mark_missing, split_labels
 from s3vm_lib.model_selection import WithUnlabeled
 
 

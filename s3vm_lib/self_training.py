@@ -16,16 +16,9 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from s3vm_lib._base import (
-    Labels,
-    Rows,
-    SemiSupervisedMixin,
-    mark_missing,
-    split_labels,
-    unchanged_on_error,
-    validated,
-)
+from s3vm_lib._base import Rows, SemiSupervisedMixin, unchanged_on_error, validated
 from s3vm_lib._limits import COUNT, check_size
+from s3vm_lib.labels import Labels, mark_missing, split_labels
 
 __all__ = ["Round", "SelfTrainingKNN", "Solution", "solve_self_training"]
 

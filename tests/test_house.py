@@ -27,6 +27,7 @@ GROUND = {
     "losses": {"_numba"},
     "kernels": {"_numba"},
     "_limits": {"kernels"},
+    "labels": set(),
     "graphs": {"_numba", "_rng", "kernels", "_limits"},
     "objective": {"losses", "kernels", "graphs"},
 }
