@@ -12,7 +12,7 @@ CENTER_ROWS = 4096  # the mean of the features is taken over at most this many u
 def solve_stored(
     X,
     t,
-    weight,
+    sample_weight,
     problem,
     stream,
     n_blocks,
@@ -43,7 +43,7 @@ def solve_stored(
         May be a memory map: only the rows of a batch are read.
     t : ndarray of shape (n,)
         −1 and +1, and 0 for unlabeled rows.
-    weight : ndarray of shape (n,)
+    sample_weight : ndarray of shape (n,)
         Weights s.
     problem : Problem
         With ``balance="mean"`` the features are centered on the unlabeled rows, and the offset is
@@ -76,7 +76,7 @@ def solve_stored(
     Run
     """
     schedule = schedule or Schedule()
-    course = Course(X, t, weight, problem, n_steps, schedule, seed, first, callback, tick)
+    course = Course(X, t, sample_weight, problem, n_steps, schedule, seed, first, callback, tick)
     features = _Growing(stream, n_blocks, course, n_jobs)
     D = n_blocks * stream.block_size
     c, b = np.zeros(D), 0.0

@@ -13,7 +13,7 @@ CARRIED = 4096  # outputs of at most this many labeled rows are carried along
 def solve_triply_stochastic(
     X,
     t,
-    weight,
+    sample_weight,
     problem,
     stream,
     n_steps,
@@ -42,7 +42,7 @@ def solve_triply_stochastic(
 
     Parameters
     ----------
-    X, t, weight, problem, n_steps, schedule, seed, n_jobs, callback, tick
+    X, t, sample_weight, problem, n_steps, schedule, seed, n_jobs, callback, tick
         As in `solve_stored`.
     stream : FeatureStream
         Step number k draws block k.
@@ -59,7 +59,7 @@ def solve_triply_stochastic(
         Memory: T·m numbers for the coefficients, and as many for their mean.
     """
     schedule, m = schedule or Schedule(), stream.block_size
-    course = Course(X, t, weight, problem, n_steps, schedule, seed, first, callback, tick)
+    course = Course(X, t, sample_weight, problem, n_steps, schedule, seed, first, callback, tick)
     known = _Known(course, stream, n_jobs)
     target = course.slopes.target
     old = 0 if start is None else len(start[0])
