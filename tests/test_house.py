@@ -25,6 +25,7 @@ GROUND = {
     "_rng": {"_numba"},
     "losses": {"_numba"},
     "kernels": {"_numba"},
+    "gram": {"_numba", "kernels"},
     "_limits": {"kernels"},
     "graphs": {"_numba", "_rng", "kernels", "_limits"},
     "objective": {"losses", "kernels", "graphs"},
