@@ -132,7 +132,10 @@ def solve_arrival(
 
 
 class Kept(NamedTuple):
-    """The rows that an estimator has seen, those of weight zero left out. Nothing is written to."""
+    """The rows that an estimator has seen, those of weight zero left out.
+
+    Nothing is written to, unlike a `KernelStore`: after an error the old one is still there.
+    """
 
     X: np.ndarray  # (n, d), dense or CSR; (n, n) with kernel="precomputed"
     K: np.ndarray  # Gram matrix, (n, n)
