@@ -158,8 +158,9 @@ class WarmCCCP:
     def solve(self):
         """CCCP from the present outputs and dual variables; rows yet to come have no weight."""
         from s3vm_lib.cccp import concave_slopes, inner_costs
+        from s3vm_lib.gram import Gram, add_rows
         from s3vm_lib.kernels import Kernel
-        from s3vm_lib.smo import Gram, add_rows, feasible, solve_smo
+        from s3vm_lib.smo import feasible, solve_smo
 
         gram = Gram(self.K, Kernel("precomputed"))
         U = np.flatnonzero(self.t == 0)
@@ -214,7 +215,8 @@ def moves(model, y):
 
 def follower(data, kernel_name, model):
     """The solver of a fitted `ILS3VM` at the same solution, without the estimator around it."""
-    from s3vm_lib.path_following import Follower, KernelStore
+    from s3vm_lib.gram import KernelStore
+    from s3vm_lib.path_following import Follower
 
     center = None
     if kernel_name == "linear" and not sp.issparse(data.X):

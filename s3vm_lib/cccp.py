@@ -28,9 +28,10 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from s3vm_lib._base import BaseS3VM, BinaryFit, KernelParameters, centered, linear_model, parameters
 from s3vm_lib._limits import MEGABYTES, WEIGHT, ZERO
+from s3vm_lib.gram import Gram, add_rows
 from s3vm_lib.losses import LabeledLoss, UnlabeledLoss
 from s3vm_lib.objective import Problem
-from s3vm_lib.smo import BIG, Costs, Gram, add_rows, feasible, solve_smo
+from s3vm_lib.smo import BIG, Costs, feasible, solve_smo
 
 __all__ = ["CCCPS3VM", "Loop", "Solution", "concave_slopes", "inner_costs", "solve_cccp"]
 

@@ -22,10 +22,10 @@ from s3vm_lib._limits import GAP, WEIGHT, ZERO
 from s3vm_lib._online import KeepingS3VM
 from s3vm_lib.branch_and_bound import solve_branch_and_bound
 from s3vm_lib.cccp import solve_cccp
+from s3vm_lib.gram import Gram, append_rows, write_border
 from s3vm_lib.kernels import Kernel
 from s3vm_lib.losses import LabeledLoss
 from s3vm_lib.objective import Problem
-from s3vm_lib.smo import Gram
 
 
 class Arrival(NamedTuple):
@@ -132,7 +132,10 @@ def solve_arrival(
 
 
 class Kept(NamedTuple):
-    """The rows that an estimator has seen, those of weight zero left out. Nothing is written to."""
+    """The rows that an estimator has seen, those of weight zero left out.
+
+    Nothing is written to, unlike a `KernelStore`: after an error the old one is still there.
+    """
 
     X: np.ndarray  # (n, d), dense or CSR; (n, n) with kernel="precomputed"
     K: np.ndarray  # Gram matrix, (n, n)
@@ -151,17 +154,14 @@ class Kept(NamedTuple):
             return self if old else Kept.first(new, kernel)
         if sp.issparse(self.X):
             new = sp.csr_matrix(new)
-            X = sp.vstack([self.X, new], format="csr")
-        else:
-            new = new.toarray() if sp.issparse(new) else new
-            X = np.concatenate([self.X, new])
+        elif sp.issparse(new):
+            new = new.toarray()
         own, others, K = new, self.X, np.empty((n, n))
         if self.center is not None:
             own, others = new - self.center, self.X - self.center
-        K[:old, :old], K[old:, old:] = self.K, kernel.gram(own)
-        K[old:, :old] = kernel.gram(own, others)
-        K[:old, old:] = K[old:, :old].T
-        return Kept(X, K, self.center)
+        K[:old, :old] = self.K
+        write_border(K, kernel, others, own)
+        return Kept(append_rows(self.X, old, new, 0), K, self.center)
 
 
 class Machine:

@@ -14,21 +14,12 @@ from s3vm_lib import CCCPS3VM, SVM
 from s3vm_lib.cccp import concave_slopes, inner_costs, solve_cccp
 from s3vm_lib.checks import brute_force
 from s3vm_lib.datasets import make_g2c
+from s3vm_lib.gram import Gram, add_rows
 from s3vm_lib.kernels import Kernel
 from s3vm_lib.losses import LabeledLoss, UnlabeledLoss
 from s3vm_lib.objective import Problem, evaluate
 from s3vm_lib.reference import cccp as twin
-from s3vm_lib.smo import (
-    BIG,
-    Costs,
-    Gram,
-    add_rows,
-    face_step,
-    feasible,
-    line_minimum,
-    null_step,
-    solve_smo,
-)
+from s3vm_lib.smo import BIG, Costs, face_step, feasible, line_minimum, null_step, solve_smo
 
 RBF = Kernel("rbf", 0.3)
 KERNELS = [

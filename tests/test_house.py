@@ -26,6 +26,7 @@ GROUND = {
     "_rng": {"_numba"},
     "losses": {"_numba"},
     "kernels": {"_numba"},
+    "gram": {"_numba", "kernels"},
     "_limits": {"kernels"},
     "labels": set(),
     "graphs": {"_numba", "_rng", "kernels", "_limits"},

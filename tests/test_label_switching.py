@@ -12,6 +12,7 @@ from sklearn.svm import SVC
 
 from s3vm_lib import SVM, S3VMLight
 from s3vm_lib.checks import brute_force, fixed_label_svm
+from s3vm_lib.gram import Gram
 from s3vm_lib.kernels import Kernel
 from s3vm_lib.label_switching import (
     solve_s3vm_light,
@@ -27,7 +28,7 @@ from s3vm_lib.label_switching._light import (
 from s3vm_lib.losses import LabeledLoss, UnlabeledLoss
 from s3vm_lib.objective import Problem, evaluate, svm_duality_gap, svm_kkt_residual
 from s3vm_lib.reference import label_switching as twin
-from s3vm_lib.smo import Costs, Gram
+from s3vm_lib.smo import Costs
 
 KERNELS = {
     "linear": Kernel("linear"),

@@ -4,10 +4,11 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
+from s3vm_lib.gram import Gram
 from s3vm_lib.kernels import Kernel
 from s3vm_lib.objective import svm_duality_gap, svm_kkt_residual
 from s3vm_lib.reference.smo import second_order, slopes, smo_steps, solve_smo
-from s3vm_lib.smo import BIG, Costs, Gram, svc_costs
+from s3vm_lib.smo import BIG, Costs, svc_costs
 from s3vm_lib.smo import solve_smo as library_smo
 
 

@@ -9,9 +9,10 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.svm import SVC
 
 from s3vm_lib import SVM
+from s3vm_lib.gram import Gram
 from s3vm_lib.kernels import Kernel
 from s3vm_lib.objective import svm_dual, svm_duality_gap, svm_kkt_residual
-from s3vm_lib.smo import BIG, Costs, Gram, feasible, line_minimum, solve_smo, svc_costs
+from s3vm_lib.smo import BIG, Costs, feasible, line_minimum, solve_smo, svc_costs
 
 KERNELS = [
     Kernel("linear"),

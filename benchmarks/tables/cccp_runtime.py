@@ -75,10 +75,10 @@ def runtime(u):
 def line_step(C_star):
     """SMO iterations on the instance with a conflicting balance."""
     from s3vm_lib.cccp import solve_cccp
+    from s3vm_lib.gram import Gram
     from s3vm_lib.kernels import Kernel
     from s3vm_lib.losses import UnlabeledLoss
     from s3vm_lib.objective import Problem
-    from s3vm_lib.smo import Gram
 
     instance = gaussians("G2C", 2)
     X, y = instance.training()

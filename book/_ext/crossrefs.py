@@ -93,6 +93,7 @@ EXPLAINED = {
     "base": ["how_to_read"],
     "losses": ["unlabelled", "cccp", "quasi_newton"],
     "kernels": ["svm", "quasi_newton"],
+    "gram": ["svm", "path_following"],
     "objective": ["svm", "unlabelled"],
     "checks": ["svm", "how_to_read"],
     "reference": ["how_to_read"],

@@ -15,6 +15,7 @@ import numpy as np
 
 from s3vm_lib._numba import njit
 from s3vm_lib.branch_and_bound._gains import Opening, open_rows, reference
+from s3vm_lib.gram import Gram
 from s3vm_lib.kernels import Kernel
 from s3vm_lib.losses import (
     dual_cost,
@@ -24,7 +25,7 @@ from s3vm_lib.losses import (
     labeled_derivative,
     labeled_value,
 )
-from s3vm_lib.smo import BIG, Costs, Gram, slope_down, slope_up, smo_iterations, solve_smo
+from s3vm_lib.smo import BIG, Costs, slope_down, slope_up, smo_iterations, solve_smo
 
 _BLOCK = 256  # length of the buffer in which `smo_iterations` compares gains
 _ROUND = 10  # iterations between two looks at the bound

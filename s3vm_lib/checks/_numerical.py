@@ -5,10 +5,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from s3vm_lib.gram import Gram
 from s3vm_lib.kernels import Kernel
 from s3vm_lib.losses import dual_cost, dual_ridge
 from s3vm_lib.objective import signed_labels
-from s3vm_lib.smo import BIG, Costs, Gram, solve_smo
+from s3vm_lib.smo import BIG, Costs, solve_smo
 
 
 def numerical_gradient(function, x, step=1e-3):

@@ -7,6 +7,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from s3vm_lib._rng import hash_key
+from s3vm_lib.gram import append_rows
 from s3vm_lib.graph_kernel_machine.steps import (
     SMALLEST_SCALE,
     STATE,
@@ -50,6 +51,8 @@ class Solution(NamedTuple):
 
 class KernelSums:
     """Sums Σ_j a_j k(x_j, x) over a growing list of rows.
+
+    No store of `s3vm_lib.gram`: each sum is of other rows, and no kernel value is kept.
 
     Parameters
     ----------
@@ -110,16 +113,8 @@ class KernelSums:
         if self.kernel.name == "precomputed":
             return
         new = self._lengthened(index, False) if self.single else self.rows(index)
-        if sp.issparse(new):
-            self._kept = new if self._kept is None else sp.vstack([self._kept, new], format="csr")
-        else:
-            start = self.size - index.size
-            if self._kept is None or self.size > self._kept.shape[0]:
-                grown = np.empty((max(2 * self.size, 1024), new.shape[1]), new.dtype)
-                if self._kept is not None:
-                    grown[:start] = self._kept[:start]
-                self._kept = grown
-            self._kept[start : self.size] = new
+        spare = max(self.size, 1024 - self.size)
+        self._kept = append_rows(self._kept, self.size - index.size, new, spare)
 
     def _lengthened(self, index, as_points):
         """(√(2γ) x, −γ‖x‖², 1), or the last two exchanged, in single precision."""

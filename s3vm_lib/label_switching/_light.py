@@ -16,10 +16,11 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from s3vm_lib._base import BinaryFit, KernelParameters, centered, linear_model, parameters
 from s3vm_lib._limits import COUNT, MEGABYTES, RATIO, TOL, WEIGHT, ZERO
+from s3vm_lib.gram import Gram
 from s3vm_lib.label_switching._assigned import LabelSwitching
 from s3vm_lib.losses import LabeledLoss, UnlabeledLoss
 from s3vm_lib.objective import Problem
-from s3vm_lib.smo import Gram, solve_smo, svc_costs
+from s3vm_lib.smo import solve_smo, svc_costs
 
 
 class Round(NamedTuple):

@@ -6,14 +6,13 @@ piecewise linear path that is followed from event to event; where an unlabeled o
 sign changes, and with it the problem. With C* = 0 this is the incremental SVM.
 
 Read in this order: `_path` (events and steps, compiled), `_state` (sets and outputs), `_ends` (how
-operations begin and end, many samples at once), `_factor` (the linear system), `_rows` (kernel
-values), `_follower` (operations on one problem), `_estimator` (`ILS3VM`).
+operations begin and end, many samples at once), `_factor` (the linear system), `_sums` (sums
+over kernel values), `_follower` (operations on one problem), `_estimator` (`ILS3VM`).
 """
 
 from s3vm_lib.path_following._estimator import ILS3VM
 from s3vm_lib.path_following._factor import solve_bordered
 from s3vm_lib.path_following._follower import Follower, Operation, Outcome
 from s3vm_lib.path_following._path import follow
-from s3vm_lib.path_following._rows import KernelStore
 
-__all__ = ["Follower", "ILS3VM", "KernelStore", "Operation", "Outcome", "follow", "solve_bordered"]
+__all__ = ["Follower", "ILS3VM", "Operation", "Outcome", "follow", "solve_bordered"]

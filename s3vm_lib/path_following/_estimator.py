@@ -13,12 +13,12 @@ from s3vm_lib._base import BinaryFit, KernelParameters, centered, parameters, va
 from s3vm_lib._limits import MEGABYTES, TOL, WEIGHT, ZERO, check_size, checked_gram
 from s3vm_lib._online import KeepingS3VM
 from s3vm_lib.cccp import solve_cccp
+from s3vm_lib.gram import Gram, KernelStore
 from s3vm_lib.kernels import Kernel
 from s3vm_lib.losses import LabeledLoss, UnlabeledLoss
 from s3vm_lib.objective import Problem
 from s3vm_lib.path_following._follower import ORDERS, Follower, Operation
-from s3vm_lib.path_following._rows import KernelStore
-from s3vm_lib.smo import Gram
+from s3vm_lib.path_following._sums import feature_weights
 
 _CHUNK = 256  # new rows that are stored at a time
 _GROUP = 20  # new rows on one path
@@ -486,7 +486,7 @@ class ILS3VM(KernelParameters, KeepingS3VM):
         # Rows that a limit kept from leaving are no part of the model that is shown.
         leaving = machine.of_leaving()[ids]
         if store.storage == "linear":
-            coef = store.feature_weights(ids, alpha)
+            coef = feature_weights(store.view, ids, alpha)
             if store.center is not None:
                 b -= coef @ store.center
         extra = {"partition_": machine.sets(held.place), "counters_": machine.counters()}

@@ -10,7 +10,7 @@ import numpy as np
 from scipy.linalg.lapack import dtrtrs
 
 from s3vm_lib._numba import njit
-from s3vm_lib.path_following._rows import dot
+from s3vm_lib.path_following._sums import dot
 
 # Loops over whole views: the compiler does not vectorize those that have bounds of their own.
 

@@ -4,12 +4,13 @@ from typing import NamedTuple
 
 import numpy as np
 
+from s3vm_lib.gram import CACHED
 from s3vm_lib.path_following import _ends as ends
 from s3vm_lib.path_following import _state as sets
 from s3vm_lib.path_following._factor import triangular
 from s3vm_lib.path_following._path import DONE, LIMIT, LOG_FIELDS, ROOM, ROWS, STALLED, follow
-from s3vm_lib.path_following._rows import CACHED
 from s3vm_lib.path_following._state import GONE, IDLE, NOW, SAMPLE, E, M, O, State
+from s3vm_lib.path_following._sums import outputs
 
 ORDERS = ("simultaneous", "finite")
 SETS = "OMEA"
@@ -125,7 +126,7 @@ class Follower:
         support = np.flatnonzero(p.x["alpha0"][: self.store.n])
         x["f"] = now.b0
         if support.size:
-            x["f"] += self.store.outputs(support, p.x["alpha0"][support], ids)
+            x["f"] += outputs(self.store, support, p.x["alpha0"][support], ids)
         x["f0"] = x["f"]
         p.x[ids] = x
         diagonal = self.store.view.diagonal
@@ -182,7 +183,7 @@ class Follower:
         p.M[: inside.size], now.n_margin = inside, inside.size
         support = np.flatnonzero(a)
         now.b = now.b0 = 0.0
-        x["f"] = self.store.outputs(support, x["alpha"][support], np.arange(n))
+        x["f"] = outputs(self.store, support, x["alpha"][support], np.arange(n))
         x["f"] += now.rho * x["alpha"]
         sets.reference(p, n)
         self.factorize()
@@ -450,7 +451,7 @@ class Follower:
         rows = np.flatnonzero((x["leaving"] == 1) & (x["alpha"] != 0))
         if rows.size == 0:
             return np.zeros(n)
-        return self.store.outputs(rows, x["alpha"][rows], np.arange(n))
+        return outputs(self.store, rows, x["alpha"][rows], np.arange(n))
 
     def residual(self):
         """Largest violation of the KKT, box, sign and sum conditions, after `finish`."""

@@ -10,8 +10,10 @@ from typing import NamedTuple
 import numpy as np
 
 from s3vm_lib._numba import njit
+from s3vm_lib.gram import CACHED, give_slot
+from s3vm_lib.kernels import kernel_row
 from s3vm_lib.path_following._factor import append, delete, solve_bordered
-from s3vm_lib.path_following._rows import INNER, combine, combine_all, fetch, gather
+from s3vm_lib.path_following._sums import INNER, combine, combine_all, gather
 
 O, M, E, A, IDLE, GONE = range(6)  # IDLE: a row without a loss; its output is kept
 TINY = 1e-11  # relative: what is no movement
@@ -98,6 +100,28 @@ class State(NamedTuple):
 
 
 @njit(**INNER)
+def fetch(v, p, i, n):
+    """Have kernel row i in memory; False when every slot holds the row of a sample in T."""
+    if v.kind != CACHED:
+        return True
+    v.clock[0] += 1
+    if v.slot[i] < 0:
+        stamp, held = v.stamp.copy(), 0
+        for k in range(p.now[0].n_touched):
+            s = v.slot[p.T[k]]
+            if s >= 0:
+                stamp[s] = v.clock[0]  # as if used just now: these stay
+                held += 1
+        if held == v.owner.size:
+            return False
+        s = np.argmin(stamp)
+        kernel_row(v.rows, i, v.values[s, :n], np.empty(n, np.int32))
+        give_slot(v, s, i)
+    v.stamp[v.slot[i]] = v.clock[0]
+    return True
+
+
+@njit(**INNER)
 def touch(v, p, i, n):
     """Into T, with its kernel row in memory: from now on α may move."""
     now = p.now[0]
@@ -105,14 +129,14 @@ def touch(v, p, i, n):
         p.x[i].touched = 1
         p.T[now.n_touched] = i
         now.n_touched += 1
-    fetch(v, i, n, p.x)
+    fetch(v, p, i, n)
 
 
 @njit
 def fetch_touched(v, p, n):
     """Have the kernel rows of T in memory, complete; False when there is no room for all."""
     for k in range(p.now[0].n_touched):
-        if not fetch(v, p.T[k], n, p.x):
+        if not fetch(v, p, p.T[k], n):
             return False
     return True
 

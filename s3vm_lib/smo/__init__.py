@@ -11,15 +11,13 @@ or plus infinity at a bound. Then β is optimal exactly when max_i (A_i − F_i)
 and every b between the two is an offset.
 
 Read in this order: `_iterations` (the compiled loop), `_lines` (steps of many variables at once),
-`_solver` (kernel values, shrinking, start and stop), `_estimator` (`SVM`).
+`_solver` (shrinking, start and stop), `_estimator` (`SVM`).
 """
 
 from s3vm_lib.smo._estimator import SVM
 from s3vm_lib.smo._iterations import (
     BIG,
     Costs,
-    add_rows,
-    fetch_row,
     gains,
     select_j,
     slope_down,
@@ -28,18 +26,15 @@ from s3vm_lib.smo._iterations import (
     update_and_select_i,
 )
 from s3vm_lib.smo._lines import face_step, line_minimum, null_step
-from s3vm_lib.smo._solver import Gram, Solution, feasible, solve_smo, svc_costs
+from s3vm_lib.smo._solver import Solution, feasible, solve_smo, svc_costs
 
 __all__ = [
     "BIG",
     "Costs",
-    "Gram",
     "SVM",
     "Solution",
-    "add_rows",
     "face_step",
     "feasible",
-    "fetch_row",
     "gains",
     "line_minimum",
     "null_step",

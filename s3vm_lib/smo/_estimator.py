@@ -7,9 +7,10 @@ from sklearn.utils._param_validation import StrOptions
 
 from s3vm_lib._base import BaseS3VM, BinaryFit, KernelParameters, centered, linear_model, parameters
 from s3vm_lib._limits import MEGABYTES
+from s3vm_lib.gram import Gram
 from s3vm_lib.losses import LabeledLoss
 from s3vm_lib.objective import Problem
-from s3vm_lib.smo._solver import Gram, feasible, solve_smo, svc_costs
+from s3vm_lib.smo._solver import feasible, solve_smo, svc_costs
 
 
 @parameters

@@ -1,11 +1,11 @@
-"""The compiled iterations of SMO: the choice of a pair, the step, and the rows they read."""
+"""The compiled iterations of SMO: the choice of a pair and the step."""
 
 from typing import NamedTuple
 
 import numpy as np
 
 from s3vm_lib._numba import njit
-from s3vm_lib.kernels import kernel_row
+from s3vm_lib.gram import fetch_row
 
 BIG = 1e30  # stands for infinity: arithmetic on inf would make NaN
 BLOCK = 256
@@ -23,20 +23,6 @@ class Costs(NamedTuple):
     def take(self, index):
         """The costs of the variables ``index``."""
         return Costs(*(part[index] for part in self))
-
-
-class RowCache(NamedTuple):
-    """Kernel rows in memory: the least recently used one makes room for a new one."""
-
-    values: np.ndarray  # (slots, n)
-    slot: np.ndarray  # slot of each row or −1, (n,)
-    owner: np.ndarray  # row in each slot, (slots,)
-    stamp: np.ndarray  # time of last use of each slot, (slots,)
-    state: np.ndarray  # clock and number of used slots, (2,)
-    whole: np.ndarray  # values of the cache that this one is a sub-matrix of; empty at the top
-    whole_slot: np.ndarray  # slots in that cache of the rows kept here
-    columns: np.ndarray  # the columns kept here
-    mean: np.ndarray  # kernel values of the mean point, which comes last; empty without one
 
 
 # --- One iteration: two selections and a step -----------------------------------------------------
@@ -124,35 +110,6 @@ def select_j(F, B, Ki, diagonal, Kii, top, tau, score, bits):
 
 
 @njit
-def fetch_row(cache, rows, i, scratch):
-    """Slot that holds row i of the kernel, computing the row if it is not there."""
-    cache.state[0] += 1
-    s = cache.slot[i]
-    if s < 0:
-        if cache.state[1] < cache.owner.size:
-            s = cache.state[1]
-            cache.state[1] += 1
-        else:
-            s = np.argmin(cache.stamp)
-            cache.slot[cache.owner[s]] = -1
-        if cache.whole.size > 0 and cache.whole_slot[i] >= 0:
-            row = cache.whole[cache.whole_slot[i]]
-            for j in range(cache.columns.size):
-                cache.values[s, j] = row[cache.columns[j]]
-        elif i + 1 == cache.mean.size:
-            cache.values[s] = cache.mean
-        else:
-            m = cache.slot.size - min(1, cache.mean.size)
-            kernel_row(rows, i, cache.values[s, :m], scratch)
-            if m < cache.slot.size:
-                cache.values[s, m] = cache.mean[i]
-        cache.slot[i] = s
-        cache.owner[s] = i
-    cache.stamp[s] = cache.state[0]
-    return s
-
-
-@njit
 def smo_iterations(cache, rows, c, diagonal, beta, F, A, B, score, bits, tau, tol, max_iter):
     """At most ``max_iter`` SMO iterations on (P); returns their number and the violation left."""
     scratch = np.empty(F.size, np.int32)
@@ -188,48 +145,3 @@ def smo_iterations(cache, rows, c, diagonal, beta, F, A, B, score, bits, tau, to
         # 9 and 4 in one pass.
         i, top = update_and_select_i(F, A, Ki, Kj, t, score, bits)
     return max_iter, top - np.min(B - F)
-
-
-@njit
-def add_part(cache, rows, weights, start, end, out):
-    """`add_rows` for the rows from ``start`` to ``end``."""
-    scratch = np.empty(out.size, np.int32)
-    for i in range(start, end):
-        if weights[i] != 0:
-            K_i = cache.values[fetch_row(cache, rows, i, scratch)]
-            for j in range(out.size):
-                out[j] += weights[i] * K_i[j]
-
-
-@njit
-def fetch_part(cache, rows, start, end):
-    """`fetch_all` for the rows from ``start`` to ``end``."""
-    scratch = np.empty(cache.slot.size, np.int32)
-    for i in range(start, end):
-        fetch_row(cache, rows, i, scratch)
-
-
-# --- Long work in parts, between which Python answers Ctrl-C --------------------------------------
-
-_WORK = 2**28  # multiplications in one call, some tenths of a second
-
-
-def rows_at_once(cache, rows):
-    """How many kernel rows one compiled call may compute."""
-    n = cache.slot.size
-    per_value = rows.XT.shape[0] if rows.indptr.size == 1 else rows.data.size // max(n, 1)
-    return max(1, _WORK // (n * (per_value + 1)))
-
-
-def add_rows(cache, rows, weights, out):
-    """out += Σ_i weights_i K_i, computing the rows that are not in the cache."""
-    step = rows_at_once(cache, rows)
-    for start in range(0, weights.size, step):
-        add_part(cache, rows, weights, start, min(start + step, weights.size), out)
-
-
-def fetch_all(cache, rows):
-    """Compute the rows that are not in the cache, which has room for all."""
-    step, n = rows_at_once(cache, rows), cache.slot.size
-    for start in range(0, n, step):
-        fetch_part(cache, rows, start, min(start + step, n))

@@ -9,8 +9,7 @@ takes one step, since (P) is convex and piecewise quadratic on a line.
 import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
-from s3vm_lib._numba import njit
-from s3vm_lib.smo._iterations import add_rows, fetch_row
+from s3vm_lib.gram import add_rows, fetch_rows
 
 LARGEST_FACE = 500  # free variables; the factorization of more costs more than it saves
 
@@ -101,16 +100,6 @@ def null_step(null, costs, beta):
     return step
 
 
-@njit
-def gather(cache, rows, index, out):
-    """out = K restricted to the rows and columns ``index``."""
-    scratch = np.empty(cache.slot.size, np.int32)
-    for a in range(index.size):
-        K_a = cache.values[fetch_row(cache, rows, index[a], scratch)]
-        for b in range(index.size):
-            out[a, b] = K_a[index[b]]
-
-
 def face_step(cache, rows, costs, beta, F, A, B):
     """A Newton step on the free variables, those between their kinks and bounds, where A = B.
 
@@ -134,8 +123,8 @@ def face_step(cache, rows, costs, beta, F, A, B):
     free = np.flatnonzero(A == B)
     if not 2 < free.size <= min(LARGEST_FACE, cache.owner.size):
         return False
-    K = np.empty((free.size, free.size))
-    gather(cache, rows, free, K)
+    fetch_rows(cache, rows, free)
+    K = cache.values[np.ix_(cache.slot[free], free)].astype(float)
     gradient = F[free] - A[free]
     gradient -= gradient.mean()
     # Centered, K has no part along 1, and a gradient with Σg = 0 leads to a step with Σp = 0.

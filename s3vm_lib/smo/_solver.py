@@ -1,24 +1,14 @@
-"""The solver around the compiled iterations: kernel values, shrinking, start and stop."""
+"""The solver around the compiled iterations: shrinking, start and stop."""
 
 from typing import NamedTuple
 
 import numpy as np
 
-from s3vm_lib.kernels import KernelRows, kernel_rows
-from s3vm_lib.smo._iterations import (
-    BIG,
-    BLOCK,
-    Costs,
-    RowCache,
-    add_rows,
-    fetch_all,
-    rows_at_once,
-    smo_iterations,
-)
+from s3vm_lib.gram import add_rows, rows_at_once
+from s3vm_lib.smo._iterations import BIG, BLOCK, Costs, smo_iterations
 from s3vm_lib.smo._lines import face_step, null_step
 
 TAU = 1e-12  # smallest curvature along a pair, relative to the largest kernel value
-_RANGE_SINGLE = (1e-25, 1e30)  # kernel values outside are kept in double precision
 _ROUNDING = 8 * np.finfo(float).eps  # of F, relative: no iteration sees smaller violations
 _SHRINK_BELOW = 0.7  # compact when the active share falls below this
 _SLOW = 4  # Newton steps begin after this many iterations per variable
@@ -35,152 +25,6 @@ class Solution(NamedTuple):
     n_iter: int
     status: str  # "converged", "max_iter", "stalled" or "stopped" (by the callback)
     history: list  # (n_iter, violation, active points) per round
-
-
-class Gram:
-    """Kernel values of one data set, as a row cache or as the whole matrix.
-
-    Parameters
-    ----------
-    X : ndarray or CSR matrix of shape (n, d)
-        Rows; the n × n Gram matrix with ``kernel="precomputed"``.
-    kernel : Kernel
-    megabytes : float, default=1000
-        Memory for kernel values; at least two rows are kept whatever it says.
-    storage : {"auto", "full", "rows"}, default="auto"
-        ``"full"`` computes the whole matrix at once, ``"rows"`` rows as they are visited.
-        ``"auto"`` takes the matrix when it fits and most of its rows will be visited: when it is
-        small, or when ``n_solves > 1`` problems share it.
-    dtype : {np.float32, np.float64}, default=np.float32
-        Precision of the values; sums over them are always accumulated in double precision.
-    n_solves : int, default=1
-        Number of problems that will be solved with these values.
-    mean_weights : ndarray of shape (n,), default=None
-        Weights ω with Σω = 1: adds the mean Σ_j ω_j φ(x_j) of the rows in feature space as one
-        more point, the last one. Constraints on the mean output need it.
-
-    Attributes
-    ----------
-    storage : {"full", "rows"}
-        What was chosen.
-    diagonal : ndarray of shape (n,) or (n + 1,)
-        Values k(x, x).
-    null : ndarray of shape (n + 1,) or None
-        (ω, −1) with a mean point: a direction v with Kv = 0 and Σv = 0 exactly.
-    """
-
-    _SMALL = 1500
-
-    def __init__(
-        self,
-        X,
-        kernel,
-        megabytes=1000,
-        storage="auto",
-        dtype=np.float32,
-        n_solves=1,
-        mean_weights=None,
-    ):
-        n = X.shape[0]
-        size = n if mean_weights is None else n + 1
-        precomputed = kernel.name == "precomputed"
-        diagonal = kernel.diagonal(X)
-        if not np.all(np.isfinite(diagonal)):
-            raise ValueError(
-                f"X is too large for kernel={kernel.name!r}: kernel values overflow; scale the data"
-            )
-        if precomputed:
-            dtype = X.dtype
-        else:
-            sizes = (diagonal.max(), np.abs(X).max() ** 2, kernel.gamma)
-            if max(sizes) > _RANGE_SINGLE[1] or min(sizes) < _RANGE_SINGLE[0]:
-                dtype = np.float64
-        slots = int(megabytes * 2**20 / (size * np.dtype(dtype).itemsize))
-        # The mean of any kernel but the linear one takes the rows of all its points.
-        visits_all = mean_weights is not None and kernel.name != "linear"
-        if precomputed:
-            storage = "full"
-        elif storage == "auto":
-            most = n <= self._SMALL or n_solves > 1 or visits_all
-            storage = "full" if slots >= size and most else "rows"
-        self.storage = storage
-        slots = size if storage == "full" else min(max(slots, 2), size)
-        if precomputed and mean_weights is None:
-            values = np.ascontiguousarray(X)
-        else:
-            values = np.empty((slots, size), dtype)
-        nothing = np.empty(0, np.intp)
-        mean = np.zeros(0 if mean_weights is None else size, dtype)
-        self.cache = _cache(values, size, values[:0], nothing, nothing, mean)
-        self.rows = _no_rows(dtype, n) if precomputed else kernel_rows(X, kernel, dtype)
-        if precomputed:
-            self.cache.slot[:] = self.cache.owner[:] = np.arange(size)
-            self.cache.state[1] = size
-            if mean_weights is not None:
-                values[:n, :n] = X
-        self.null = None
-        if mean_weights is not None:
-            self.null = np.append(mean_weights, -1.0)
-            mean[:] = self._mean(X, kernel, mean_weights)
-            used = min(self.cache.state[1], n)
-            values[:used, n] = mean[self.cache.owner[:used]]
-            if precomputed:
-                values[n] = mean
-            diagonal = np.append(diagonal, mean[n])
-        self.diagonal = diagonal.astype(dtype)
-        if storage == "full":
-            fetch_all(self.cache, self.rows)
-
-    def _mean(self, X, kernel, weights):
-        """Kernel values between the mean point and all points, itself included, shape (n + 1,)."""
-        n = weights.size
-        if kernel.name == "linear":
-            mean = kernel.sigma_f**2 * np.asarray(X @ (X.T @ weights)).ravel()
-        elif kernel.name == "precomputed":
-            mean = np.asarray(weights @ X, dtype=float)
-        else:
-            mean = np.zeros(n + 1)
-            add_rows(self.cache, self.rows, weights, mean)
-            mean = mean[:n]
-        return np.append(mean, weights @ mean)
-
-    def restrict(self, keep):
-        """(cache, rows) for the sub-matrix of the indices ``keep``, filled from this cache."""
-        top = self.cache
-        slots = min(keep.size, max(2, top.values.size // keep.size))
-        values = np.empty((slots, keep.size), top.values.dtype)
-        mean, points = top.mean[:0], keep
-        if top.mean.size and keep[-1] + 1 == top.mean.size:
-            mean, points = top.mean[keep], keep[:-1]
-        cache = _cache(values, keep.size, top.values, top.slot[keep], keep, mean)
-        r = self.rows
-        if r.indptr.size > 1:
-            counts = np.diff(r.indptr)[points]
-            indptr = np.r_[0, np.cumsum(counts)]
-            take = np.repeat(r.indptr[points] - indptr[:-1], counts) + np.arange(indptr[-1])
-            return cache, r._replace(
-                squares=r.squares[points], data=r.data[take], indices=r.indices[take], indptr=indptr
-            )
-        return cache, r._replace(XT=np.ascontiguousarray(r.XT[:, points]))
-
-
-def _cache(values, n, whole, whole_slot, columns, mean):
-    """An empty `RowCache` over the memory ``values``."""
-    slots = values.shape[0]
-    slot, owner = np.full(n, -1), np.full(slots, -1)
-    return RowCache(
-        values, slot, owner, np.zeros(slots, np.int64), np.zeros(2, np.int64),
-        whole, whole_slot, columns, mean,
-    )  # fmt: skip
-
-
-def _no_rows(dtype, n):
-    """Rows of a kernel that is never evaluated, because all its values are in memory."""
-    nothing = np.empty(0, dtype)
-    return KernelRows(
-        0, np.zeros(4, dtype), np.empty((0, n), dtype), nothing, nothing,
-        np.empty(0, np.int32), np.zeros(1, np.int64),
-    )  # fmt: skip
 
 
 def solve_smo(

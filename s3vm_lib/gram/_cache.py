@@ -1,0 +1,116 @@
+"""Kernel rows in memory, where the one used longest ago makes room for a new one: compiled."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from s3vm_lib._numba import njit
+from s3vm_lib.kernels import kernel_row
+
+_NONE = np.empty(0, np.intp)
+
+
+class RowCache(NamedTuple):
+    """Kernel rows of a fixed set of points, see `Gram`."""
+
+    values: np.ndarray  # (slots, n)
+    slot: np.ndarray  # slot of each row or −1, (n,)
+    owner: np.ndarray  # row in each slot or −1, (slots,)
+    stamp: np.ndarray  # time of last use of each slot, (slots,)
+    clock: np.ndarray  # the time, and how many slots have been given out, (2,)
+    whole: np.ndarray  # values of the cache that this one is a sub-matrix of; empty at the top
+    whole_slot: np.ndarray  # slots in that cache of the rows kept here
+    columns: np.ndarray  # the columns kept here
+    mean: np.ndarray  # kernel values of the mean point, which comes last; empty without one
+
+
+def empty_cache(values, mean, whole=None, whole_slot=_NONE, columns=_NONE):
+    """A `RowCache` over the memory ``values``, without a row in it."""
+    slots, n = values.shape
+    return RowCache(
+        values, np.full(n, -1), np.full(slots, -1), np.zeros(slots, np.int64),
+        np.zeros(2, np.int64), values[:0] if whole is None else whole, whole_slot, columns, mean,
+    )  # fmt: skip
+
+
+@njit(inline="always")
+def give_slot(cache, s, i):
+    """Slot s to row i, away from the row that had it.
+
+    ``cache`` is a `RowCache` or the `Values` of a `KernelStore`.
+    """
+    if cache.owner[s] >= 0:
+        cache.slot[cache.owner[s]] = -1
+    cache.slot[i], cache.owner[s] = s, i
+
+
+@njit
+def fetch_row(cache, rows, i, scratch):
+    """Slot that holds row i of the kernel, computing the row if it is not there."""
+    cache.clock[0] += 1
+    s = cache.slot[i]
+    if s < 0:
+        s = cache.clock[1]
+        if s < cache.owner.size:
+            cache.clock[1] += 1
+        else:
+            s = np.argmin(cache.stamp)
+        give_slot(cache, s, i)
+        if cache.whole.size > 0 and cache.whole_slot[i] >= 0:
+            row = cache.whole[cache.whole_slot[i]]
+            for j in range(cache.columns.size):
+                cache.values[s, j] = row[cache.columns[j]]
+        elif i + 1 == cache.mean.size:
+            cache.values[s] = cache.mean
+        else:
+            m = cache.slot.size - min(1, cache.mean.size)
+            kernel_row(rows, i, cache.values[s, :m], scratch)
+            if m < cache.slot.size:
+                cache.values[s, m] = cache.mean[i]
+    cache.stamp[s] = cache.clock[0]
+    return s
+
+
+@njit
+def fetch_rows(cache, rows, index):
+    """Have the rows ``index`` in memory, which has room for all of them."""
+    scratch = np.empty(cache.slot.size, np.int32)
+    for i in index:
+        fetch_row(cache, rows, i, scratch)
+
+
+@njit
+def add_part(cache, rows, weights, start, end, out):
+    """`add_rows` for the rows from ``start`` to ``end``."""
+    scratch = np.empty(out.size, np.int32)
+    for i in range(start, end):
+        if weights[i] != 0:
+            K_i = cache.values[fetch_row(cache, rows, i, scratch)]
+            for j in range(out.size):
+                out[j] += weights[i] * K_i[j]
+
+
+# --- Long work in parts, between which Python answers Ctrl-C --------------------------------------
+
+_WORK = 2**28  # multiplications in one call, some tenths of a second
+
+
+def rows_at_once(cache, rows):
+    """How many kernel rows one compiled call may compute."""
+    n = cache.slot.size
+    per_value = rows.XT.shape[0] if rows.indptr.size == 1 else rows.data.size // max(n, 1)
+    return max(1, _WORK // (n * (per_value + 1)))
+
+
+def add_rows(cache, rows, weights, out):
+    """out += Σ_i weights_i K_i, computing the rows that are not in the cache."""
+    step = rows_at_once(cache, rows)
+    for start in range(0, weights.size, step):
+        add_part(cache, rows, weights, start, min(start + step, weights.size), out)
+
+
+def fetch_all(cache, rows):
+    """Compute the rows that are not in the cache, which has room for all."""
+    step, index = rows_at_once(cache, rows), np.arange(cache.slot.size)
+    for start in range(0, index.size, step):
+        fetch_rows(cache, rows, index[start : start + step])

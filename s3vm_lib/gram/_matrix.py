@@ -1,0 +1,133 @@
+"""The kernel values of a fixed set of rows: the whole matrix, or a cache of its rows."""
+
+import numpy as np
+
+from s3vm_lib.gram._cache import add_rows, empty_cache, fetch_all
+from s3vm_lib.kernels import Kernel, kernel_rows
+
+_RANGE_SINGLE = (1e-25, 1e30)  # kernel values outside are kept in double precision
+
+
+class Gram:
+    """Kernel values of one data set, as a row cache or as the whole matrix.
+
+    Parameters
+    ----------
+    X : ndarray or CSR matrix of shape (n, d)
+        Rows; the n × n Gram matrix with ``kernel="precomputed"``.
+    kernel : Kernel
+    megabytes : float, default=1000
+        Memory for kernel values; at least two rows are kept whatever it says.
+    storage : {"auto", "full", "rows"}, default="auto"
+        ``"full"`` computes the whole matrix at once, ``"rows"`` rows as they are visited.
+        ``"auto"`` takes the matrix when it fits and most of its rows will be visited: when it is
+        small, or when ``n_solves > 1`` problems share it.
+    dtype : {np.float32, np.float64}, default=np.float32
+        Precision of the values; sums over them are always accumulated in double precision.
+    n_solves : int, default=1
+        Number of problems that will be solved with these values.
+    mean_weights : ndarray of shape (n,), default=None
+        Weights ω with Σω = 1: adds the mean Σ_j ω_j φ(x_j) of the rows in feature space as one
+        more point, the last one. Constraints on the mean output need it.
+
+    Attributes
+    ----------
+    storage : {"full", "rows"}
+        What was chosen.
+    diagonal : ndarray of shape (n,) or (n + 1,)
+        Values k(x, x).
+    null : ndarray of shape (n + 1,) or None
+        (ω, −1) with a mean point: a direction v with Kv = 0 and Σv = 0 exactly.
+    """
+
+    _SMALL = 1500
+
+    def __init__(
+        self,
+        X,
+        kernel,
+        megabytes=1000,
+        storage="auto",
+        dtype=np.float32,
+        n_solves=1,
+        mean_weights=None,
+    ):
+        n = X.shape[0]
+        size = n if mean_weights is None else n + 1
+        precomputed = kernel.name == "precomputed"
+        diagonal = kernel.diagonal(X)
+        if not np.all(np.isfinite(diagonal)):
+            raise ValueError(
+                f"X is too large for kernel={kernel.name!r}: kernel values overflow; scale the data"
+            )
+        if precomputed:
+            dtype = X.dtype
+        else:
+            sizes = (diagonal.max(), np.abs(X).max() ** 2, kernel.gamma)
+            if max(sizes) > _RANGE_SINGLE[1] or min(sizes) < _RANGE_SINGLE[0]:
+                dtype = np.float64
+        slots = int(megabytes * 2**20 / (size * np.dtype(dtype).itemsize))
+        # The mean of any kernel but the linear one takes the rows of all its points.
+        visits_all = mean_weights is not None and kernel.name != "linear"
+        if precomputed:
+            storage = "full"
+        elif storage == "auto":
+            most = n <= self._SMALL or n_solves > 1 or visits_all
+            storage = "full" if slots >= size and most else "rows"
+        self.storage = storage
+        slots = size if storage == "full" else min(max(slots, 2), size)
+        mean = np.zeros(0 if mean_weights is None else size, dtype)
+        if precomputed:
+            values = np.ascontiguousarray(X if mean_weights is None else np.pad(X, (0, 1)))
+            self.rows = kernel_rows(X[:, :0], Kernel("linear"), dtype)  # never read
+        else:
+            values = np.empty((slots, size), dtype)
+            self.rows = kernel_rows(X, kernel, dtype)
+        self.cache = empty_cache(values, mean)
+        if precomputed:
+            self.cache.slot[:] = self.cache.owner[:] = np.arange(size)
+            self.cache.clock[1] = size
+        self.null = None
+        if mean_weights is not None:
+            self.null = np.append(mean_weights, -1.0)
+            mean[:] = self._mean(X, kernel, mean_weights)
+            used = min(self.cache.clock[1], n)
+            values[:used, n] = mean[self.cache.owner[:used]]
+            if precomputed:
+                values[n] = mean
+            diagonal = np.append(diagonal, mean[n])
+        self.diagonal = diagonal.astype(dtype)
+        if storage == "full":
+            fetch_all(self.cache, self.rows)
+
+    def _mean(self, X, kernel, weights):
+        """Kernel values between the mean point and all points, itself included, shape (n + 1,)."""
+        n = weights.size
+        if kernel.name == "linear":
+            mean = kernel.sigma_f**2 * np.asarray(X @ (X.T @ weights)).ravel()
+        elif kernel.name == "precomputed":
+            mean = np.asarray(weights @ X, dtype=float)
+        else:
+            mean = np.zeros(n + 1)
+            add_rows(self.cache, self.rows, weights, mean)
+            mean = mean[:n]
+        return np.append(mean, weights @ mean)
+
+    def restrict(self, keep):
+        """(cache, rows) for the sub-matrix of the indices ``keep``, filled from this cache."""
+        top = self.cache
+        slots = min(keep.size, max(2, top.values.size // keep.size))
+        values = np.empty((slots, keep.size), top.values.dtype)
+        mean, points = top.mean[:0], keep
+        if top.mean.size and keep[-1] + 1 == top.mean.size:
+            mean, points = top.mean[keep], keep[:-1]
+        cache = empty_cache(values, mean, top.values, top.slot[keep], keep)
+        r = self.rows
+        if r.indptr.size > 1:
+            counts = np.diff(r.indptr)[points]
+            indptr = np.r_[0, np.cumsum(counts)]
+            take = np.repeat(r.indptr[points] - indptr[:-1], counts) + np.arange(indptr[-1])
+            return cache, r._replace(
+                squares=r.squares[points], data=r.data[take], indices=r.indices[take], indptr=indptr
+            )
+        return cache, r._replace(XT=np.ascontiguousarray(r.XT[:, points]))
