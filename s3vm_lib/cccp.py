@@ -118,7 +118,7 @@ def inner_costs(t, upper, width, delta, mean_output=None):
 def solve_cccp(
     gram,
     t,
-    weight,
+    sample_weight,
     problem,
     start=None,
     *,
@@ -138,7 +138,7 @@ def solve_cccp(
         problem has ``balance="mean"``.
     t : ndarray of shape (n,)
         Labels −1, +1, and 0 for unlabeled rows.
-    weight : ndarray of shape (n,)
+    sample_weight : ndarray of shape (n,)
         Weights s.
     problem : Problem
         Hinge, symmetric ramp or symmetric hinge, a free bias, balance ``"mean"`` or ``"none"``.
@@ -174,8 +174,8 @@ def solve_cccp(
     # The numbers are the lines of the chapter's algorithm. 1: the Gram holds the mean point.
     n, U = t.size, np.flatnonzero(t == 0)
     target = None if problem.balance == "none" else 2 * problem.ratio - 1
-    upper = problem.C * weight
-    width = problem.C_star * weight[U]
+    upper = problem.C * sample_weight
+    width = problem.C_star * sample_weight[U]
     semi = bool(np.any(width > 0))
     supervised = start is None or not semi
     delta = np.zeros(U.size)
@@ -199,7 +199,7 @@ def solve_cccp(
         beta, F = inner.beta, inner.f
         b = inner.b if target is None else float(target - F[n])
         outputs = F[:n] + b
-        objective = float(problem.value(outputs, t, beta @ F, b, weight))
+        objective = float(problem.value(outputs, t, beta @ F, b, sample_weight))
         # 7
         slopes = concave_slopes(problem.unlabeled_loss, outputs[U], width) if semi else delta
         n_changed = int(np.sum(slopes != delta))
@@ -207,7 +207,7 @@ def solve_cccp(
         falls = not history or objective < history[-1].objective
         if falls:
             best = beta, b, outputs, objective
-        residual = float(problem.balance_residual(outputs, t, weight))
+        residual = float(problem.balance_residual(outputs, t, sample_weight))
         history.append(Loop(objective, n_changed, inner.n_iter, inner.violation, residual))
         settled = not semi if supervised else n_changed == 0 or not falls
         if callback is not None and callback(history[-1]) and not settled:

@@ -75,8 +75,8 @@ def nearest(diagonal, row, own, candidates, k):
 
 
 def solve_arrival(
-    problem, K, t, weight, outputs, new, n_neighbors, beta=None, *, tol=1e-6, max_iter=100_000,
-    callback=None,
+    problem, K, t, sample_weight, outputs, new, n_neighbors, beta=None, *, tol=1e-6,
+    max_iter=100_000, callback=None,
 ):  # fmt: skip
     """Solve the problem of one arrival.
 
@@ -88,7 +88,7 @@ def solve_arrival(
         Gram matrix, the new row included.
     t : ndarray of shape (n,)
         Labels −1, +1, and 0 for unlabeled rows.
-    weight : ndarray of shape (n,)
+    sample_weight : ndarray of shape (n,)
         Weights s.
     outputs : ndarray of shape (n,)
         Outputs f(x_i) + b before the arrival; their signs are kept outside of N, and 0 counts as
@@ -108,10 +108,10 @@ def solve_arrival(
     """
     U = np.flatnonzero(t == 0)
     chosen = nearest(np.diag(K), K[new], K[new, new], U, n_neighbors)
-    labels, s = t.copy(), weight.copy()
+    labels, s = t.copy(), sample_weight.copy()
     labels[U] = np.where(outputs[U] >= 0, 1.0, -1.0)
     s[U] *= problem.C_star / problem.C
-    labels[chosen], s[chosen] = 0.0, weight[chosen]
+    labels[chosen], s[chosen] = 0.0, sample_weight[chosen]
     costs = np.flatnonzero(s > 0)  # C* = 0 leaves U out
     part = K if costs.size == t.size else K[np.ix_(costs, costs)]
     found = solve_branch_and_bound(
@@ -122,7 +122,7 @@ def solve_arrival(
     full[costs] = found.beta
     raw = K @ full
     f = raw + found.b
-    objective = problem.value(f, t, full @ raw, found.b, weight)
+    objective = problem.value(f, t, full @ raw, found.b, sample_weight)
     return NearestSolution(
         full, found.b, f, float(objective), found.objective, chosen, found.n_iter, found.status
     )

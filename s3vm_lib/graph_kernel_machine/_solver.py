@@ -337,7 +337,7 @@ class Accumulators:
 
 
 def solve_gkm(
-    X, targets, labeled, weight, problem, sampler, *, seed=0, tol=0.0, max_iter=10_000,
+    X, targets, labeled, sample_weight, problem, sampler, *, seed=0, tol=0.0, max_iter=10_000,
     first=None, radius=math.inf, single=True, width=64, callback=None, accumulators=None,
 ):  # fmt: skip
     """Minimize the objective of a graph kernel machine by stochastic gradients (Algorithm 1).
@@ -349,7 +349,7 @@ def solve_gkm(
     targets : ndarray of shape (n,)
         Targets of labeled rows, −1 and +1 or real numbers; others are not read.
     labeled : ndarray of bool, shape (n,)
-    weight : ndarray of shape (n,)
+    sample_weight : ndarray of shape (n,)
         Weights of the losses.
     problem : Problem
         With ``bias`` ``"regularized"`` or ``"none"``.
@@ -381,14 +381,14 @@ def solve_gkm(
     Solution
     """
     rows = np.flatnonzero(labeled)
-    cumulative = np.cumsum(weight[rows])
+    cumulative = np.cumsum(sample_weight[rows])
     if accumulators is None:
         sums = KernelSums(X, problem.kernel, single)
         accumulators = Accumulators(sums, problem.bias == "regularized")
     keys, n = streams(seed), X.shape[0]
     # Where the average is watched, and what its changes are compared with.
     probes = np.unique(np.linspace(0, n - 1, min(n, _PROBES)).astype(np.int64))
-    size = math.sqrt(np.average(targets[rows] ** 2, weights=weight[rows]))
+    size = math.sqrt(np.average(targets[rows] ** 2, weights=sample_weight[rows]))
     look = max(500, n) if first is None else first
     status, history, before, values, done = "max_iter", [], None, None, 0
     while True:

@@ -265,7 +265,7 @@ class _Machine:
 def solve_s3vm_light(
     gram,
     t,
-    weight,
+    sample_weight,
     problem,
     *,
     n_positive=None,
@@ -287,7 +287,7 @@ def solve_s3vm_light(
         Kernel values of all rows, labeled and unlabeled.
     t : ndarray of shape (n,)
         −1 and +1, and 0 for unlabeled rows.
-    weight : ndarray of shape (n,)
+    sample_weight : ndarray of shape (n,)
         Weights s, equal on unlabeled rows when their positives are counted.
     problem : Problem
         Hinge and symmetric hinge with C, C* and a free bias.
@@ -318,7 +318,10 @@ def solve_s3vm_light(
     """
     unlabeled = np.flatnonzero(t == 0)
     machine = _Machine(
-        gram, np.where(t == 0, 1.0, t), np.where(t == 0, 0.0, problem.C * weight), max_inner_iter
+        gram,
+        np.where(t == 0, 1.0, t),
+        np.where(t == 0, 0.0, problem.C * sample_weight),
+        max_inner_iter,
     )
     semi_supervised = unlabeled.size > 0 and problem.C_star > 0
     loose = max(tol, annealing_tol)
@@ -332,7 +335,7 @@ def solve_s3vm_light(
 
     def finish(status):
         f, b = machine.f, machine.b
-        value = problem.value(f + b, t, machine.beta @ f, b, weight)
+        value = problem.value(f + b, t, machine.beta @ f, b, sample_weight)
         labels, n_iter = machine.labels, len(history)
         return LightSolution(machine.beta, f, b, labels, float(value), n_iter, status, history)
 
@@ -350,7 +353,7 @@ def solve_s3vm_light(
     for costs in annealing_levels(problem.C_star, annealing_start, annealing_factor, plus):
         level_tol = tol if costs == (problem.C_star, problem.C_star) else loose
         by_label = np.where(machine.labels[unlabeled] > 0, *costs)
-        machine.set_upper(unlabeled, weight[unlabeled] * by_label)
+        machine.set_upper(unlabeled, sample_weight[unlabeled] * by_label)
         n_switched, gain, seen = 0, 0.0, set()
         while True:
             if len(history) >= max_iter:
@@ -364,7 +367,7 @@ def solve_s3vm_light(
             if i.size == 0:
                 break
             # 8
-            gain = float(weight[i] @ machine.gains(i, j, costs))
+            gain = float(sample_weight[i] @ machine.gains(i, j, costs))
             n_switched = i.size if j is None else 2 * i.size
             machine.switch(i, j)
             # An inexact training could lead back to labels that it had left.
