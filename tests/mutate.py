@@ -50,7 +50,7 @@ def mutated(root, mutation):
     if found != 1:
         raise ValueError(
             f"{mutation['what']!r}: the old text must occur once in {mutation['file']}, "
-            f"it occurs {found} times"
+            f"it occurs {found} times; write old and new anew in tests/mutations.toml"
         )
     return path, text.replace(mutation["old"], mutation["new"])
 

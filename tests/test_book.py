@@ -387,7 +387,7 @@ def test_every_stored_number_and_figure_is_guarded(path):
             elif "image/png" in output.data:
                 blank = {**output, "data": {**output.data, "image/png": png()}}
                 assert "figure 1" in compare.compare_outputs([output], [blank], cell.metadata)[0]
-    assert numbers >= 2
+    assert numbers >= 2, "a notebook has two numbers or more that are compared: print or say() them"
 
 
 def test_nbval_reports_a_changed_number_and_a_changed_figure_in_one_line(tmp_path):
@@ -441,7 +441,7 @@ def test_toc_lists_existing_pages_and_all_of_them():
         for pattern in ("*.ipynb", "*.md", "api/*.md")
         for path in (ROOT / "book").glob(pattern)
     }
-    assert listed == pages
+    assert listed == pages, f"only in _toc.yml, or only in book/: {sorted(listed ^ pages)}"
 
 
 def test_environment_yml_defers_to_pyproject():

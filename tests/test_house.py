@@ -33,6 +33,15 @@ GROUND = {
     "objective": {"losses", "kernels", "graphs"},
 }
 ESTIMATORS = [name for name in s3vm_lib.__all__ if isinstance(getattr(s3vm_lib, name), type)]
+# Where each of them is entered, and as what.
+PLACES = {
+    "README.md": "`{}`",
+    "CHANGELOG.md": "`{}`",
+    "book/how_to_read.ipynb": "`{}`",  # the map
+    "book/_ext/crossrefs.py": '    "{}": (',  # ESTIMATORS
+    "tests/bad_inputs.py": '    "{}": ',  # QUICK
+}
+OF_ITS_PAGE = {"_toc.yml": "book/api/{}\n", "book/_ext/crossrefs.py": '    "{}": ['}  # EXPLAINED
 LONGEST = 40  # lines of code of a twin
 # Files with more than one twin.
 LONGER = {"laplacian_svm": 2 * LONGEST, "path_steps": 2 * LONGEST}
@@ -103,7 +112,10 @@ TWINS = [path for path in sorted((PACKAGE / "reference").glob("*.py")) if path.s
 def test_twins_are_short(path):
     body = ast.parse(path.read_text(encoding="utf-8")).body
     lines = sum(code_lines(node) for node in body if isinstance(node, ast.FunctionDef))
-    assert lines <= LONGER.get(path.stem, LONGEST)
+    longest = LONGER.get(path.stem, LONGEST)
+    assert lines <= longest, f"{lines} lines of code, at most {longest}"
+    page = (ROOT / "book" / "api" / "reference.md").read_text("utf-8")
+    assert f"s3vm_lib.reference.{path.stem}\n" in page, "enter the twin in book/api/reference.md"
 
 
 @pytest.mark.parametrize("name", ESTIMATORS)
@@ -114,12 +126,22 @@ def test_a_person_can_hold_the_parameters(name):
 
 @pytest.mark.parametrize("name", ESTIMATORS)
 def test_every_estimator_is_in_the_readme_the_map_and_the_reference(name):
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    guide = (ROOT / "book" / "how_to_read.ipynb").read_text(encoding="utf-8")
-    pages = "".join(p.read_text("utf-8") for p in (ROOT / "book" / "api").glob("*.md"))
-    assert f"`{name}`" in readme
-    assert f"`{name}`" in guide
-    assert f"autoclass:: {name}\n" in pages
+    missing = [
+        place
+        for place, entry in PLACES.items()
+        if entry.format(name) not in (ROOT / place).read_text(encoding="utf-8")
+    ]
+    pages = {p.stem: p.read_text("utf-8") for p in (ROOT / "book" / "api").glob("*.md")}
+    page = [stem for stem, text in pages.items() if f"autoclass:: {name}\n" in text]
+    if not page:
+        missing.append("a page of book/api")
+    for place, entry in OF_ITS_PAGE.items():
+        if page and entry.format(page[0]) not in (ROOT / place).read_text(encoding="utf-8"):
+            missing.append(f"{place} (its page, {page[0]})")
+    for fact in ("_largest_n", "_memory"):
+        if not hasattr(getattr(s3vm_lib, name), fact):
+            missing.append(f"its class, as {fact}")
+    assert not missing, f"enter {name} in {', '.join(missing)}"
 
 
 def test_solutions_speak_one_language():

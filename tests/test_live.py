@@ -186,8 +186,8 @@ def test_all_numbers_and_references_are_those_of_the_site(book, notebooks, name)
         for there, here in itertools.zip_longest(values, found[kind]):
             assert here == there, (kind, there, here)
     if name in book.pages and book.pages[name].number:
-        assert all(expected[kind] for kind in ("sections", "captions", "equations"))
-        assert len(expected["references"]) > 20
+        missing = [kind for kind, values in expected.items() if kind != "quoted" and not values]
+        assert not missing, f"a chapter has sections, captions, equations, references: {missing}"
 
 
 # --- The rules, each shown to bite ----------------------------------------------------------------

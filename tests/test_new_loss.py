@@ -130,11 +130,12 @@ def test_a_new_loss_is_right_or_refused_by_name(tmp_path, taken):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("forgotten", ["labeled_curvature", "dual_cost"])
-def test_a_forgotten_branch_is_not_silent(tmp_path, forgotten):
+@pytest.mark.parametrize("forgotten", [None, "labeled_curvature", "dual_cost", "dual_ridge"])
+def test_a_forgotten_branch_is_not_silent_and_a_whole_loss_passes(tmp_path, forgotten):
     environment = copy_with_new_loss(tmp_path, forget=forgotten)
     shutil.copy(ROOT / "tests" / "test_losses.py", tmp_path)
     options = ["-q", "-p", "no:cacheprovider", "-k", "squared-None or no_loss"]
     command = ["-m", "pytest", *options, "test_losses.py"]
     result = run(*command, cwd=tmp_path, environment=environment)
-    assert re.search(r"\d+ failed", result.stdout), result.stdout[-2000:]
+    failed = re.search(r"\d+ failed", result.stdout)
+    assert "passed" in result.stdout and bool(failed) == bool(forgotten), result.stdout[-2000:]

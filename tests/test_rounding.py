@@ -36,6 +36,7 @@ PENALIZED_OFFSET = (MultiSwitchTSVM, DAS3VM)
 # Their coordinates, first steps and trust regions have a unit: other steps, to the same minimum.
 COORDINATES = (QNS3VM, NewtonS3VM, FRS3VM, TSGS3VM)
 WITHOUT_OFFSET = (GKM, BGS3VM)
+HINT = "a method with a penalized offset, or a unit of its own, is named at the top of this file"
 
 VARIANTS = [
     (LapSVM, dict(solver="pcg")),
@@ -96,9 +97,8 @@ def test_the_unit_of_data_kernel_and_weights_is_free(case, kernel, way, semi_sup
         found = fit(case, rows, y, kernel, weight, **parameters)
         # eta0 of TSGS3VM is in units of the kernel, too.
         exact = np.log2(a) % 1 == 0 and (way == "weights" or case.cls not in COORDINATES)
-        assert_allclose(
-            found.decision_function(rows), expected, atol=1e-12 if exact else case.decimals
-        )
+        atol = 1e-12 if exact else case.decimals
+        assert_allclose(found.decision_function(rows), expected, atol=atol, err_msg=HINT)
         assert_array_equal(found.transduction_, model.transduction_)
         if case.cls is ILS3VM:
             assert found.residual_ < 1e-10
@@ -211,4 +211,4 @@ def test_the_origin_decides_nothing(case, kernel, semi_supervised):
     X, y = data(case, semi_supervised)
     expected = fit(case, X, y, kernel).decision_function(X)
     found = fit(case, X + 100, y, kernel).decision_function(X + 100)
-    assert_allclose(found, expected, atol=case.decimals)
+    assert_allclose(found, expected, atol=case.decimals, err_msg=HINT)

@@ -67,10 +67,14 @@ def unavailable(reason):
     pytest.skip(reason)
 
 
-@pytest.fixture(scope="module")
-def address():
+@pytest.fixture(scope="module", autouse=True)
+def built():
     if not (SITE / "index.html").exists():
         unavailable("there is no built book (make book)")
+
+
+@pytest.fixture(scope="module")
+def address():
     with serve() as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         yield f"http://127.0.0.1:{server.server_port}/"
@@ -426,4 +430,5 @@ def test_chapters_and_api_pages_link_to_each_other():
             )
     for name in CHAPTERS:
         html = (SITE / name).read_text(encoding="utf-8")
-        assert re.search(r'<a [^>]*href="api/[a-z_]+\.html#s3vm_lib\.\w+"', html), name
+        linked = re.search(r'<a [^>]*href="api/[a-z_]+\.html#s3vm_lib\.\w+"', html)
+        assert linked, f"the text of {name} names nothing of the library, such as `SVM`, to link to"

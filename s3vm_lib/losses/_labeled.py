@@ -37,8 +37,8 @@ LABELED_LOSSES = tuple(FACTS)
 
 
 # --- Scalar formulas, for the inner loops --------------------------------------------------------
-# In all of them ``code`` is ``HINGE`` to ``EPSILON_INSENSITIVE``, ``y`` a label −1 or +1 (any real
-# target for the last two), and ``p`` the parameter of the loss, ignored by those that have none.
+# In all of them ``code`` is that of a labeled loss, ``y`` a label −1 or +1 (any real target for L1
+# and EPSILON_INSENSITIVE), and ``p`` the parameter of the loss, ignored by those that have none.
 
 
 @njit
@@ -61,9 +61,9 @@ def labeled_value(code, y, f, p):
     Parameters
     ----------
     code : int
-        Loss, ``HINGE`` to ``EPSILON_INSENSITIVE``.
+        Code of a labeled loss.
     y : float
-        Label, −1 or +1 (any real target for the last two).
+        Label, −1 or +1 (any real target for L1 and EPSILON_INSENSITIVE).
     f : float
         Output.
     p : float
