@@ -102,6 +102,7 @@ PLANTED = {
     "C and C* exchanged": (of_loop(None, C=C_STAR, C_star=C), "C and C\\* exchanged", "times C"),
     "one copy of two": (changed(scale_unlabeled(0.5)), "doubled rows", "sum of the two"),
     "twice": (changed(scale_unlabeled(2.0)), "doubled rows", "twice"),
+    "s = 1": (of_loop(None, s=1.0), "unlabeled rows without effect|end of the ramp", "decided"),
     "supervised": (of_loop(None, loops=1), "unlabeled rows (left out|without effect)", "left out"),
     "2C*": (of_loop(None, C_star=2 * C_STAR), "another C\\*|factor of the lin", "2"),
     "C/2": (of_loop(None, C=C / 2), "another C$", "½"),

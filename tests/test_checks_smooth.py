@@ -319,6 +319,10 @@ def test_a_balanced_solution(data):
     assert report, report
     report = check_s3vm(K, moved, b, t, balanced)
     assert report.mistake.startswith("balance")
+    report = check_s3vm(centered, solve(K, t, b=b), b, t, balanced)
+    assert not report and "another K" in report.message, report
+    report = check_s3vm(centered, 0 * c, b, t, balanced)
+    assert report.mistake == "no step taken" and "gradient" in report.message
     report = check_s3vm(K, moved, offset, t, replace(balanced, ratio=0.7))
     assert report.mistake.startswith("balance")
 

@@ -47,6 +47,8 @@ def student(K, t, C, mistake=None, tol=1e-3, rounds=3000):
             low, high = 0, C
         new_j = np.clip(new_j, low, high)
         new_i = alpha[i] + t[i] * t[j] * (alpha[j] - new_j)
+        if mistake == "one cut short":  # the step is that of j, and ends where i has its wall
+            new_i, new_j = np.clip(alpha[i] - t[i] * t[j] * step, 0, C), alpha[j] + step
         if mistake == "each by itself":
             new_i = np.clip(alpha[i] - t[i] * t[j] * step, 0, C)
         d_i, d_j = new_i - alpha[i], new_j - alpha[j]
@@ -156,6 +158,7 @@ PLANTED = {
     "equality constraint forgotten": (without_offset, "equality constraint", "forgotten"),
     "each α clipped by itself": (of_loop("each by itself"), "equality constraint", "Σ t α"),
     "interval [0, C] for the pair": (of_loop("swapped ends"), "box", "Clip to the box"),
+    "one of two is cut short": (of_loop("one cut short"), "box violated", "that of the other too"),
     "sign of b": (changed(lambda a, b, F, t, C: (a, -b)), "sign of the threshold", "F − b"),
     "b from bound rows": (
         changed(lambda a, b, F, t, C: (a, np.mean((t - F)[a == C]))),
@@ -186,6 +189,13 @@ PLANTED = {
     "factor ½": (of_loop("no half"), "factor ½", "½βᵀKβ"),
     "C/2": (other_C(0.5), "C/2", "C = 1"),
     "1/(2C), λ taken for C": (other_C(0.5 / 4), "λ for C", "λ"),
+    "1/(2Cn), λ taken for C": (
+        other_C(0.5 / (60 * 4)),
+        "λ for C",
+        "it is 1/\\(2Cn\\), .*mean loss.$",
+    ),
+    "1/(Cn), λ taken for C": (other_C(1 / (60 * 4)), "λ for C", "it is 1/\\(Cn\\)"),
+    "another C": (other_C(1.7), "another C", r"look where the bound comes from\.$"),
     "mean for sum": (other_C(1 / 60), "mean for sum", "not their mean"),
     "β for α": (changed(lambda a, b, F, t, C: (t * a, b)), "labels twice", "signed"),
     "labels in K": (of_loop("labels in K"), "labels twice", "t_i t_j"),

@@ -262,9 +262,29 @@ WRONG = {
         "two rows at the bound: threshold",
     ),
     "F is stale": (
-        "smo", "smo-solver-dual", "F += step * (K[i] - K[j])", "F += step * K[i]", "or F is stale",
+        "smo", "smo-solver-dual", "F += step * (K[i] - K[j])", "F += step * K[i]", "F is stale",
     ),
-    "half the square": ("smo", "smo-gap-test", "0.5 * beta @ f + C", "beta @ f + C", "the gap is"),
+    "half a step": (
+        "smo", "smo-solver-dual", "step = (pull[i] - pull[j])", "step = (pull[i] - pull[j]) / 2",
+        "that of task 2 (b)?",
+    ),
+    "twice the step": (
+        "smo", "smo-solver-dual", "tol or step_number == max_steps:\n            break\n",
+        "tol or step_number == min(max_steps, 2000):\n            break\n        pull = 2 * pull\n",
+        "that of task 2 (b)?",
+    ),
+    "another formula of D": (
+        "smo", "smo-solver-dual", "values.append(t @ beta - 0.5", "values.append(t @ beta - 1.0",
+        "those of the D of task 2",
+    ),
+    "the last value is missing": (
+        "smo", "smo-solver-dual", "return t * beta, b, values", "return t * beta, b, values[:-1]",
+        "from D at alpha",
+    ),
+    "the mean of the losses": (
+        "smo", "smo-gap-test", "(f + b)).sum()", "(f + b)).mean()", "their sum, times C",
+    ),
+    "half the square": ("smo", "smo-gap-test", "0.5 * beta @ f + C", "beta @ f + C", "its ½"),
     "costs with C = 2": (
         "semi_supervised", "cccp-costs-test", "np.maximum(0, C * t)", "np.maximum(0, 2 * t)", "",
     ),
@@ -278,6 +298,13 @@ WRONG = {
     "J without its offset": (
         "semi_supervised", "cccp-loop-descent", "z = K @ beta + b\n", "z = K @ beta\n", "J",
     ),
+    "J with one ramp": (
+        "semi_supervised", "cccp-loop-descent", " + np.clip(1 + z[U], 0, 1 - s)", "", "both ramps",
+    ),
+    "C* from the start": (
+        "semi_supervised", "cccp-loop-descent", "C_star if k else 0.0", "C_star",
+        "J at the supervised machine",
+    ),
     "overflow": (
         "semi_supervised", "qn-objective-test", "np.logaddexp(0, margin)",
         "np.log(1 + np.exp(margin))", "overflow",
@@ -290,6 +317,17 @@ WRONG = {
     ),
     "the ratio is forgotten": ("semi_supervised", "qn-fit-test", ", 2 * ratio - 1", ", 0.0", ""),
     "the last stage is 0.3": ("semi_supervised", "qn-fit-test", "0.3, 1.0)", "0.3)", ""),
+    "stages of its own": (
+        "semi_supervised", "qn-fit-test", "for stage in stages", "for stage in (0.0, 1.0)",
+        "stages=(0, 0.1) should end",
+    ),
+    "α on C too": (
+        "semi_supervised", "qn-fit-test", "(Kc, t, C, stage", "(Kc, t, stage * C, stage",
+        "stages=(0, 0.1) should end",
+    ),
+    "the kernel is not centred": (
+        "semi_supervised", "qn-fit-test", "Kc, c, b = centred(K, t),", "Kc, c, b = K,", "another K",
+    ),
     "labels −1 and +1 for SVM": (
         "semi_supervised", "semi-experiment-test",
         ".fit(K[np.ix_(L, L)], (t[L] + 1) / 2)",
@@ -307,7 +345,22 @@ WRONG = {
         "replication", "replication-verdict-test", "for side in SIDES", "for side in SIDES[1:]",
         "method differs",
     ),
+    "every run decides": (
+        "replication", "replication-verdict-test", "if 2 * error > 3", "if False", "'not resolved'",
+    ),
 }  # fmt: skip
+
+
+def answers(solution, old, new):
+    """What the first cell and the answers define, with one change."""
+    names, changed = {}, 0
+    for c in solution.cells:
+        about = grade.about(c)
+        if c.cell_type == "code" and not about["grade"]:
+            changed += c.source.count(old)
+            exec(c.source.replace(old, new), names)
+    assert changed == 1
+    return names
 
 
 @pytest.mark.interface
@@ -315,18 +368,78 @@ WRONG = {
 @pytest.mark.parametrize(("name", "test", "old", "new", "words"), WRONG.values(), ids=WRONG)
 def test_the_visible_tests_tell_a_student_what_is_wrong(name, test, old, new, words):
     solution, release = read("source", name), read("release", name)
-    names, changed = {}, 0
-    for c in solution.cells:
-        about = grade.about(c)
-        if c.cell_type != "code" or about["grade"]:
-            continue
-        changed += c.source.count(old)
-        exec(c.source.replace(old, new), names)
-    assert changed == 1
+    names = answers(solution, old, new)
     with pytest.raises((AssertionError, ValueError)) as error:
         exec(cell(release, test).source, names)
     assert words in str(error.value)
     assert len(str(error.value)) > 20
+
+
+# The same for mistakes that only the hidden tests notice.
+HIDDEN = {
+    "Σ t α = 0 is forgotten": (
+        "smo", "smo-gap-test", " or abs(beta.sum()) > size", "", "a constraint too",
+    ),
+    "an absolute tolerance": (
+        "smo", "smo-gap-test", "1e-6 * np.abs(alpha).max()", "1e-6", "should be infinite",
+    ),
+    "each stage begins at 0": (
+        "semi_supervised", "qn-fit-test", "c = minimize(objective, c,",
+        "c = minimize(objective, 0 * c,", "does each stage begin",
+    ),
+    "tested on the training rows": (
+        "replication", "replication-partition-test",
+        "order[n_labeled + n_unlabeled :][:n_test]", "order[:n_test]", "training rows too",
+    ),
+    "n in the denominator": (
+        "replication", "replication-verdict-test", "ddof=1", "ddof=0", "m − 1 below",
+    ),
+    "s for its error": (
+        "replication", "replication-verdict-test", " / np.sqrt(len(values))", "", "2 s / √m",
+    ),
+    "the printed s for its error": (
+        "replication", "replication-verdict-test", "printed[1] / np.sqrt(10)", "printed[1]",
+        "s / √10",
+    ),
+    "one error for two": (
+        "replication", "replication-verdict-test", "<= 2 * np.hypot", "<= np.hypot", "an error too",
+    ),
+    "our error alone": (
+        "replication", "replication-verdict-test", "np.hypot(error, printed[1] / np.sqrt(10))",
+        "error", "an error too",
+    ),
+    "s above 3": (
+        "replication", "replication-verdict-test", "2 * error > 3", "np.std(values, ddof=1) > 3",
+        "2 s / √m",
+    ),
+    "ten for m": (
+        "replication", "replication-verdict-test", "np.sqrt(len(values))", "np.sqrt(10)",
+        "not always ten",
+    ),
+    "a sum of errors": (
+        "replication", "replication-verdict-test", "np.hypot(error, printed[1] / np.sqrt(10))",
+        "(error + printed[1] / np.sqrt(10))", "as squares",
+    ),
+    "the word same alone": (
+        "replication", "replication-verdict-test", '.startswith("same")', ' == "same"',
+        "begins so",
+    ),
+    "the word same anywhere": (
+        "replication", "replication-verdict-test", 'basis[side].startswith("same")',
+        '"same" in basis[side]', "begins so",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.interface
+@pytest.mark.parametrize(("name", "test", "old", "new", "words"), HIDDEN.values(), ids=HIDDEN)
+def test_the_hidden_tests_notice_what_the_visible_ones_let_pass(name, test, old, new, words):
+    solution, release = read("source", name), read("release", name)
+    names = answers(solution, old, new)
+    exec(cell(release, test).source, names)
+    with pytest.raises(AssertionError) as error:
+        exec(cell(solution, test).source, names)
+    assert words in str(error.value)
 
 
 def tiny(best_of=()):

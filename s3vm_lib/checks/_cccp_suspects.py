@@ -98,12 +98,19 @@ def _left_out(state, costs, tol):
         message += " left out, or C* is 0 in the costs"
         name = "unlabeled rows left out"
         if state.asked().any():
-            others = [("δ is 0 in all rows.", dict(delta=np.zeros(len(beta_U))))]
-            others += [(words, changes) for _, words, changes in costs]
-            for words, changes in others:
-                if state.but(**changes).error() <= tol:
-                    name = "unlabeled rows without effect"
-                    message += f"; or as when {words[:-1]}"
+            words = []
+            if state.but(delta=np.zeros(len(beta_U))).error() <= tol:
+                words.append("δ is 0 in all rows")
+            if state.delta is None and state.but(s=1.0).error() <= tol:
+                words.append(f"δ is set beyond the margin 1: rows are decided beyond {state.s:g}")
+            wrong = [one[1] for one in costs if state.but(**one[2]).error() <= tol]
+            if state.delta is None and len(wrong) > 1:
+                words.append("the costs of these rows have a wrong kink, slope or bound")
+            else:
+                words += [one[:-1] for one in wrong]
+            if words:
+                name = "unlabeled rows without effect"
+                message += "".join(f"; or as when {one}" for one in words)
         yield Suspect(name, f"{message}.", 0.0)
 
 

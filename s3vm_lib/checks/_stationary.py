@@ -152,7 +152,9 @@ def check_s3vm(K, c, b, t, problem, *, tol=1e-3):
         message += " As when the search ended early, or the losses are a little different ones."
         return Report("stopped early, or another objective", message, numbers)
     message += " Check value and gradient with check_s3vm_objective; if they are right, the search"
-    message += " ended too early, or at another offset."
+    message += (
+        " ended too early, or at another offset, or c belongs to another K (centered, or not)."
+    )
     return Report("not stationary", message, numbers)
 
 
@@ -194,6 +196,12 @@ def _suspects(point):
     """Mistakes, with what they leave to gain."""
     c, b, t, f, problem = point.c, point.b, point.t, point.f, point.problem
     L, U = point.L, point.U
+    if not c.any():
+        message = (
+            "c is 0 everywhere: the search took no step, as when its gradient has a wrong sign"
+        )
+        message += " or does not belong to its value (see check_s3vm_objective)."
+        yield Suspect("no step taken", message, 0.0)
     message = "−c would be stationary: the coefficients have the wrong sign."
     yield Suspect("sign", message, point.moved(-c, b))
     message = "with −b the point is stationary: f = K c + b, not − b."

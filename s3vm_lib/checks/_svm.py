@@ -237,7 +237,10 @@ def _failure(out, alpha, b, t, upper, outputs_right, numbers):
     if parts:
         message = "; ".join(parts) + ". Clip to the box 0 ≤ α ≤ C after each step."
         if abs(total) > FEASIBLE * size:
-            message += f" Further Σ t α = {total:.3g} must be 0."
+            message += (
+                f" Further Σ t α = {total:.3g} must be 0: what shortens the step of one variable"
+                " shortens that of the other too."
+            )
         end = (
             ""
             if low.any() and high.any()

@@ -231,13 +231,21 @@ def _other_C(ratio, alpha, t, upper):
     sizes = _sizes(t, upper)
     names = ratio_names(ratio, sizes)
     name, hint = "λ for C", "λ‖f‖² + mean loss has C = 1/(2λn), λ/2 ‖f‖² + Σ has C = 1/λ"
-    if {"½", "2"} & set(names):
+    means = {"1/(2Cn)": (2.0, "λ‖f‖²"), "1/(Cn)": (1.0, "λ/2 ‖f‖²")}
+    taken = [
+        f"it is {form}, C was taken for the λ of {penalty} + mean loss"
+        for form, (factor, penalty) in means.items()
+        if not names and abs(ratio * factor * len(t) * sizes["C"] ** 2 - 1) <= 5e-3
+    ]
+    if taken:
+        hint = taken[0]
+    elif {"½", "2"} & set(names):
         name = "C/2" if "½" in names else "2C"
         hint = "½‖f‖² + C Σ hinge has the bound C, not C/2 or 2C"
     elif {"n", "1/n"} & set(names):
         name, hint = "mean for sum", "C multiplies the sum of the losses, not their mean"
     elif not names:
-        name, hint = "another C", "where did the bound come from?"
+        name, hint = "another C", "look where the bound comes from"
     value = f"{alpha.max():.4g}" if np.ptp(upper) == 0 else f"{ratio:.3g} times yours"
     words = ratio_words(ratio, sizes)
     return name, f"alpha is optimal for C = {value}, {words} times the C of the problem: {hint}."

@@ -12,7 +12,11 @@ BLOCK = 256
 
 
 class Costs(NamedTuple):
-    """The convex piecewise-linear costs of (P): five arrays of shape (n,)."""
+    """The convex piecewise-linear costs of (P): five arrays of shape (n,).
+
+    The cost φ_i has the slope s1_i on [lo_i, mid_i] and s2_i ≥ s1_i on [mid_i, hi_i]; β_i stays in
+    [lo_i, hi_i]. A row whose cost has one slope has mid_i = hi_i and s2_i = s1_i.
+    """
 
     lo: np.ndarray
     mid: np.ndarray
