@@ -387,6 +387,10 @@ HIDDEN = {
         "semi_supervised", "qn-fit-test", "c = minimize(objective, c,",
         "c = minimize(objective, 0 * c,", "does each stage begin",
     ),
+    "the default C for SVM": (
+        "semi_supervised", "semi-experiment-test", "SVM(C=C, ", "SVM(",
+        "the supervised error of draw 3",
+    ),
     "tested on the training rows": (
         "replication", "replication-partition-test",
         "order[n_labeled + n_unlabeled :][:n_test]", "order[:n_test]", "training rows too",
