@@ -484,7 +484,7 @@ class ILS3VM(KernelParameters, KeepingS3VM):
         ids, coef = held.place[held.place >= 0], None
         alpha, f, b, rho = machine.read(ids)
         # Rows that a limit kept from leaving are no part of the model that is shown.
-        leaving = machine.of_leaving()[ids]
+        leaving = machine.of_leaving()
         if store.storage == "linear":
             coef = feature_weights(store.view, ids, alpha)
             if store.center is not None:
@@ -493,8 +493,8 @@ class ILS3VM(KernelParameters, KeepingS3VM):
         if self.record:
             extra["path_"] = machine.take_log()
         return BinaryFit(
-            alpha, coef, b, f - rho * alpha - leaving, machine.value(), max(tally.n_iter, 1),
-            tally.status, tally.history, extra,
+            alpha, coef, b, f - rho * alpha - leaving[ids], machine.value(leaving),
+            max(tally.n_iter, 1), tally.status, tally.history, extra,
         )  # fmt: skip
 
     def _store(self, data, problems, fits):

@@ -9,7 +9,7 @@ from s3vm_lib.path_following import _ends as ends
 from s3vm_lib.path_following import _state as sets
 from s3vm_lib.path_following._factor import triangular
 from s3vm_lib.path_following._path import DONE, LIMIT, LOG_FIELDS, ROOM, ROWS, STALLED, follow
-from s3vm_lib.path_following._state import GONE, IDLE, NOW, SAMPLE, E, M, O, State
+from s3vm_lib.path_following._state import GONE, IDLE, NOW, PLAIN_NOW, SAMPLE, E, M, O, State
 from s3vm_lib.path_following._sums import outputs
 
 ORDERS = ("simultaneous", "finite")
@@ -86,12 +86,11 @@ class Follower:
         self.store, self.ridge, self.order, self.tol = store, ridge, order, tol
         self.log, self.record, self.problem = [], record, None
         self.fallbacks = self.refactored = 0
-        self.state = _nothing()
+        self._begin()
 
-    @property
-    def now(self):
-        """Numbers of the state, those of the dtype `NOW`."""
-        return self.state.now[0]
+    def _begin(self):
+        self.state = _nothing()
+        self.now = self.state.now.view(PLAIN_NOW)[0]  # the numbers themselves, no copy of them
 
     @property
     def _all(self):
@@ -124,25 +123,25 @@ class Follower:
             self._settled()  # α of a row that has just left still counts in what has changed
         p.x[ids] = _NOBODY
         support = np.flatnonzero(p.x["alpha0"][: self.store.n])
-        x["f"] = now.b0
+        x["f"] = now["b0"]
         if support.size:
             x["f"] += outputs(self.store, support, p.x["alpha0"][support], ids)
         x["f0"] = x["f"]
         p.x[ids] = x
         diagonal = self.store.view.diagonal
-        now.largest = np.sqrt(diagonal[: self.store.n].max())
+        now["largest"] = np.sqrt(diagonal[: self.store.n].max())
         self._choose_ridge()
 
     def _choose_ridge(self):
         """ρ and σ by the size of the kernel, again when it turns out to be of another size."""
         p, now = self.state, self.now
         scale = float(np.mean(self.store.view.diagonal[: self.store.n])) or 1.0
-        if now.sigma == 0 or not 0.25 < scale / now.sigma < 4:
-            before = now.rho
-            now.rho, now.sigma = self.ridge * scale, scale
-            if now.n_margin:
+        if now["sigma"] == 0 or not 0.25 < scale / now["sigma"] < 4:
+            before = now["rho"]
+            now["rho"], now["sigma"] = self.ridge * scale, scale
+            if now["n_margin"]:
                 self._settled()
-                p.x["f"] += (now.rho - before) * p.x["alpha"]
+                p.x["f"] += (now["rho"] - before) * p.x["alpha"]
                 sets.reference(p, self.store.n)
                 self.factorize()
 
@@ -171,7 +170,7 @@ class Follower:
         p, now, n = self.state, self.now, self.store.n
         x = p.x[:n]
         gone = (x["where"] == GONE) | (x["leaving"] == 1)
-        x["leaving"] = x["flipped"] = now.n_moving = 0
+        x["leaving"] = x["flipped"] = now["n_moving"] = 0
         c = np.where(gone, 0.0, x["c"])
         a = np.clip(s * alpha, 0, c)
         near = _SNAP * c
@@ -180,11 +179,11 @@ class Follower:
         x["s"], x["alpha"], x["alpha0"] = s, s * a, 0.0
         x["where"] = np.where(gone, GONE, np.where(c == 0, IDLE, np.where(a == 0, O, E)))
         x["where"][inside], x["place"][inside] = M, np.arange(inside.size)
-        p.M[: inside.size], now.n_margin = inside, inside.size
+        p.M[: inside.size], now["n_margin"] = inside, inside.size
         support = np.flatnonzero(a)
-        now.b = now.b0 = 0.0
+        now["b"] = now["b0"] = 0.0
         x["f"] = outputs(self.store, support, x["alpha"][support], np.arange(n))
-        x["f"] += now.rho * x["alpha"]
+        x["f"] += now["rho"] * x["alpha"]
         sets.reference(p, n)
         self.factorize()
         self.energy()
@@ -230,18 +229,18 @@ class Follower:
         Outcome
         """
         before, now = (self.n_iter, self.n_flips), self.now
-        now.allowed = now.spent + work
+        now["allowed"] = now["spent"] + work
         ends.enter(self.store.view, self.state, np.asarray(ids, dtype=int), self.store.n)
         if block:
             self.rounds()
         arrived = self.run(max_steps)
         done = Operation(self.n_iter - before[0], self.n_flips - before[1], self.objective)
         too_long = self._too_much_work() and (max_steps is None or done.n_iter < max_steps)
-        now.allowed = np.inf
+        now["allowed"] = np.inf
         return Outcome("converged" if arrived else "given up" if too_long else "max_iter", done)
 
     def _too_much_work(self):
-        return bool(self.now.spent > self.now.allowed and self.now.n_moving > 0)
+        return bool(self.now["spent"] > self.now["allowed"] and self.now["n_moving"] > 0)
 
     def leave(self, ids):
         """Rows are to go; their positions stay reserved until `compact`. `run` does it."""
@@ -260,7 +259,7 @@ class Follower:
         place[keep] = np.arange(k)
         p.x[:k] = p.x[keep]
         p.x[k:] = _NOBODY
-        for part, count in ((p.M, now.n_margin), (p.T, now.n_touched)):
+        for part, count in ((p.M, now["n_margin"]), (p.T, now["n_touched"])):
             part[:count] = place[part[:count]]
 
     # The path ----------------------------------------------------------------------------------
@@ -273,9 +272,9 @@ class Follower:
         samples move, as with kernels of low rank, all is taken back, and False returned.
         """
         start, now = self.save(), self.now
-        first = before = now.n_moving
+        first = before = now["n_moving"]
         for k in range(largest):
-            count, m = now.n_moving, now.n_margin
+            count, m = now["n_moving"], now["n_margin"]
             if count == 0 or m == 0:
                 break
             most = max(2 * first, m // 2) if k == 1 else max(_LESS * before, 2)
@@ -288,7 +287,7 @@ class Follower:
             if m + count + 1 > len(self.state.R):
                 self._more_room(m + count + 1)
             if self.store.view.kind == CACHED:
-                while now.n_touched + count + 1 > self.store.view.owner.size:
+                while now["n_touched"] + count + 1 > self.store.view.owner.size:
                     self.store.more_slots()
             self._newton_step()
             sets.refresh(*self._all)
@@ -301,11 +300,11 @@ class Follower:
         v, p, now = self.store.view, self.state, self.now
         X = ends.candidates(v, p)
         if X.size:
-            X = triangular(p.R, now.n_margin, X.T).T
+            X = triangular(p.R, now["n_margin"], X.T).T
         ends.propose(v, p, X)
-        m = now.n_margin
+        m = now["n_margin"]
         r, r0 = ends.demand(v, p)
-        top, one = triangular(p.R, m, r + now.sigma * r0), triangular(p.R, m, np.ones(m))
+        top, one = triangular(p.R, m, r + now["sigma"] * r0), triangular(p.R, m, np.ones(m))
         delta = (top @ one - r0) / (one @ one)
         ends.to_targets(p, triangular(p.R, m, top - delta * one, 1), delta)
 
@@ -318,20 +317,20 @@ class Follower:
         log = np.zeros((256 if self.record else 0, len(LOG_FIELDS)))
         allowed, falls, since = self._limit(), 0, steps
         while True:
-            left = (since + allowed if max_steps is None else steps + max_steps) - now.steps
-            m, k = now.n_margin, now.n_moving
+            left = (since + allowed if max_steps is None else steps + max_steps) - now["steps"]
+            m, k = now["n_margin"], now["n_moving"]
             # Some tenths of a second of work, after which Python can answer Ctrl-C.
             few = 1 + _WORK // ((self.store.n + m) * (1 + m + k))
             code = follow(*self._all, min(left, few), hold, log)
             if code == LIMIT and few < left and not self._too_much_work():
                 continue
             if self.record:
-                self.log.extend(log[: now.logged].tolist())
-                now.logged = 0
+                self.log.extend(log[: now["logged"]].tolist())
+                now["logged"] = 0
             if code == ROOM:
                 self._more_room()
             elif code == ROWS:
-                if now.n_touched > now.n_margin + now.n_moving:
+                if now["n_touched"] > now["n_margin"] + now["n_moving"]:
                     self._settled()
                 else:
                     self.store.more_slots()
@@ -341,7 +340,7 @@ class Follower:
                 if falls == _FALLS:
                     return False
                 hold, allowed, falls = True, self._limit() + allowed, falls + 1
-                since = now.steps
+                since = now["steps"]
                 self.fallbacks += 1
             elif code == DONE:
                 if not hold or not self._flip_worst():
@@ -395,8 +394,8 @@ class Follower:
         if len(self.state.R) <= m:
             self._more_room(m + 1)
         if m:
-            S = self.store.gram(index, index) + now.sigma
-            S.flat[:: m + 1] += now.rho
+            S = self.store.gram(index, index) + now["sigma"]
+            S.flat[:: m + 1] += now["rho"]
             self.state.R[:m, :m] = np.linalg.cholesky(S).T
 
     # What was found ----------------------------------------------------------------------------
@@ -404,45 +403,49 @@ class Follower:
     @property
     def b(self):
         """The offset."""
-        return float(self.now.b)
+        return float(self.now["b"])
 
     @property
     def n_iter(self):
         """Steps so far."""
-        return int(self.now.steps)
+        return int(self.now["steps"])
 
     @property
     def n_flips(self):
         """Changes of sign so far."""
-        return int(self.now.flips)
+        return int(self.now["flips"])
 
     @property
     def n_margin(self):
         """Size of M."""
-        return int(self.now.n_margin)
+        return int(self.now["n_margin"])
 
     @property
     def n_moving(self):
         """Size of A."""
-        return int(self.now.n_moving)
+        return int(self.now["n_moving"])
 
     @property
     def objective(self):
         """−W, which is J, ridge included, where A is empty."""
-        return float(-self.now.energy)
+        return float(-self.now["energy"])
 
     def read(self, ids):
         """α, outputs, b and ρ of the rows ``ids``."""
         x, now = self.state.x, self.now
-        return x["alpha"][ids], x["f"][ids], float(now.b), float(now.rho)
+        return x["alpha"][ids], x["f"][ids], float(now["b"]), float(now["rho"])
 
     def energy(self):
         """W = ½αᵀ(K + ρI)α − Σ a, minus the objective where A is empty; computed anew."""
         return ends.energy(self.state, self.store.n)
 
-    def value(self):
-        """J of the rows that take part or wait to, without the ridge; all outputs current."""
-        return ends.value(self.state, self.store.n, self.of_leaving())
+    def value(self, leaving=None):
+        """J of the rows that take part or wait to, without the ridge; all outputs current.
+
+        ``leaving`` is what `of_leaving` says.
+        """
+        leaving = self.of_leaving() if leaving is None else leaving
+        return ends.value(self.state, self.store.n, leaving)
 
     def of_leaving(self):
         """What rows on their way out still contribute to the outputs of all, shape (n,)."""
@@ -499,11 +502,12 @@ class Follower:
     def __getstate__(self):
         """Without workspace, and without the factor, which is computed again."""
         known = {name: part.copy() for name, part in self._known(self.store.n).items()}
-        return self.__dict__ | {"state": (known, self.state.now.copy())}
+        return self.__dict__ | {"state": (known, self.state.now.copy()), "now": None}
 
     def __setstate__(self, state):
         known, now = state.pop("state")
-        self.__dict__.update(state, state=_nothing())
+        self.__dict__.update(state)
+        self._begin()
         self._resize(self.store.capacity, known)
         self.state.now[:] = now
         self.factorize()

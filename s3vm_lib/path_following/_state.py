@@ -54,6 +54,7 @@ NOW = np.dtype(
     ],
     align=True,
 )
+PLAIN_NOW = NOW  # from Python now["b"] is much faster than now.b, which compiled code takes
 NOW = np.dtype((np.record, NOW))
 
 SAMPLE = np.dtype(
