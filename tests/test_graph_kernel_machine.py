@@ -641,6 +641,7 @@ def test_partial_fit_with_three_classes(semi_supervised):
 # --- Regression -----------------------------------------------------------------------------------
 
 
+@pytest.mark.interface
 @parametrize_with_checks(
     [GKMRegressor(random_state=0), GKMRegressor(random_state=0, labeled_loss="l1")],
     expected_failed_checks=lambda estimator: {

@@ -13,6 +13,7 @@ from s3vm_lib import SelfTrainingKNN
 from s3vm_lib.self_training import solve_self_training
 
 
+@pytest.mark.interface
 @parametrize_with_checks(
     [SelfTrainingKNN(), SelfTrainingKNN(k_best=None, n_neighbors=3)],
     expected_failed_checks=lambda estimator: {
