@@ -1,4 +1,4 @@
-"""What all estimators share: labels, validation, weights, one-vs-rest, balance and prediction.
+"""What all estimators share: validation, weights, one-vs-rest, balance and prediction.
 
 Unlabeled rows have ``y == -1``, as everywhere in scikit-learn; any other values are the classes.
 The labels −1 and +1 of the formulas exist only inside: a solver sees ``t`` with entries +1, −1
