@@ -430,6 +430,11 @@ class BaseMachine(BaseEstimator):
         return tags
 
 
+def _positives(data):
+    """The class that is positive in each two-class problem."""
+    return [1] if data.n_classes == 2 else range(data.n_classes)
+
+
 @parameters
 class BaseS3VM(SemiSupervisedMixin, BaseMachine):
     """Validation, labels, one-vs-rest and prediction; subclasses add ``_fit_binary``.
@@ -483,32 +488,45 @@ class BaseS3VM(SemiSupervisedMixin, BaseMachine):
             return self._fit(X, y, sample_weight, unlabeled_mask)
 
     def _fit(self, X, y, sample_weight, unlabeled_mask):
+        X, codes, data = self._validated(X, y, sample_weight, unlabeled_mask)
+        if self._wants_unlabeled and unlabeled_mask is None:
+            self._warn_of_no_unlabeled(codes)
+        shared = self._prepare(data)
+        problems, fits = self._solve(data, shared, self._ratios(data))
+        self._store(data, problems, fits)
+        self._check_result()
+        self._transduce(X, codes, data.rows, fits)
+        self._warn_of_limits(fits)
+        return self
+
+    def _validated(self, X, y, sample_weight, unlabeled_mask):
+        """The checked rows, the codes of all of them, and the `Training` of those with weight."""
         y = mark_missing(y, unlabeled_mask)
         X, y = validate_data(
             self, X, y, accept_sparse="csr", dtype=self._dtype, order="C", ensure_min_samples=2
         )
         X = self._checked_rows(X)
         codes, classes = split_labels(y, unlabeled_mask)
-        if self._wants_unlabeled and unlabeled_mask is None:
-            self._warn_of_no_unlabeled(codes)
         weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
         data = self._training(X, codes, weight, classes)
         self._check_scales(data)
         self.classes_ = classes
         self.gamma_ = data.kernel.gamma
-        shared = self._prepare(data)
-        positives = [1] if classes.size == 2 else range(classes.size)
-        problems = [self._problem(data, self._ratio(data, k)) for k in positives]
+        return X, codes, data
+
+    def _solve(self, data, shared, ratios):
+        """Problem and `BinaryFit` of each two-class problem; ``ratios`` has one entry for each."""
+        problems = [self._problem(data, ratio) for ratio in ratios]
         fits = []
-        for index, k in enumerate(positives):
+        for index, k in enumerate(_positives(data)):
             t = np.where(data.codes == k, 1.0, -1.0)
             t[data.codes < 0] = 0.0
             fits.append(self._fit_binary(data, shared, t, problems[index], index))
-        self._store(data, problems, fits)
-        self._check_result()
-        self._transduce(X, codes, data.rows, fits)
-        self._warn_of_limits(fits)
-        return self
+        return problems, fits
+
+    def _ratios(self, data):
+        """Share of positives of each two-class problem, or None."""
+        return [self._ratio(data, k) for k in _positives(data)]
 
     def _ratio(self, data, k):
         """Share r of positives for the problem "class k against the rest", or None."""
