@@ -6,6 +6,7 @@ from s3vm_lib.annealing import DAS3VM
 from s3vm_lib.branch_and_bound import BranchBoundS3VM
 from s3vm_lib.budgeted import BGS3VM
 from s3vm_lib.cccp import CCCPS3VM
+from s3vm_lib.class_ratio import balance_profile
 from s3vm_lib.graph_kernel_machine import GKM, GKMRegressor
 from s3vm_lib.label_switching import MultiSwitchTSVM, S3VMLight
 from s3vm_lib.labels import encode_labels, mark_unlabeled
@@ -37,6 +38,7 @@ __all__ = [
     "SVM",
     "SelfTrainingKNN",
     "TSGS3VM",
+    "balance_profile",
     "capabilities",
     "encode_labels",
     "mark_unlabeled",

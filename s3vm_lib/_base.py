@@ -10,7 +10,17 @@ import warnings
 from collections.abc import Callable, Iterable
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self, TypeVar, dataclass_transform
+from numbers import Real
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Literal,
+    NamedTuple,
+    Self,
+    TypeVar,
+    dataclass_transform,
+    get_args,
+)
 
 import numpy as np
 import scipy.sparse as sp
@@ -18,7 +28,7 @@ from numpy.typing import ArrayLike
 from sklearn.base import _fit_context
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import _safe_indexing
-from sklearn.utils._param_validation import StrOptions
+from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from s3vm_lib._limits import (
@@ -430,6 +440,31 @@ class BaseMachine(BaseEstimator):
         return tags
 
 
+# Estimators of class shares by name, (estimator, data) -> shares; `class_ratio` enters them.
+RATIO_RULES: dict[str, Callable] = {}
+Balance = (
+    Literal[
+        "auto", "labels", "posterior", "powered", "bbse", "em", "separation", "objective", "gap"
+    ]
+    | float
+    | dict
+    | None
+)
+BALANCE = [
+    StrOptions(set(get_args(get_args(Balance)[0]))),
+    Interval(Real, 0, 1, closed="neither"),
+    dict,
+    None,
+]
+
+
+def label_shares(data):
+    """Share of each class among the labeled rows, by weight, shape (n_classes,)."""
+    labeled = data.codes >= 0
+    mass = np.bincount(data.codes[labeled], data.sample_weight[labeled], data.n_classes)
+    return mass / mass.sum()
+
+
 def _positives(data):
     """The class that is positive in each two-class problem."""
     return [1] if data.n_classes == 2 else range(data.n_classes)
@@ -525,24 +560,37 @@ class BaseS3VM(SemiSupervisedMixin, BaseMachine):
         return problems, fits
 
     def _ratios(self, data):
-        """Share of positives of each two-class problem, or None."""
-        return [self._ratio(data, k) for k in _positives(data)]
-
-    def _ratio(self, data, k):
-        """Share r of positives for the problem "class k against the rest", or None."""
+        """Share r of positives of each two-class problem, or None without balance."""
         balance = getattr(self, "balance", None)
-        if balance is None or not np.any(data.codes < 0):
-            return None
+        unused = balance is None or not np.any(data.codes < 0)
+        self.class_ratio_ = None if unused else self._shares(balance, data)
+        return [None if unused else float(self.class_ratio_[k]) for k in _positives(data)]
+
+    def _shares(self, balance, data):
+        """Share of every class among the unlabeled rows, shape (n_classes,)."""
+        classes = self.classes_.tolist()
         if isinstance(balance, str):
-            labeled = data.codes >= 0
-            weight = data.sample_weight[labeled]
-            return float(weight[data.codes[labeled] == k].sum() / weight.sum())
-        if data.n_classes > 2:
+            if balance == "labels" or getattr(self, "C_star", None) == 0:
+                return label_shares(data)
+            return RATIO_RULES[balance](self, data)
+        if isinstance(balance, dict):
+            missing = [c for c in classes if c not in balance]
+            if missing or len(balance) > len(classes):
+                raise ValueError(
+                    f"balance must give the share of each of the classes {classes}, got {balance}"
+                )
+            shares = np.array([balance[c] for c in classes], dtype=float)
+            if not (np.all(shares > 0) and abs(shares.sum() - 1) <= 1e-6):
+                raise ValueError(
+                    f"the shares of balance must be positive with sum 1, got {balance}"
+                )
+            return shares / shares.sum()
+        if len(classes) > 2:
             raise ValueError(
-                f"balance must be 'labels' or None with {data.n_classes} classes, got {balance}: "
-                "one number cannot say the share of every class"
+                f"balance must be a name, None or a dict of shares with {len(classes)} classes, "
+                f"got {balance}: one number cannot say the share of every class"
             )
-        return float(balance)
+        return np.array([1.0 - balance, balance])
 
     def _penalties(self, data):
         """(C, C*): the default C* gives the labeled and the unlabeled part equal total weight."""

@@ -13,13 +13,12 @@ of the S3VM.
 """
 
 import math
-from numbers import Real
 from typing import Literal, NamedTuple
 
 import numpy as np
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import StrOptions
 
-from s3vm_lib._base import BaseS3VM, BinaryFit, parameters
+from s3vm_lib._base import BALANCE, Balance, BaseS3VM, BinaryFit, parameters
 from s3vm_lib._limits import COUNT, RATIO, SHAPE, TOL, WEIGHT, ZERO
 from s3vm_lib._numba import njit
 from s3vm_lib.finite_newton import linear_rows, solve_finite_newton
@@ -451,7 +450,7 @@ class DAS3VM(BaseS3VM):
     """
 
     C_star: float | None = None
-    balance: Literal["labels"] | float | None = "labels"
+    balance: Balance = "labels"
     temperature: float = 5.0
     cooling: float = 1.5
     n_temperatures: int = 30
@@ -468,7 +467,7 @@ class DAS3VM(BaseS3VM):
             for name in ("C", "tol", "max_iter", "class_weight", "verbose", "callback")
         },
         "C_star": [WEIGHT, ZERO, None],
-        "balance": [StrOptions({"labels"}), Interval(Real, 0, 1, closed="neither"), None],
+        "balance": BALANCE,
         "temperature": [SHAPE],
         "cooling": [RATIO],
         "n_temperatures": [COUNT],

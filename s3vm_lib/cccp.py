@@ -26,7 +26,16 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from s3vm_lib._base import BaseS3VM, BinaryFit, KernelParameters, centered, linear_model, parameters
+from s3vm_lib._base import (
+    BALANCE,
+    Balance,
+    BaseS3VM,
+    BinaryFit,
+    KernelParameters,
+    centered,
+    linear_model,
+    parameters,
+)
 from s3vm_lib._limits import MEGABYTES, WEIGHT, ZERO
 from s3vm_lib.gram import Gram, add_rows
 from s3vm_lib.losses import LabeledLoss, UnlabeledLoss
@@ -359,7 +368,7 @@ class CCCPS3VM(KernelParameters, BaseS3VM):
     C_star: float | None = None
     unlabeled_loss: Literal["symmetric_ramp", "symmetric_hinge"] = "symmetric_ramp"
     s: Literal["paper"] | float = -0.3
-    balance: Literal["labels"] | float | None = "labels"
+    balance: Balance = "labels"
     init: ArrayLike | None = None
     tol: float = 1e-3
     max_iter: int = 100
@@ -372,7 +381,7 @@ class CCCPS3VM(KernelParameters, BaseS3VM):
         "C_star": [WEIGHT, ZERO, None],
         "unlabeled_loss": [StrOptions({"symmetric_ramp", "symmetric_hinge"})],
         "s": [Interval(Real, -1, 1, closed="neither"), StrOptions({"paper"})],
-        "balance": [StrOptions({"labels"}), Interval(Real, 0, 1, closed="neither"), None],
+        "balance": BALANCE,
         "init": ["array-like", None],
         "max_inner_iter": BaseS3VM._kernel_constraints["max_iter"],
         "gram": [StrOptions({"auto", "full", "rows"})],

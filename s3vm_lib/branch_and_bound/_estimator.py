@@ -6,7 +6,16 @@ from typing import Literal
 import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from s3vm_lib._base import BaseS3VM, BinaryFit, KernelParameters, centered, linear_model, parameters
+from s3vm_lib._base import (
+    BALANCE,
+    Balance,
+    BaseS3VM,
+    BinaryFit,
+    KernelParameters,
+    centered,
+    linear_model,
+    parameters,
+)
 from s3vm_lib._limits import GAP, SHAPE, WEIGHT, ZERO
 from s3vm_lib.branch_and_bound._relaxation import PROVED
 from s3vm_lib.branch_and_bound._search import BRANCHING, solve_branch_and_bound
@@ -161,7 +170,7 @@ class BranchBoundS3VM(KernelParameters, BaseS3VM):
     unlabeled_loss: Literal["effective", "symmetric_ramp", "gaussian"] = "effective"
     s: float | None = None
     bias: Literal["free", "regularized", "none"] = "free"
-    balance: Literal["labels"] | float | None = "labels"
+    balance: Balance = "labels"
     balance_mode: Literal["mean", "counts", "share"] = "mean"
     balance_tol: float = 0.05
     branching: Literal["gain", "confidence"] = "gain"
@@ -177,7 +186,7 @@ class BranchBoundS3VM(KernelParameters, BaseS3VM):
         "unlabeled_loss": [StrOptions({"effective", "symmetric_ramp", "gaussian"})],
         "s": [Interval(Real, -1, 1e10, closed="right"), None],
         "bias": [StrOptions(set(BIASES))],
-        "balance": [StrOptions({"labels"}), Interval(Real, 0, 1, closed="neither"), None],
+        "balance": BALANCE,
         "balance_mode": [StrOptions({"mean", "counts", "share"})],
         "balance_tol": [Interval(Real, 0, 1, closed="left")],
         "branching": [StrOptions(set(BRANCHING))],

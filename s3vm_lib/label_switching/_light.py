@@ -14,7 +14,15 @@ from typing import Literal, NamedTuple
 import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from s3vm_lib._base import BinaryFit, KernelParameters, centered, linear_model, parameters
+from s3vm_lib._base import (
+    BALANCE,
+    Balance,
+    BinaryFit,
+    KernelParameters,
+    centered,
+    linear_model,
+    parameters,
+)
 from s3vm_lib._limits import COUNT, MEGABYTES, RATIO, TOL, WEIGHT, ZERO
 from s3vm_lib.gram import Gram
 from s3vm_lib.label_switching._assigned import LabelSwitching
@@ -521,7 +529,7 @@ class S3VMLight(KernelParameters, LabelSwitching):
     """
 
     C_star: float | None = None
-    balance: Literal["labels"] | float | None = "labels"
+    balance: Balance = "labels"
     switching: Literal["all", "pair"] = "all"
     annealing_start: float = 1e-5
     annealing_factor: float = 2.0
@@ -536,7 +544,7 @@ class S3VMLight(KernelParameters, LabelSwitching):
     _parameter_constraints = {
         **LabelSwitching._kernel_constraints,
         "C_star": [WEIGHT, ZERO, None],
-        "balance": [StrOptions({"labels"}), Interval(Real, 0, 1, closed="neither"), None],
+        "balance": BALANCE,
         "switching": [StrOptions({"all", "pair"})],
         "annealing_start": [Interval(Real, 1e-20, 1, closed="both")],
         "annealing_factor": [RATIO],

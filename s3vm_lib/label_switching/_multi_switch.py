@@ -9,13 +9,11 @@ The method alternates between the two: train, then give better labels to the sam
 step lowers F, so a level of C* ends after finitely many rounds. C* rises from almost nothing.
 """
 
-from numbers import Real
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from sklearn.utils._param_validation import Interval, StrOptions
 
-from s3vm_lib._base import BinaryFit, parameters
+from s3vm_lib._base import BALANCE, Balance, BinaryFit, parameters
 from s3vm_lib._limits import COUNT, RATIO, TOL, WEIGHT, ZERO
 from s3vm_lib.finite_newton import linear_rows, solve_finite_newton
 from s3vm_lib.label_switching._assigned import LabelSwitching
@@ -361,7 +359,7 @@ class MultiSwitchTSVM(LabelSwitching):
     """
 
     C_star: float | None = None
-    balance: Literal["labels"] | float | None = "labels"
+    balance: Balance = "labels"
     start: float = 1e-5
     factor: float = 1.5
     n_switch: int | None = None
@@ -376,7 +374,7 @@ class MultiSwitchTSVM(LabelSwitching):
             for name in ("C", "tol", "max_iter", "class_weight", "verbose", "callback")
         },
         "C_star": [WEIGHT, ZERO, None],
-        "balance": [StrOptions({"labels"}), Interval(Real, 0, 1, closed="neither"), None],
+        "balance": BALANCE,
         "start": [WEIGHT],
         "factor": [RATIO],
         "n_switch": [COUNT, None],

@@ -1,12 +1,11 @@
 """The estimator `NewtonS3VM`."""
 
 from collections.abc import Sequence
-from numbers import Real
 from typing import Literal
 
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import StrOptions
 
-from s3vm_lib._base import parameters
+from s3vm_lib._base import BALANCE, parameters
 from s3vm_lib._limits import SHAPE, TOL_OR_ZERO, WEIGHT, ZERO
 from s3vm_lib.primal_newton._solver import ANNEALING, CURVATURES, SOLVERS, SYSTEMS, solve_newton
 from s3vm_lib.quasi_newton import Coordinates, SmoothS3VM
@@ -185,7 +184,7 @@ default="squared_hinge"
         "sharpness": [SHAPE],
         "unlabeled_loss": [StrOptions({"gaussian", "squared_symmetric_hinge"})],
         "s": [SHAPE],
-        "balance": [StrOptions({"labels"}), Interval(Real, 0, 1, closed="neither"), None],
+        "balance": BALANCE,
         "fit_intercept": ["boolean"],
         "solver": [StrOptions(set(SOLVERS))],
         "curvature": [StrOptions(set(CURVATURES))],

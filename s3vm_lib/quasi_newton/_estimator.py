@@ -7,7 +7,7 @@ from typing import Literal
 import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from s3vm_lib._base import parameters
+from s3vm_lib._base import BALANCE, parameters
 from s3vm_lib._limits import SHAPE, TOL_OR_ZERO, WEIGHT, ZERO
 from s3vm_lib.quasi_newton._engines import ENGINES
 from s3vm_lib.quasi_newton._smooth import COORDINATES, Coordinates, SmoothS3VM
@@ -170,7 +170,7 @@ default="cholesky"
         "sharpness": [SHAPE],
         "unlabeled_loss": [StrOptions({"gaussian", "squared_symmetric_hinge"})],
         "s": [SHAPE],
-        "balance": [StrOptions({"labels"}), Interval(Real, 0, 1, closed="neither"), None],
+        "balance": BALANCE,
         "balance_tol": [Interval(Real, 0, 1, closed="neither"), None],
         "fit_intercept": ["boolean"],
         "coordinates": [StrOptions(set(COORDINATES)), Coordinates],

@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from s3vm_lib._base import BaseS3VM, BinaryFit, KernelParameters, parameters
+from s3vm_lib._base import Balance, BaseS3VM, BinaryFit, KernelParameters, parameters
 from s3vm_lib._limits import COUNT, Checked
 from s3vm_lib.losses import labeled_loss, unlabeled_loss
 from s3vm_lib.objective import Problem
@@ -146,7 +146,7 @@ class SmoothS3VM(KernelParameters, BaseS3VM):
     sharpness: float = 20.0
     unlabeled_loss: Literal["gaussian", "squared_symmetric_hinge"] = "gaussian"
     s: float = 3.0
-    balance: Literal["labels"] | float | None = "labels"
+    balance: Balance = "labels"
     fit_intercept: bool = True
     tol: float = 1e-5
     ftol: float = 1e-9

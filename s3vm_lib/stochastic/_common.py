@@ -11,7 +11,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from tqdm.auto import tqdm
 
-from s3vm_lib._base import BaseS3VM, BinaryFit, KernelParameters, parameters
+from s3vm_lib._base import BALANCE, Balance, BaseS3VM, BinaryFit, KernelParameters, parameters
 from s3vm_lib._limits import COUNT, SHAPE, WEIGHT, ZERO
 from s3vm_lib._online import OnlineS3VM
 from s3vm_lib.losses import LabeledLoss, unlabeled_loss
@@ -55,7 +55,7 @@ class RandomFeatureS3VM(KernelParameters, OnlineS3VM):
     labeled_loss: str | LabeledLoss = "modified_logistic"
     unlabeled_loss: str = "gaussian"
     s: float | None = None
-    balance: Literal["labels"] | float | None = "labels"
+    balance: Balance = "labels"
     fit_intercept: bool = True
     n_features: int = 1024
     features: Features | None = None
@@ -75,7 +75,7 @@ class RandomFeatureS3VM(KernelParameters, OnlineS3VM):
             StrOptions({"symmetric_hinge", "squared_symmetric_hinge", "symmetric_ramp", "gaussian"})
         ],
         "s": [Interval(Real, -1, 1e10, closed="right"), None],
-        "balance": [StrOptions({"labels"}), Interval(Real, 0, 1, closed="neither"), None],
+        "balance": BALANCE,
         "fit_intercept": ["boolean"],
         "n_features": [COUNT],
         "features": [Features, None],

@@ -1,0 +1,418 @@
+"""One machine at many class ratios: what changes along the way, and what it says."""
+
+from typing import NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.base import clone
+from sklearn.utils import check_random_state
+
+from s3vm_lib._base import BaseS3VM, Rows
+from s3vm_lib.class_ratio._shares import label_posterior, pooled, powered_share, separation
+from s3vm_lib.labels import Labels
+
+STRUCTURE = 6.0  # labeled rows that the separation of the outputs counts for, at most
+_FINE = 401  # ratios of a posterior
+_CONSISTENT = 0.1  # largest distance between a ratio and the share of positive outputs
+
+
+class Refits:
+    """A two-class problem that is prepared once and solved for many ratios and hidden labels.
+
+    Parameters
+    ----------
+    estimator : BaseS3VM
+        Its own attributes may change.
+    data : Training
+        Of two classes; code 1 is the positive one.
+    """
+
+    def __init__(self, estimator, data):
+        self.estimator, self.data = estimator, data
+        self.shared = estimator._prepare(data)
+        self.unlabeled = np.flatnonzero(data.codes < 0)
+        self.weight = data.sample_weight[self.unlabeled]
+
+    def fit(self, ratio, hidden=()):
+        """Solve at this ratio; the labels of the rows ``hidden`` are not seen."""
+        data = self.data
+        if len(hidden):
+            codes, weight = data.codes.copy(), data.loss_weight.copy()
+            codes[hidden], weight[hidden] = -1, data.sample_weight[hidden]
+            data = data._replace(codes=codes, loss_weight=weight)
+        t = np.where(data.codes == 1, 1.0, -1.0)
+        t[data.codes < 0] = 0.0
+        problem = self.estimator._problem(data, ratio)
+        return self.estimator._fit_binary(data, self.shared, t, problem, 0)
+
+    def share(self, outputs):
+        """Share of unlabeled rows whose output is positive."""
+        return float(self.weight @ (outputs[self.unlabeled] > 0) / self.weight.sum())
+
+    def held_out(self, ratio, folds):
+        """`powered_share` of a fit at this ratio, the labels of each fold hidden in turn."""
+        labeled = np.concatenate(folds)
+        s = self.data.sample_weight
+        predicted, share = np.zeros(self.data.codes.size), 0.0
+        for rows in folds:
+            outputs = self.fit(ratio, rows).outputs
+            predicted[rows] = outputs[rows] > 0
+            share += s[rows].sum() * self.share(outputs)
+        y = (self.data.codes[labeled] == 1).astype(float)
+        share /= s[labeled].sum()
+        return powered_share(y, predicted[labeled], share, s[labeled])
+
+
+def label_folds(margins, codes, n_folds):
+    """Folds of the labeled rows that depend on neither their order nor their number of copies.
+
+    Within each class the rows are sorted by the margin that a supervised machine gives them and
+    dealt out in turn; rows of equal margin, copies among them, stay together.
+
+    Parameters
+    ----------
+    margins : ndarray of shape (n,)
+        Margins of labeled rows; others are not looked at.
+    codes : ndarray of int, shape (n,)
+        Class index of each row, −1 where unlabeled.
+    n_folds : int
+        Number of folds, where every class has as many rows of different margin.
+
+    Returns
+    -------
+    list of ndarray
+        Rows of each fold; empty where a class has a single row.
+    """
+    number = np.full(codes.size, -1)
+    fewest = n_folds
+    for k in range(codes.max() + 1):
+        rows = np.flatnonzero(codes == k)
+        rows = rows[np.argsort(margins[rows], kind="stable")]
+        step = np.diff(margins[rows]) > 1e-9 * np.abs(margins[codes >= 0]).max(initial=1e-300)
+        number[rows] = np.concatenate([[0], np.cumsum(step)])
+        fewest = min(fewest, 1 + int(step.sum()))
+    if fewest < 2:
+        return []
+    return [np.flatnonzero((number >= 0) & (number % fewest == k)) for k in range(fewest)]
+
+
+def structureless(data, random_state):
+    """Training rows of the same mean and covariance, or of the same columns, without clusters.
+
+    Dense rows become normal ones of the mean and covariance of X; in a sparse matrix each column
+    is shuffled. The labeled rows get their classes in the order in which they lie along the
+    difference of the class means, as many of each as before.
+
+    Parameters
+    ----------
+    data : Training
+        Of two classes.
+    random_state : RandomState
+
+    Returns
+    -------
+    Training
+
+    Raises
+    ------
+    ValueError
+        With ``kernel="precomputed"``, where there are no rows.
+    """
+    X, n = data.X, data.codes.size
+    if data.kernel.name == "precomputed":
+        raise ValueError("surrogates need rows: kernel='precomputed' has none")
+    if sp.issparse(X):
+        columns = X.tocsc(copy=True)
+        for j in range(X.shape[1]):
+            here = slice(columns.indptr[j], columns.indptr[j + 1])
+            columns.indices[here] = random_state.choice(n, here.stop - here.start, replace=False)
+        columns.sort_indices()
+        Z = sp.csr_matrix(columns)
+    else:
+        mean = X.mean(axis=0)
+        Z = mean + random_state.standard_normal((n, n)) @ (X - mean) / np.sqrt(n)
+    codes = data.codes.copy()
+    labeled = np.flatnonzero(codes >= 0)
+    first, second = (np.asarray(X[codes == k].mean(axis=0)).ravel() for k in (0, 1))
+    order = np.argsort(np.asarray(Z[labeled] @ (second - first)).ravel(), kind="stable")
+    codes[labeled[order]] = np.sort(codes[labeled])
+    return data._replace(X=Z, codes=codes)
+
+
+class BalanceProfile(NamedTuple):
+    """A machine along a grid of class ratios, see `balance_profile`."""
+
+    ratios: np.ndarray  # (m,)
+    objective: np.ndarray  # J at the solution, (m,)
+    share: np.ndarray  # share of unlabeled rows with a positive output, (m,)
+    separation: np.ndarray  # of the outputs, cut at the ratio, (m,)
+    estimate: np.ndarray | None  # share as held-out labels correct it, (m,)
+    error: np.ndarray | None  # its standard error, (m,)
+    reference: np.ndarray | None  # log J of each structureless set, (surrogates, m)
+    positive: float  # weight of the labeled rows of the class
+    negative: float  # and of the others
+
+    @property
+    def label_share(self):
+        """Share of the class among the labeled rows."""
+        return self.positive / (self.positive + self.negative)
+
+    @property
+    def held_out(self):
+        """What all ratios say together (`pooled`), or None where no labels were held out."""
+        return None if self.estimate is None else pooled(self.estimate, self.error)
+
+    def posterior(self, structure=None):
+        """Density of the share: labels, held-out predictions and separation together.
+
+        The logarithm of the density is that of the normal distribution of `held_out` (of the
+        labels' Beta distribution where none were held out), plus ``structure`` times the
+        separation.
+
+        Parameters
+        ----------
+        structure : float, default=None
+            Labeled rows that the separation counts for. None means 6, or a quarter of the labeled
+            rows where that is less; 0 leaves it out.
+
+        Returns
+        -------
+        grid, density : ndarray of shape (401,)
+            On the range of the ratios.
+        """
+        if structure is None:
+            structure = min(STRUCTURE, 0.25 * (self.positive + self.negative))
+        grid = np.linspace(self.ratios[0], self.ratios[-1], _FINE)
+        held = self.held_out
+        if held is None:
+            density = label_posterior(self.positive, self.negative).logpdf(grid)
+        else:
+            density = -0.5 * ((grid - held.estimate) / held.error) ** 2
+        density = density + structure * np.interp(grid, self.ratios, self.separation)
+        density = np.exp(density - density.max())
+        return grid, density / np.trapezoid(density, grid)
+
+    def mean(self, structure=None):
+        """Mean of `posterior`."""
+        grid, density = self.posterior(structure)
+        return float(np.trapezoid(grid * density, grid))
+
+    def interval(self, level=0.95, structure=None):
+        """The central interval that holds ``level`` of the `posterior`."""
+        grid, density = self.posterior(structure)
+        mass = np.cumsum(density)
+        return tuple(np.interp([(1 - level) / 2, (1 + level) / 2], mass / mass[-1], grid))
+
+    def best(self, criterion):
+        """The ratio that one criterion alone prefers.
+
+        Parameters
+        ----------
+        criterion : {"objective", "gap", "separation"}
+            The lowest J; the largest mean of log J₀ − log J, with J₀ that of the structureless
+            sets, where a local quadratic smooths the reference; or the largest separation. Only
+            ratios count that the signs of the outputs reproduce within 0.1, if there are any.
+
+        Returns
+        -------
+        float
+
+        Raises
+        ------
+        ValueError
+            For another criterion, and for ``"gap"`` without surrogates.
+        """
+        if criterion == "objective":
+            gain = -self.objective
+        elif criterion == "separation":
+            gain = self.separation
+        elif criterion == "gap":
+            if self.reference is None:
+                raise ValueError("criterion='gap' needs a profile with surrogates, got none")
+            gain = _smooth(self.ratios, self.reference.mean(axis=0)) - np.log(self.objective)
+        else:
+            raise ValueError(
+                f"criterion must be 'objective', 'gap' or 'separation', got {criterion!r}"
+            )
+        consistent = np.abs(self.share - self.ratios) <= _CONSISTENT
+        gain = np.where(consistent | ~consistent.any(), gain, -np.inf)
+        return float(self.ratios[np.argmax(gain)])
+
+    def plot(self, ax=None):
+        """Draw the posterior, the label share and what the criteria see; needs matplotlib.
+
+        Parameters
+        ----------
+        ax : matplotlib.axes.Axes, default=None
+
+        Returns
+        -------
+        matplotlib.axes.Axes
+        """
+        import matplotlib.pyplot as plt
+
+        from s3vm_lib.plotting import BLUE, GREEN, INK, VERMILION
+
+        ax = plt.subplots()[1] if ax is None else ax
+        grid, density = self.posterior()
+        labels = label_posterior(self.positive, self.negative).pdf(grid)
+        top = max(density.max(), labels.max())
+        ax.fill_between(grid, density / top, color=BLUE, alpha=0.25, label="posterior")
+        ax.plot(grid, labels / top, color=INK, ls=":", label="labels alone")
+        for values, color, dash, name in (
+            (-self.objective, VERMILION, "--", "objective, downwards"),
+            (self.separation, GREEN, "-", "separation"),
+        ):
+            ax.plot(self.ratios, _unit(values), color=color, ls=dash, label=name)
+        ax.axvline(self.label_share, color=INK, lw=0.8)
+        ax.set(xlabel="class ratio r", yticks=[], xlim=(grid[0], grid[-1]))
+        ax.legend()
+        return ax
+
+
+def _unit(values):
+    span = np.ptp(values)
+    return (values - values.min()) / span if span > 0 else np.zeros(values.size)
+
+
+def _smooth(x, y, width=0.12):
+    """Local quadratic regression with normal weights."""
+    smooth = np.empty(x.size)
+    for i, center in enumerate(x):
+        z = x - center
+        root = np.exp(-0.25 * (z / width) ** 2)
+        powers = np.vander(z, min(3, x.size))
+        smooth[i] = np.linalg.lstsq(powers * root[:, None], y * root, rcond=None)[0][-1]
+    return smooth
+
+
+def ratio_grid(positive, negative, n_ratios):
+    """An even grid on the 99.8 % interval of the labels' posterior."""
+    low, high = label_posterior(positive, negative).interval(0.998)
+    return np.linspace(max(low, 0.01), min(high, 0.99), n_ratios)
+
+
+def profile_of(refits, ratios=None, folds=(), references=()):
+    """`balance_profile` of a prepared problem."""
+    data = refits.data
+    positive, negative = label_masses(data)
+    if ratios is None:
+        ratios = ratio_grid(positive, negative, 11)
+    fits = [refits.fit(r) for r in ratios]
+    outputs = [fit.outputs[refits.unlabeled] for fit in fits]
+    held = np.array([refits.held_out(r, folds) for r in ratios]).T if folds else (None, None)
+    log_J = [[np.log(other.fit(r).objective) for r in ratios] for other in references]
+    return BalanceProfile(
+        np.asarray(ratios, dtype=float),
+        np.array([fit.objective for fit in fits]),
+        np.array([refits.share(fit.outputs) for fit in fits]),
+        np.array([separation(f, r, refits.weight) for f, r in zip(outputs, ratios, strict=True)]),
+        *held,
+        np.array(log_J) if log_J else None,
+        positive,
+        negative,
+    )
+
+
+def balance_profile(
+    estimator: BaseS3VM,
+    X: Rows,
+    y: Labels,
+    ratios=None,
+    *,
+    positive=None,
+    held_out=0,
+    surrogates=0,
+    sample_weight=None,
+    unlabeled_mask=None,
+    random_state=None,
+) -> BalanceProfile:
+    """Fit a machine for a grid of class ratios and keep what tells the right one from others.
+
+    What does not depend on the ratio, a Gram matrix or a factorization, is computed once.
+
+    Parameters
+    ----------
+    estimator : BaseS3VM
+        An estimator with a parameter ``balance``; it is not changed.
+    X : {array-like, sparse matrix} of shape (n, d)
+        Labeled and unlabeled rows.
+    y : array-like of shape (n,)
+        Labels, −1 where unlabeled.
+    ratios : array-like of shape (m,), default=None
+        Shares in (0, 1), increasing. None means eleven on the 99.8 % interval of the labels'
+        posterior.
+    positive : object, default=None
+        The class whose share is meant. None means the second one of two.
+    held_out : int, default=0
+        Folds of the labels that are held out in turn; 0 for none. They cost as many profiles.
+    surrogates : int, default=0
+        Structureless sets that are fitted for comparison; each costs a profile.
+    sample_weight : array-like of shape (n,), default=None
+    unlabeled_mask : array-like of bool, shape (n,), default=None
+        As in ``fit``.
+    random_state : int, RandomState or None, default=None
+        Source of the surrogates.
+
+    Returns
+    -------
+    BalanceProfile
+
+    Raises
+    ------
+    ValueError
+        If the estimator has no ``balance``, a ratio is not in (0, 1) or they do not increase, no
+        row is unlabeled, ``positive`` is not a class or is needed, or labels cannot be held out
+        because a class has only one.
+
+    Examples
+    --------
+    >>> from s3vm_lib import QNS3VM
+    >>> from s3vm_lib.class_ratio import balance_profile
+    >>> from s3vm_lib.datasets import hide_labels, make_g50c
+    >>> X, truth = make_g50c(300, random_state=0)
+    >>> y = hide_labels(truth, 20, random_state=0)
+    >>> profile = balance_profile(QNS3VM(), X, y, [0.3, 0.4, 0.5, 0.6, 0.7])
+    >>> profile.best("separation")
+    0.5
+    """
+    if "balance" not in estimator.get_params():
+        raise ValueError(f"estimator must have a parameter balance, got {type(estimator).__name__}")
+    machine = clone(estimator)
+    _, _, data = machine._validated(X, y, sample_weight, unlabeled_mask)
+    if not np.any(data.codes < 0):
+        raise ValueError("y must hold unlabeled rows (-1), whose share is looked for")
+    classes = machine.classes_.tolist()
+    if positive is None and len(classes) > 2:
+        raise ValueError(f"positive must name one of the classes {classes}, got None")
+    if positive is not None and positive not in classes:
+        raise ValueError(f"positive must be one of the classes {classes}, got {positive!r}")
+    code = 1 if positive is None else classes.index(positive)
+    if ratios is not None:
+        ratios = np.asarray(ratios, dtype=float)
+        inside = ratios.ndim == 1 and ratios.size > 0 and np.all((ratios > 0) & (ratios < 1))
+        if not inside or np.any(np.diff(ratios) <= 0):
+            raise ValueError(f"ratios must be increasing numbers in (0, 1), got {ratios}")
+    data = data._replace(codes=two_classes(data.codes, code), n_classes=2)
+    refits = Refits(machine, data)
+    folds = ()
+    if held_out:
+        positive, negative = label_masses(data)
+        outputs = refits.fit(positive / (positive + negative)).outputs
+        folds = label_folds(np.where(data.codes == 1, outputs, -outputs), data.codes, held_out)
+        if not folds:
+            raise ValueError("held_out needs two labeled rows of each class that differ")
+    generator = check_random_state(random_state)
+    others = [Refits(clone(estimator), structureless(data, generator)) for _ in range(surrogates)]
+    return profile_of(refits, ratios, folds, others)
+
+
+def two_classes(codes, positive):
+    """Codes 1 for the class ``positive``, 0 for others, −1 for unlabeled rows."""
+    return np.where(codes < 0, -1, (codes == positive).astype(int))
+
+
+def label_masses(data):
+    """Total weights of the labeled rows of class 1 and of the others."""
+    s = data.sample_weight
+    return tuple(float(s[data.codes == k].sum()) for k in (1, 0))

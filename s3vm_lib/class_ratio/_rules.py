@@ -1,0 +1,234 @@
+"""What the names stand for that the parameter ``balance`` takes: shares of all classes."""
+
+import numpy as np
+from sklearn.linear_model import LogisticRegression
+
+from s3vm_lib._base import RATIO_RULES, Training, label_shares
+from s3vm_lib.class_ratio._profile import (
+    Refits,
+    label_folds,
+    label_masses,
+    profile_of,
+    ratio_grid,
+    structureless,
+    two_classes,
+)
+from s3vm_lib.class_ratio._shares import (
+    PRIOR,
+    black_box_shares,
+    em_shares,
+    pooled,
+)
+from s3vm_lib.kernels import Kernel
+from s3vm_lib.quasi_newton import QNS3VM
+
+N_FOLDS = 5
+KNOBS = (0.15, 0.38, 0.62, 0.85)  # where in the range of ratios labels are held out
+N_RATIOS = 9  # of the profile
+N_SURROGATES = 6
+LARGEST = 500  # unlabeled rows that are looked at
+
+
+class Supervised:
+    """The machine that the labeled rows alone give, and its outputs everywhere.
+
+    Parameters
+    ----------
+    data : Training
+        Of two classes.
+    C : float
+    """
+
+    def __init__(self, data, C):
+        self.data = data
+        self.labeled = np.flatnonzero(data.codes >= 0)
+        self.columns = data.kernel.columns(data.X, self.labeled)
+        self.engine = QNS3VM(C=C, C_star=0.0, kernel="precomputed", balance=None)
+
+    def outputs(self, hidden=()):
+        """Outputs on all rows, shape (n,); the labeled rows ``hidden`` are left out of training."""
+        seen = np.flatnonzero(~np.isin(self.labeled, hidden))
+        rows = self.labeled[seen]
+        data = self.data
+        part = Training(
+            np.ascontiguousarray(self.columns[np.ix_(rows, seen)]),
+            rows,
+            data.codes[rows],
+            data.sample_weight[rows],
+            data.loss_weight[rows],
+            Kernel("precomputed"),
+            2,
+        )
+        fit = Refits(self.engine, part).fit(None)
+        return self.columns[:, seen] @ fit.dual + fit.intercept
+
+
+def thinned(data, outputs, largest=LARGEST):
+    """All labeled rows and at most ``largest`` unlabeled ones, spread evenly over the outputs.
+
+    The unlabeled rows keep their total weight; neither the order of the rows nor chance decides
+    which of them stay.
+    """
+    unlabeled = np.flatnonzero(data.codes < 0)
+    if unlabeled.size <= largest:
+        return data
+    order = unlabeled[np.argsort(outputs[unlabeled], kind="stable")]
+    reached = np.cumsum(data.sample_weight[order])
+    levels = (np.arange(largest) + 0.5) / largest * reached[-1]
+    chosen = np.unique(order[np.searchsorted(reached, levels)])
+    rows = np.sort(np.concatenate([np.flatnonzero(data.codes >= 0), chosen]))
+    weight, loss_weight = data.sample_weight[rows].copy(), data.loss_weight[rows].copy()
+    here = data.codes[rows] < 0
+    factor = reached[-1] / weight[here].sum()
+    weight[here] *= factor
+    loss_weight[here] *= factor
+    X = data.X[rows]
+    if data.kernel.name == "precomputed":
+        X = np.ascontiguousarray(X[:, rows])
+    return data._replace(
+        X=X, rows=data.rows[rows], codes=data.codes[rows], sample_weight=weight,
+        loss_weight=loss_weight,
+    )  # fmt: skip
+
+
+class Evidence:
+    """What is known of the share of one class against the others.
+
+    The profiles are those of `QNS3VM` with the kernel and the penalties of the estimator: its fits
+    take milliseconds once the kernel is factorized, and the share that is looked for is a
+    property of the rows, not of a solver.
+
+    Parameters
+    ----------
+    data : Training
+    positive : int
+        Code of the class.
+    C, C_star : float
+        C_star None means equal weight to both parts.
+    """
+
+    def __init__(self, data, positive, C, C_star):
+        self.penalties = {"C": C, "C_star": C_star}
+        data = data._replace(codes=two_classes(data.codes, positive), n_classes=2)
+        outputs = Supervised(data, C).outputs()
+        self.data = thinned(data, outputs)
+        margins = np.zeros(self.data.codes.size)
+        margins[self.data.codes >= 0] = outputs[data.codes >= 0]  # thinning keeps their order
+        margins[self.data.codes == 0] *= -1
+        self.folds = label_folds(margins, self.data.codes, N_FOLDS)
+
+        self.refits = self.prepared(self.data)
+
+    def prepared(self, data):
+        """`QNS3VM` on thinned rows, balanced by the mean of the outputs."""
+        return Refits(QNS3VM(kernel=data.kernel.name, **self.penalties), data)
+
+    def profile(self, references=()):
+        """The `BalanceProfile` on the range of ratios that the labels leave possible."""
+        ratios = ratio_grid(*label_masses(self.data), N_RATIOS)
+        return profile_of(self.refits, ratios, (), references)
+
+    def held_out(self):
+        """Estimates and errors of a few models; None where no labels can be held out."""
+        if not self.folds:
+            return None
+        knobs = np.interp(KNOBS, (0, 1), ratio_grid(*label_masses(self.data), 2))
+        return np.array([self.refits.held_out(r, self.folds) for r in knobs]).T
+
+    # What the names stand for --------------------------------------------------------------------
+
+    def auto(self):
+        profile = self.profile()
+        held = self.held_out()
+        if held is not None:
+            profile = profile._replace(estimate=held[0], error=held[1])
+        return profile.mean()
+
+    def powered(self):
+        held = self.held_out()
+        low, high = ratio_grid(*label_masses(self.data), 2)
+        if held is None:
+            positive, negative = label_masses(self.data)
+            return positive / (positive + negative)
+        return float(np.clip(pooled(*held).estimate, low, high))
+
+    def separation(self):
+        return self.profile().best("separation")
+
+    def objective(self):
+        return self.profile().best("objective")
+
+    def gap(self):
+        generator = np.random.RandomState(0)  # surrogates: any will do, the same in every fit
+        sets = [structureless(self.data, generator) for _ in range(N_SURROGATES)]
+        return self.profile([self.prepared(other) for other in sets]).best("gap")
+
+
+def _posterior_mean(estimator, data):
+    labeled = data.codes >= 0
+    mass = np.bincount(data.codes[labeled], data.sample_weight[labeled], data.n_classes) + PRIOR
+    return mass / mass.sum()
+
+
+def _by_class(name):
+    """A rule that asks `Evidence` of each class against the rest; shares are made to sum to one."""
+
+    def rule(estimator, data):
+        classes = [1] if data.n_classes == 2 else range(data.n_classes)
+        penalties = float(estimator.C), estimator.C_star
+        shares = [getattr(Evidence(data, k, *penalties), name)() for k in classes]
+        if data.n_classes == 2:
+            return np.array([1 - shares[0], shares[0]])
+        return np.array(shares) / sum(shares)
+
+    return rule
+
+
+def held_out_scores(data, C):
+    """Supervised outputs of each class against the rest, on the labeled rows held out.
+
+    Returns
+    -------
+    scores : ndarray of shape (n, 1), or (n, n_classes) with more than two classes
+        Of labeled rows by machines that have not seen their label, of others by all labels.
+    """
+    classes = [1] if data.n_classes == 2 else range(data.n_classes)
+    scores = np.empty((data.codes.size, len(classes)))
+    for column, k in enumerate(classes):
+        part = data._replace(codes=two_classes(data.codes, k), n_classes=2)
+        supervised = Supervised(part, C)
+        outputs = supervised.outputs()
+        margins = np.where(part.codes == 1, outputs, -outputs)
+        folds = label_folds(margins, part.codes, N_FOLDS)
+        scores[:, column] = outputs
+        for rows in folds:
+            scores[rows, column] = supervised.outputs(rows)[rows]
+    return scores
+
+
+def _black_box(estimator, data):
+    scores = held_out_scores(data, float(estimator.C))
+    predicted = estimator._decide(scores)
+    s, K = data.sample_weight, data.n_classes
+    labeled = data.codes >= 0
+    confusion = np.zeros((K, K))
+    np.add.at(confusion, (predicted[labeled], data.codes[labeled]), s[labeled])
+    share = np.bincount(predicted[~labeled], s[~labeled], K)
+    return black_box_shares(confusion / confusion.sum(axis=0), share / share.sum())
+
+
+def _em(estimator, data):
+    scores = held_out_scores(data, float(estimator.C))
+    labeled = data.codes >= 0
+    s = data.sample_weight
+    model = LogisticRegression().fit(scores[labeled], data.codes[labeled], s[labeled])
+    chances = model.predict_proba(scores[~labeled])
+    return em_shares(chances, label_shares(data), s[~labeled])
+
+
+RATIO_RULES.update(
+    posterior=_posterior_mean,
+    bbse=_black_box,
+    em=_em,
+    **{name: _by_class(name) for name in ("auto", "powered", "separation", "objective", "gap")},
+)
