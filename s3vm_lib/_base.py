@@ -527,7 +527,7 @@ class BaseS3VM(SemiSupervisedMixin, BaseMachine):
         if self._wants_unlabeled and unlabeled_mask is None:
             self._warn_of_no_unlabeled(codes)
         shared = self._prepare(data)
-        problems, fits = self._solve(data, shared, self._ratios(data))
+        problems, fits = self._solve_all(data, shared, self._ratios(data))
         self._store(data, problems, fits)
         self._check_result()
         self._transduce(X, codes, data.rows, fits)
@@ -549,7 +549,7 @@ class BaseS3VM(SemiSupervisedMixin, BaseMachine):
         self.gamma_ = data.kernel.gamma
         return X, codes, data
 
-    def _solve(self, data, shared, ratios):
+    def _solve_all(self, data, shared, ratios):
         """Problem and `BinaryFit` of each two-class problem; ``ratios`` has one entry for each."""
         problems = [self._problem(data, ratio) for ratio in ratios]
         fits = []

@@ -359,10 +359,11 @@ class DAS3VM(BaseS3VM):
     C_star : float, default=None
         Weight of the unlabeled losses; λ′/(λu) in the notation of SVMlin, for its option -U λ′.
         None gives the labeled and the unlabeled part equal total weight, which is λ′ = 1.
-    balance : "labels", float or None, default="labels"
-        Mean r of the probabilities of ``classes_[1]`` over the unlabeled rows: estimated by the
-        share among the labeled rows, or given. None leaves the mean free. It is a constraint on
-        p, not on the outputs that are returned.
+    balance : "auto", "labels", another name, float, dict or None, default="auto"
+        Mean r of the probabilities of ``classes_[1]`` over the unlabeled rows: estimated from
+        labels and unlabeled rows together, by the share among the labeled rows, in another way
+        that `s3vm_lib.class_ratio` has a name for, or given (in a dict for each class).
+        None leaves the mean free. It is a constraint on p, not on the outputs that are returned.
     temperature : float, default=5.0
         First temperature, in units of the loss ½ max(0, 1 − yo)² of one row. SVMlin's start 10 λ′
         belongs to the loss without the ½ and is the same.
@@ -450,7 +451,7 @@ class DAS3VM(BaseS3VM):
     """
 
     C_star: float | None = None
-    balance: Balance = "labels"
+    balance: Balance = "auto"
     temperature: float = 5.0
     cooling: float = 1.5
     n_temperatures: int = 30

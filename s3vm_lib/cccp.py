@@ -271,9 +271,10 @@ class CCCPS3VM(KernelParameters, BaseS3VM):
         Since s and −s give losses that differ by a constant, only its size matters. ``"paper"``
         is 0, for which the ramp is the symmetric hinge plus 1; from there the procedure rarely
         leaves the neighborhood of its start. Not used by the other loss.
-    balance : "labels", float or None, default="labels"
-        Share r of the class ``classes_[1]`` among the unlabeled rows: estimated by the share
-        among the labeled rows, given, or not used.
+    balance : "auto", "labels", another name, float, dict or None, default="auto"
+        Share r of the class ``classes_[1]`` among the unlabeled rows: estimated from labels and
+        unlabeled rows together, by the share among the labeled rows, in another way that
+        `s3vm_lib.class_ratio` has a name for, given (in a dict for each class), or not used.
     init : array-like of shape (n,) or (n, n_classes), default=None
         Outputs to start from, for example the ``decision_function`` of another model on X; those
         of labeled rows are ignored. None starts from the supervised problem under the balance
@@ -368,7 +369,7 @@ class CCCPS3VM(KernelParameters, BaseS3VM):
     C_star: float | None = None
     unlabeled_loss: Literal["symmetric_ramp", "symmetric_hinge"] = "symmetric_ramp"
     s: Literal["paper"] | float = -0.3
-    balance: Balance = "labels"
+    balance: Balance = "auto"
     init: ArrayLike | None = None
     tol: float = 1e-3
     max_iter: int = 100

@@ -71,9 +71,10 @@ class BranchBoundS3VM(KernelParameters, BaseS3VM):
         effective loss.
     bias : {"free", "regularized", "none"}, default="free"
         Whether the offset b is unpenalized, enters the objective as ½b², or is 0.
-    balance : "labels", float or None, default="labels"
-        Share r of the class ``classes_[1]`` among the unlabeled rows: estimated by the share
-        among the labeled rows, given, or not used.
+    balance : "auto", "labels", another name, float, dict or None, default="labels"
+        Share r of the class ``classes_[1]`` among the unlabeled rows: estimated from labels and
+        unlabeled rows together, by the share among the labeled rows, in another way that
+        `s3vm_lib.class_ratio` has a name for, given (in a dict for each class), or not used.
     balance_mode : {"mean", "counts", "share"}, default="mean"
         What r asks for: the mean output 2r − 1; round(r u) unlabeled rows that are charged as
         positive; a share of such rows within ``balance_tol`` of r.

@@ -4,7 +4,12 @@ Read in this order: `_shares` (the formulas), `_profile` (one machine at many ra
 (what the names of the parameter ``balance`` stand for).
 """
 
-from s3vm_lib.class_ratio._profile import BalanceProfile, balance_profile, structureless
+from s3vm_lib.class_ratio._profile import (
+    BalanceProfile,
+    Refits,
+    balance_profile,
+    structureless,
+)
 from s3vm_lib.class_ratio._rules import Evidence  # enters the names of balance
 from s3vm_lib.class_ratio._shares import (
     HeldOut,
@@ -20,6 +25,7 @@ __all__ = [
     "BalanceProfile",
     "Evidence",
     "HeldOut",
+    "Refits",
     "balance_profile",
     "black_box_shares",
     "em_shares",

@@ -23,6 +23,7 @@ from s3vm_lib.kernels import Kernel
 from s3vm_lib.quasi_newton import QNS3VM
 
 N_FOLDS = 5
+FEWEST = 8  # labeled rows below which nothing is known but their share
 KNOBS = (0.15, 0.38, 0.62, 0.85)  # where in the range of ratios labels are held out
 N_RATIOS = 9  # of the profile
 N_SURROGATES = 6
@@ -129,28 +130,27 @@ class Evidence:
         return profile_of(self.refits, ratios, (), references)
 
     def held_out(self):
-        """Estimates and errors of a few models; None where no labels can be held out."""
-        if not self.folds:
-            return None
+        """Estimates and errors of a few models."""
         knobs = np.interp(KNOBS, (0, 1), ratio_grid(*label_masses(self.data), 2))
         return np.array([self.refits.held_out(r, self.folds) for r in knobs]).T
 
     # What the names stand for --------------------------------------------------------------------
 
+    def label_share(self):
+        positive, negative = label_masses(self.data)
+        return positive / (positive + negative)
+
     def auto(self):
-        profile = self.profile()
-        held = self.held_out()
-        if held is not None:
-            profile = profile._replace(estimate=held[0], error=held[1])
-        return profile.mean()
+        if not self.folds:
+            return self.label_share()
+        estimate, error = self.held_out()
+        return self.profile()._replace(estimate=estimate, error=error).mean()
 
     def powered(self):
-        held = self.held_out()
+        if not self.folds:
+            return self.label_share()
         low, high = ratio_grid(*label_masses(self.data), 2)
-        if held is None:
-            positive, negative = label_masses(self.data)
-            return positive / (positive + negative)
-        return float(np.clip(pooled(*held).estimate, low, high))
+        return float(np.clip(pooled(*self.held_out()).estimate, low, high))
 
     def separation(self):
         return self.profile().best("separation")

@@ -418,10 +418,12 @@ class S3VMLight(KernelParameters, LabelSwitching):
         Constant of the polynomial kernel, non-negative.
     sigma_f : float, default=1.0
         Output standard deviation: kernels are multiplied by its square.
-    balance : "labels", float or None, default="labels"
-        Share r of the class ``classes_[1]`` among the assigned labels: estimated by the share
-        among the labeled rows, given, or free. When it is free the labels start as the signs of
-        the supervised outputs, and single labels are flipped.
+    balance : "auto", "labels", another name, float, dict or None, default="auto"
+        Share r of the class ``classes_[1]`` among the assigned labels: estimated from labels and
+        unlabeled rows together, by the share among the labeled rows, in another way that
+        `s3vm_lib.class_ratio` has a name for, given (in a dict for each class), or
+        free. When it is free the labels start as the signs of the supervised outputs, and single
+        labels are flipped.
     switching : {"all", "pair"}, default="all"
         Switch every disjoint pair that lowers the objective before the next training, or only the
         worst pair, as in the paper and in SVMlight.
@@ -529,7 +531,7 @@ class S3VMLight(KernelParameters, LabelSwitching):
     """
 
     C_star: float | None = None
-    balance: Balance = "labels"
+    balance: Balance = "auto"
     switching: Literal["all", "pair"] = "all"
     annealing_start: float = 1e-5
     annealing_factor: float = 2.0

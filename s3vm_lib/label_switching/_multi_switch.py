@@ -263,9 +263,11 @@ class MultiSwitchTSVM(LabelSwitching):
     C_star : float, default=None
         Weight of the unlabeled losses; λ′/(λu) in the notation of SVMlin, for its option -U λ′.
         None gives the labeled and the unlabeled part equal total weight, which is λ′ = 1.
-    balance : "labels", float or None, default="labels"
-        Share r of the class ``classes_[1]`` among the labels of the unlabeled rows: estimated by
-        the share among the labeled rows, or given. None lets rows change their label one by one.
+    balance : "auto", "labels", another name, float, dict or None, default="auto"
+        Share r of the class ``classes_[1]`` among the labels of the unlabeled rows: estimated from
+        labels and unlabeled rows together, by the share among the labeled rows, in another way
+        that `s3vm_lib.class_ratio` has a name for, or given (in a dict for each class). None lets
+        rows change their label one by one.
     start : float, default=1e-5
         First C*, as a multiple of the one that gives both parts equal total weight.
     factor : float, default=1.5
@@ -359,7 +361,7 @@ class MultiSwitchTSVM(LabelSwitching):
     """
 
     C_star: float | None = None
-    balance: Balance = "labels"
+    balance: Balance = "auto"
     start: float = 1e-5
     factor: float = 1.5
     n_switch: int | None = None

@@ -56,9 +56,10 @@ default="squared_hinge"
         away from 0 to both sides, and its second derivative is positive wherever it exists.
     s : float, default=3.0
         The Gaussian loss is exp(−s f²). Not used by the other loss.
-    balance : "labels", float or None, default="labels"
-        Share r of the class ``classes_[1]`` among the unlabeled rows: estimated by the share
-        among the labeled rows, given, or not used.
+    balance : "auto", "labels", another name, float, dict or None, default="auto"
+        Share r of the class ``classes_[1]`` among the unlabeled rows: estimated from labels and
+        unlabeled rows together, by the share among the labeled rows, in another way that
+        `s3vm_lib.class_ratio` has a name for, given (in a dict for each class), or not used.
     fit_intercept : bool, default=True
         Whether the model has an offset b. False needs ``balance=None``.
     solver : {"newton", "conjugate_gradient", "gradient"}, default="newton"

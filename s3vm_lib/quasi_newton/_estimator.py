@@ -54,9 +54,10 @@ default="modified_logistic"
         Loss u of unlabeled rows. Only the Gaussian is differentiable at 0.
     s : float, default=3.0
         The Gaussian loss is exp(−s f²). Not used by the other loss.
-    balance : "labels", float or None, default="labels"
-        Share r of the class ``classes_[1]`` among the unlabeled rows: estimated by the share
-        among the labeled rows, given, or not used.
+    balance : "auto", "labels", another name, float, dict or None, default="auto"
+        Share r of the class ``classes_[1]`` among the unlabeled rows: estimated from labels and
+        unlabeled rows together, by the share among the labeled rows, in another way that
+        `s3vm_lib.class_ratio` has a name for, given (in a dict for each class), or not used.
     balance_tol : float, default=None
         None fixes the mean output at 2r − 1. A number ε lets the offset free and holds instead
         the share of unlabeled rows with a positive output within ε of r.

@@ -146,7 +146,7 @@ class SmoothS3VM(KernelParameters, BaseS3VM):
     sharpness: float = 20.0
     unlabeled_loss: Literal["gaussian", "squared_symmetric_hinge"] = "gaussian"
     s: float = 3.0
-    balance: Balance = "labels"
+    balance: Balance = "auto"
     fit_intercept: bool = True
     tol: float = 1e-5
     ftol: float = 1e-9

@@ -55,7 +55,7 @@ class RandomFeatureS3VM(KernelParameters, OnlineS3VM):
     labeled_loss: str | LabeledLoss = "modified_logistic"
     unlabeled_loss: str = "gaussian"
     s: float | None = None
-    balance: Balance = "labels"
+    balance: Balance = "auto"
     fit_intercept: bool = True
     n_features: int = 1024
     features: Features | None = None
@@ -334,7 +334,7 @@ class RandomFeatureS3VM(KernelParameters, OnlineS3VM):
         rows = _newest(machine.X_unlabeled, data.X, unlabeled, most)
         part = np.concatenate([machine.weight_unlabeled, data.loss_weight[unlabeled]])
         self._keep(machine, data, t)
-        machine.problem = self._problem_so_far(machine)
+        machine.problem = self._problem_so_far(machine, data, index)
         history, status, alpha = [], "completed", machine.average[0]
         if machine.t.size:
             planned = max(_FEWEST_ONLINE, math.ceil(unlabeled.size / schedule.batch_size))
@@ -359,7 +359,7 @@ class RandomFeatureS3VM(KernelParameters, OnlineS3VM):
             machine.n_steps, status, history, exact=False,
         )  # fmt: skip
 
-    def _problem_so_far(self, machine):
+    def _problem_so_far(self, machine, data, index):
         """C* and the share of positives as they follow from all batches so far."""
         mass, problem = float(machine.weight.sum()), machine.problem
         rest, C_star = machine.mass, self.C_star
@@ -369,8 +369,11 @@ class RandomFeatureS3VM(KernelParameters, OnlineS3VM):
             C_star = self.C * (mass / rest) ** (1 if C_star is None else 2)
         ratio = None
         if rest > 0 and mass > 0 and self.balance is not None:
-            ratio = float(machine.weight[machine.t > 0].sum() / mass)
-            ratio = ratio if isinstance(self.balance, str) else float(self.balance)
+            if isinstance(self.balance, str):
+                ratio = float(machine.weight[machine.t > 0].sum() / mass)
+            else:
+                positive = 1 if data.n_classes == 2 else index
+                ratio = float(self._shares(self.balance, data)[positive])
         bias, balance = self._offset_rule(ratio)
         return replace(problem, C_star=float(C_star), ratio=ratio, bias=bias, balance=balance)
 

@@ -59,11 +59,13 @@ LabeledLoss, default="modified_logistic"
     s : float, default=None
         The Gaussian loss is exp(−s f²), and the ramp ends at s. None means 3 and −0.3; the paper
         has 5 for the Gaussian.
-    balance : "labels", float or None, default="labels"
-        Share r of the class ``classes_[1]`` among the unlabeled rows: estimated by the share
-        among the labeled rows, given, or not used. It fixes the mean output, or enters the
-        stochastic steps as a penalty (`Schedule`). Where classes are very unequal, the mean output
-        is a poor stand-in for the share, and None is often better.
+    balance : "auto", "labels", another name, float, dict or None, default="auto"
+        Share r of the class ``classes_[1]`` among the unlabeled rows: estimated from labels and
+        unlabeled rows together, by the share among the labeled rows (as always in
+        ``partial_fit``), in another way that `s3vm_lib.class_ratio` has a name for, given (in a
+        dict for each class), or not used. It fixes the mean output, or enters the stochastic steps
+        as a penalty (`Schedule`). Where classes are very unequal, the mean output is a poor
+        stand-in for the share, and None is often better.
     fit_intercept : bool, default=True
         Whether there is an offset b. It follows from the balance where that is exact, and is
         regularized, ½b², otherwise: the kernel then is k + 1.
@@ -235,11 +237,13 @@ LabeledLoss, default="modified_logistic"
     s : float, default=None
         The Gaussian loss is exp(−s f²), and the ramp ends at s. None means 3 and −0.3; the paper
         has 5 for the Gaussian.
-    balance : "labels", float or None, default="labels"
-        Share r of the class ``classes_[1]`` among the unlabeled rows: estimated by the share
-        among the labeled rows, given, or not used. It fixes the mean output, or enters the
-        stochastic steps as a penalty (`Schedule`). Where classes are very unequal, the mean output
-        is a poor stand-in for the share, and None is often better.
+    balance : "auto", "labels", another name, float, dict or None, default="auto"
+        Share r of the class ``classes_[1]`` among the unlabeled rows: estimated from labels and
+        unlabeled rows together, by the share among the labeled rows (as always in
+        ``partial_fit``), in another way that `s3vm_lib.class_ratio` has a name for, given (in a
+        dict for each class), or not used. It fixes the mean output, or enters the stochastic steps
+        as a penalty (`Schedule`). Where classes are very unequal, the mean output is a poor
+        stand-in for the share, and None is often better.
     fit_intercept : bool, default=True
         Whether there is an offset b. It follows from the balance where that is exact, and is
         regularized, ½b², otherwise: the kernel then is k + 1.

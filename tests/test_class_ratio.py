@@ -1,0 +1,422 @@
+"""The share of a class: formulas against what others compute, profiles, names of balance."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from scipy import optimize, stats
+from sklearn.base import clone
+from sklearn.mixture import GaussianMixture
+
+import s3vm_lib
+from s3vm_lib import CCCPS3VM, DAS3VM, QNS3VM, SVM, TSGS3VM, NewtonS3VM, S3VMLight, balance_profile
+from s3vm_lib._base import BALANCE, RATIO_RULES
+from s3vm_lib.class_ratio import (
+    Evidence,
+    Refits,
+    black_box_shares,
+    em_shares,
+    label_posterior,
+    pooled,
+    powered_share,
+    separation,
+    structureless,
+)
+
+NAMES = ("auto", "bbse", "em", "gap", "labels", "objective", "posterior", "powered", "separation")
+
+
+def two_clusters(n, share, gap=6.0, d=2, seed=0):
+    rng = np.random.default_rng(seed)
+    y = (np.arange(n) < round(share * n)).astype(int)
+    X = rng.standard_normal((n, d))
+    X[:, 0] += gap * (y - 0.5)
+    order = rng.permutation(n)
+    return X[order], y[order]
+
+
+def hidden(y, rows):
+    partly = np.full(y.size, -1)
+    partly[rows] = y[rows]
+    return partly
+
+
+def misleading(seed=0, n=200, share=0.5, labels=(16, 8)):
+    """Two clusters whose labels have another share than the rows."""
+    X, y = two_clusters(n, share, seed=seed)
+    rows = np.concatenate([np.flatnonzero(y == k)[:m] for k, m in zip((1, 0), labels, strict=True)])
+    return X, y, hidden(y, rows)
+
+
+# --- Formulas ---------------------------------------------------------------------------------
+
+
+def test_label_posterior_is_bayes():
+    grid = np.linspace(0, 1, 20001)[1:-1]
+    density = grid**2.5 * (1 - grid) ** 6.5  # 3 of 10, Jeffreys' prior
+    density /= np.trapezoid(density, grid)
+    posterior = label_posterior(3, 7)
+    np.testing.assert_allclose(posterior.mean(), np.trapezoid(grid * density, grid), rtol=1e-6)
+    np.testing.assert_allclose(posterior.pdf(grid), density, rtol=1e-4, atol=1e-6)
+
+
+def test_black_box_shares_invert_the_confusion():
+    confusion = np.array([[0.9, 0.2, 0.0], [0.1, 0.7, 0.1], [0.0, 0.1, 0.9]])
+    shares = np.array([0.5, 0.2, 0.3])
+    np.testing.assert_allclose(black_box_shares(confusion, confusion @ shares), shares, atol=1e-12)
+    # What no shares explain gives none that are negative.
+    found = black_box_shares(np.array([[0.8, 0.3], [0.2, 0.7]]), np.array([0.9, 0.1]))
+    assert np.all(found >= 0) and found.sum() == pytest.approx(1)
+
+
+def test_em_shares_maximize_the_likelihood():
+    rng = np.random.default_rng(0)
+    chance = rng.beta(0.6, 1.1, 400)
+    posterior, prior = np.column_stack([1 - chance, chance]), np.array([0.4, 0.6])
+    weight = rng.integers(1, 4, 400).astype(float)
+
+    def cost(r):
+        return -weight @ np.log(posterior @ (np.array([1 - r, r]) / prior))
+
+    best = optimize.minimize_scalar(cost, bounds=(0, 1), method="bounded", options={"xatol": 1e-9})
+    found = em_shares(posterior, prior, weight, tol=1e-12)
+    assert found[1] == pytest.approx(best.x, abs=1e-6)
+    copies = np.repeat(posterior, weight.astype(int), axis=0)
+    np.testing.assert_allclose(em_shares(copies, prior, tol=1e-12), found, atol=1e-8)
+
+
+def test_powered_share_is_unbiased_and_its_error_is_right():
+    # A classifier that errs one-sidedly: 3 of 10 negatives are called positive.
+    rng = np.random.default_rng(1)
+    estimates, errors, label_shares = [], [], []
+    for _ in range(2000):
+        y = (rng.random(100) < 0.4).astype(float)
+        predicted = np.maximum(y, rng.random(100) < 0.3)
+        held = powered_share(y, predicted, 0.4 + 0.3 * 0.6)
+        estimates.append(held.estimate)
+        errors.append(held.error)
+        label_shares.append(y.mean())
+    assert np.mean(estimates) == pytest.approx(0.4, abs=3e-3)
+    assert np.mean(errors) == pytest.approx(np.std(estimates), rel=0.1)
+    assert np.std(estimates) < 0.85 * np.std(label_shares)
+
+
+def test_powered_share_by_hand():
+    y, predicted = np.array([1.0, 1, 0, 0]), np.array([1.0, 0, 0, 0])
+    # means 1/2 and 1/4, covariance 1/8, variance 3/16 and 1/16 for a quarter of a row: λ = 1/2
+    held = powered_share(y, predicted, 0.35)
+    assert held.estimate == pytest.approx(0.5 + 0.5 * (0.35 - 0.25))
+    # y − p/2 is ½, 1, 0, 0, of variance 11/64, so misfit 1/16 + ¼·1/4 … over 4 rows
+    assert held.error == pytest.approx(np.sqrt((11 / 64 + 1 / 16) / 4))
+    nothing = powered_share(y, np.zeros(4), 0.0)
+    assert nothing.estimate == 0.5
+    twice = powered_share(np.repeat(y, 2), np.repeat(predicted, 2), 0.35)
+    weighted = powered_share(y, predicted, 0.35, np.full(4, 2.0))
+    np.testing.assert_allclose(weighted, twice)
+
+
+def test_pooled_prefers_the_better_model():
+    same = pooled([0.2, 0.6], [0.1, 0.1])
+    assert same.estimate == pytest.approx(0.4) and same.error == pytest.approx(0.1)
+    better = pooled([0.2, 0.6], [0.05, 0.1])
+    assert better.estimate == pytest.approx((16 * 0.2 + 0.6) / 17)
+    assert 0.05 < better.error < 0.1
+
+
+def test_separation_is_a_difference_of_likelihoods():
+    rng = np.random.default_rng(0)
+    f = np.concatenate([rng.normal(-1, 0.4, 70), rng.normal(1.5, 0.4, 30)])
+    top = np.sort(f)[-25:]
+    rest = np.sort(f)[:-25]
+    within = (25 * top.var() + 75 * rest.var()) / 100
+    two = sum(
+        stats.norm.logpdf(g, g.mean(), np.sqrt(within)).sum() + g.size * np.log(g.size / 100)
+        for g in (top, rest)
+    )
+    one = stats.norm.logpdf(f, f.mean(), f.std()).sum()
+    assert separation(f, 0.25) == pytest.approx((two - one) / 100, rel=1e-9)
+    assert separation(f, 0.3) > max(separation(f, 0.25), separation(f, 0.35))
+    assert separation(3 * f + 1, 0.3) == pytest.approx(separation(f, 0.3))
+    assert separation(-f, 0.7) == pytest.approx(separation(f, 0.3))
+    weight = rng.integers(1, 4, f.size)
+    assert separation(f, 0.3, weight) == pytest.approx(separation(np.repeat(f, weight), 0.3))
+    assert separation(np.ones(5), 0.4) == 0.0
+
+
+def test_separation_agrees_with_a_mixture():
+    """The best cut of a clear mixture has the shares that maximum likelihood finds."""
+    rng = np.random.default_rng(3)
+    f = np.concatenate([rng.normal(-1, 0.3, 850), rng.normal(1, 0.3, 150)])
+    grid = np.linspace(0.05, 0.95, 91)
+    best = grid[np.argmax([separation(f, r) for r in grid])]
+    mixture = GaussianMixture(2, covariance_type="tied", random_state=0).fit(f[:, None])
+    assert best == pytest.approx(mixture.weights_[np.argmax(mixture.means_)], abs=0.01)
+    halves = rng.standard_normal(20000)
+    assert separation(halves, 0.5) == pytest.approx(
+        0.5 * np.log(np.pi / (np.pi - 2)) - np.log(2), abs=0.01
+    )
+
+
+# --- Profiles ---------------------------------------------------------------------------------
+
+
+def test_structureless_rows_keep_mean_and_covariance():
+    X, _, partly = misleading()
+    model = QNS3VM()
+    _, _, data = model._validated(X, partly, None, None)
+    generator = np.random.RandomState(0)
+    means, covariances = zip(
+        *[
+            (Z.mean(axis=0), np.cov(Z.T))
+            for Z in (structureless(data, generator).X for _ in range(300))
+        ],
+        strict=True,
+    )
+    np.testing.assert_allclose(np.mean(means, axis=0), X.mean(axis=0), atol=0.05)
+    np.testing.assert_allclose(np.mean(covariances, axis=0), np.cov(X.T), rtol=0.05, atol=0.05)
+    other = structureless(data, generator)
+    np.testing.assert_array_equal(np.bincount(other.codes + 1), np.bincount(data.codes + 1))
+    labeled = other.codes >= 0
+    direction = X[partly == 1].mean(axis=0) - X[partly == 0].mean(axis=0)
+    along = other.X[labeled] @ direction
+    assert along[other.codes[labeled] == 1].min() > along[other.codes[labeled] == 0].max()
+
+
+def test_structureless_sparse_rows_keep_their_columns():
+    _, _, partly = misleading()
+    A = sp.random(200, 30, 0.1, random_state=0, format="csr") + sp.csr_matrix(np.eye(200, 30))
+    _, _, data = QNS3VM(kernel="linear")._validated(A, partly, None, None)
+    other = structureless(data, np.random.RandomState(0)).X
+    assert sp.issparse(other)
+    np.testing.assert_allclose(np.sort(other.toarray(), axis=0), np.sort(A.toarray(), axis=0))
+    assert np.abs(other - A).max() > 0
+
+
+MACHINES = (
+    QNS3VM(),
+    NewtonS3VM(),
+    CCCPS3VM(),
+    S3VMLight(),
+    DAS3VM(),
+    s3vm_lib.MultiSwitchTSVM(),
+    s3vm_lib.FRS3VM(random_state=0),
+    TSGS3VM(random_state=0, n_steps=50),
+)
+
+
+@pytest.mark.parametrize("estimator", MACHINES, ids=lambda e: type(e).__name__)
+def test_a_profile_is_what_single_fits_give(estimator):
+    X, _, partly = misleading(n=80)
+    profile = balance_profile(estimator, X, partly, [0.3, 0.5, 0.7])
+    for k, r in enumerate((0.3, 0.5, 0.7)):
+        alone = clone(estimator).set_params(balance=r).fit(X, partly)
+        assert profile.objective[k] == pytest.approx(alone.objective_, rel=1e-6)
+        share = np.mean(alone.decision_function(X[partly == -1]) > 0)
+        assert profile.share[k] == pytest.approx(share, abs=0.02)
+        f = alone.decision_function(X[partly == -1])
+        assert profile.separation[k] == pytest.approx(separation(f, r), rel=1e-3, abs=1e-4)
+    assert not hasattr(estimator, "classes_")
+    assert (profile.positive, profile.negative) == (16, 8)
+
+
+def test_a_profile_finds_the_share():
+    X, y, partly = misleading()
+    profile = balance_profile(
+        QNS3VM(), X, partly, np.linspace(0.2, 0.9, 15), held_out=4, surrogates=2, random_state=0
+    )
+    assert profile.label_share == pytest.approx(2 / 3)
+    true = y[partly == -1].mean()
+    for criterion in ("gap", "separation"):
+        assert abs(profile.best(criterion) - true) <= 0.08
+    assert abs(profile.held_out.estimate - true) < 0.08
+    assert abs(profile.mean() - true) < 0.06
+    low, high = profile.interval(0.95)
+    assert low < true < high and high - low < 0.3
+    grid, density = profile.posterior()
+    assert np.trapezoid(density, grid) == pytest.approx(1)
+    assert profile.reference.shape == (2, 15)
+
+
+def test_posterior_without_structure_is_that_of_the_labels():
+    X, _, partly = misleading()
+    profile = balance_profile(QNS3VM(), X, partly, np.linspace(0.01, 0.99, 9))
+    assert profile.estimate is None and profile.held_out is None
+    grid, density = profile.posterior(structure=0)
+    np.testing.assert_allclose(density, label_posterior(16, 8).pdf(grid), rtol=1e-3, atol=1e-6)
+    assert profile.mean(structure=0) == pytest.approx(label_posterior(16, 8).mean(), abs=1e-4)
+    low, high = profile.interval(0.9, structure=0)
+    np.testing.assert_allclose((low, high), label_posterior(16, 8).interval(0.9), atol=0.01)
+    with pytest.raises(ValueError, match="surrogates"):
+        profile.best("gap")
+    with pytest.raises(ValueError, match="criterion must be"):
+        profile.best("luck")
+
+
+def test_held_out_labels_are_not_seen():
+    """Predictions of a fold are those of a fit in which its labels are −1."""
+    X, _, partly = misleading(n=60)
+    model = QNS3VM(balance=0.4)
+    _, _, data = model._validated(X, partly, None, None)
+    rows = np.flatnonzero(partly >= 0)[::5]
+    less = partly.copy()
+    less[rows] = -1
+    refits = Refits(clone(model), data)
+    found = refits.fit(0.4, rows).outputs
+    alone = model.fit(X, less)
+    outputs = alone.decision_function(X)
+    # The center of the coordinates is that of the rows without label before the fold was hidden.
+    np.testing.assert_array_equal(found > 0, outputs > 0)
+    np.testing.assert_allclose(found, outputs, atol=0.15)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (dict(ratios=[0.5, 0.4]), "ratios must be increasing"),
+        (dict(ratios=[0.0, 0.4]), "ratios must be increasing"),
+        (dict(positive=7), "positive must be one of the classes"),
+        (dict(estimator=SVM()), "estimator must have a parameter balance"),
+        (dict(y=None), "y must hold unlabeled rows"),
+        (dict(estimator=QNS3VM(kernel="precomputed"), surrogates=1), "surrogates need rows"),
+    ],
+)
+def test_profile_refuses(change, message):
+    X, y, partly = misleading(n=40)
+    arguments = dict(estimator=QNS3VM(), X=X, y=partly) | change
+    if arguments["y"] is None:
+        arguments["y"] = y
+    if arguments["estimator"].get_params().get("kernel") == "precomputed":
+        arguments["X"] = X @ X.T
+    with pytest.raises(ValueError, match=message):
+        balance_profile(**arguments)
+
+
+def test_profile_needs_two_labels_to_hold_out():
+    X, y = two_clusters(30, 0.5)
+    rows = [np.flatnonzero(y == 0)[0], np.flatnonzero(y == 1)[0]]
+    with pytest.raises(ValueError, match="held_out needs two labeled rows"):
+        balance_profile(QNS3VM(), X, hidden(y, rows), held_out=5)
+
+
+def test_plot_draws_all_there_is():
+    pytest.importorskip("matplotlib").use("Agg")
+    X, _, partly = misleading(n=40)
+    ax = balance_profile(QNS3VM(), X, partly, [0.3, 0.5, 0.7], held_out=2).plot()
+    assert {t.get_text() for t in ax.get_legend().get_texts()} >= {"posterior", "labels alone"}
+
+
+# --- Names of balance ---------------------------------------------------------------------------
+
+
+def test_every_name_has_a_rule():
+    assert tuple(sorted(BALANCE[0].options)) == NAMES
+    assert set(RATIO_RULES) == set(NAMES) - {"labels"}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_names_give_a_share(name):
+    X, y, partly = misleading()
+    model = QNS3VM(balance=name).fit(X, partly)
+    true = y[partly == -1].mean()
+    assert model.class_ratio_.sum() == pytest.approx(1)
+    assert model.problem_.ratio == model.class_ratio_[1]
+    # Labels of the wrong share mislead those who look at nothing else.
+    limit = {"labels": 0.21, "posterior": 0.2}.get(name, 0.07)
+    assert abs(model.class_ratio_[1] - true) < limit, model.class_ratio_
+    if name in ("labels", "posterior"):
+        assert abs(model.class_ratio_[1] - true) > 0.15
+
+
+@pytest.mark.parametrize("name", sorted(set(NAMES) - {"gap"}))
+@pytest.mark.parametrize("kernel", ["linear", "rbf", "precomputed"])
+def test_names_do_not_depend_on_order_copies_or_naming(name, kernel):
+    X, _, partly = misleading(n=60, labels=(8, 5))
+    rng = np.random.default_rng(0)
+
+    def fitted(X, partly, weight=None):
+        A = X @ X.T if kernel == "precomputed" else X
+        model = QNS3VM(balance=name, kernel=kernel, gamma=0.5, C_star=0.5)
+        return model.fit(A, partly, sample_weight=weight).class_ratio_[1]
+
+    there = fitted(X, partly)
+    order = rng.permutation(60)
+    assert fitted(X[order], partly[order]) == pytest.approx(there, abs=2e-3)
+    swapped = np.where(partly < 0, -1, 1 - partly)
+    assert fitted(X, swapped) == pytest.approx(1 - there, abs=2e-3)
+    weight = rng.integers(1, 3, 60)
+    copies = np.repeat(np.arange(60), weight)
+    several = fitted(X[copies], partly[copies])
+    assert fitted(X, partly, weight.astype(float)) == pytest.approx(several, abs=2e-3)
+
+
+@pytest.mark.parametrize("name", sorted(set(NAMES) - {"gap"}))
+def test_names_with_three_classes(name):
+    rng = np.random.default_rng(0)
+    y = np.repeat([0, 1, 2], (60, 30, 30))
+    X = rng.standard_normal((120, 2)) + 6 * np.array([[0, 0], [1, 0], [0, 1]])[y]
+    rows = np.concatenate([np.flatnonzero(y == k)[:6] for k in range(3)])
+    model = QNS3VM(balance=name).fit(X, hidden(y, rows))
+    assert model.class_ratio_.shape == (3,)
+    assert model.class_ratio_.sum() == pytest.approx(1)
+    if name not in ("labels", "posterior"):
+        assert model.class_ratio_[0] > 0.4  # the labels say a third
+
+
+def test_shares_may_be_given_by_class():
+    X, _, partly = misleading(n=60)
+    number = QNS3VM(balance=0.3).fit(X, partly)
+    named = QNS3VM(balance={0: 0.7, 1: 0.3}).fit(X, partly)
+    np.testing.assert_allclose(named.dual_coef_, number.dual_coef_)
+    np.testing.assert_allclose(named.class_ratio_, [0.7, 0.3])
+    assert QNS3VM(balance=None).fit(X, partly).class_ratio_ is None
+
+
+@pytest.mark.parametrize(
+    ("balance", "message"),
+    [
+        ({0: 0.5}, "balance must give the share of each"),
+        ({0: 0.5, 1: 0.3, 2: 0.2}, "balance must give the share of each"),
+        ({0: 0.5, 1: 0.4}, "positive with sum 1"),
+        ({0: 1.0, 1: 0.0}, "positive with sum 1"),
+        ("best", "'balance' parameter"),
+        (1.5, "'balance' parameter"),
+    ],
+)
+def test_wrong_shares_are_refused(balance, message):
+    X, _, partly = misleading(n=40)
+    with pytest.raises(ValueError, match=message):
+        QNS3VM(balance=balance).fit(X, partly)
+
+
+def test_one_label_of_a_class_is_enough_for_a_fit():
+    X, y = two_clusters(60, 0.5)
+    rows = [np.flatnonzero(y == 0)[0], *np.flatnonzero(y == 1)[:4]]
+    for name in NAMES:
+        ratio = QNS3VM(balance=name).fit(X, hidden(y, rows)).class_ratio_[1]
+        assert 0 < ratio < 1
+
+
+def test_many_rows_are_thinned_evenly():
+    X, y = two_clusters(3000, 0.3)
+    partly = hidden(y, np.random.default_rng(0).permutation(3000)[:30])
+    _, _, data = QNS3VM()._validated(X, partly, None, None)
+    evidence = Evidence(data, 1, 1.0, None)
+    unlabeled = evidence.data.codes < 0
+    assert unlabeled.sum() == 500 and (~unlabeled).sum() == 30
+    assert evidence.data.sample_weight[unlabeled].sum() == pytest.approx(2970)
+    kept = np.mean(y[evidence.data.rows[unlabeled]])
+    assert abs(kept - y[partly == -1].mean()) < 0.01
+    assert abs(evidence.auto() - 0.3) < 0.02
+
+
+def test_a_machine_without_unlabeled_term_asks_nobody():
+    X, _, partly = misleading(n=40)
+    model = QNS3VM(C_star=0.0).fit(X, partly)
+    assert model.class_ratio_[1] == pytest.approx(2 / 3)
+
+
+def test_partial_fit_takes_shares_too():
+    X, _, partly = misleading(n=60)
+    number = TSGS3VM(balance=0.4, random_state=0).partial_fit(X, partly)
+    named = TSGS3VM(balance={0: 0.6, 1: 0.4}, random_state=0).partial_fit(X, partly)
+    assert number.problem_.ratio == named.problem_.ratio == 0.4
+    assert TSGS3VM(random_state=0).partial_fit(X, partly).problem_.ratio == pytest.approx(2 / 3)
