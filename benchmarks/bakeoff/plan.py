@@ -9,6 +9,9 @@ from benchmarks.bakeoff.sets import SETS
 from benchmarks.bakeoff.worker import Task, Worker
 from s3vm_lib._book import bakeoff as reader
 
+ENDED = ("time", "memory", "hung")  # by a limit
+_PATIENCE = 2  # rows of a method on a set that a limit may end before it is given up there
+
 
 class Plan(NamedTuple):
     """A product of sets, methods, numbers of labels (None: those of each set) and draws."""
@@ -87,6 +90,14 @@ def missing(work, folder, one, draw, redo=""):
             yield labels, method
 
 
+def ended(work, folder, one, method):
+    """How many rows of a method on a set have been ended by a limit."""
+    return sum(
+        r["status"] in ENDED and r["method"] == method.name and r["mode"] == work.mode
+        for r in stored(folder, one).rows
+    )
+
+
 def run(work, folder, *, seconds=None, limits=(60.0, 2000.0), redo="", worker=Worker):
     """Measure what is missing: draws outermost, then sets, labels, methods.
 
@@ -113,11 +124,12 @@ def run(work, folder, *, seconds=None, limits=(60.0, 2000.0), redo="", worker=Wo
                                 print("time is up; run again to go on", flush=True)
                                 return n
                             task = Task(one, labels, draw, method, work.mode, *limits)
-                            row = child.measure(task)
+                            hopeless = ended(work, folder, one, method) >= _PATIENCE
+                            row = {"status": "given_up"} if hopeless else child.measure(task)
                             row.update(labels=labels, draw=draw, mode=work.mode)
                             store.append(folder, one, method, row, facts)
                             n += 1
-                            if row["status"] not in reader.ANSWERED and row["status"] != "skipped":
+                            if row["status"] not in (*reader.ANSWERED, "skipped", "given_up"):
                                 why = row.get("error", "")
                                 print(f"{one.name} {labels} {draw} {method.name}:", end=" ")
                                 print(row["status"], why, flush=True)

@@ -139,7 +139,7 @@ def _timed_compilation():
     return stack, spent
 
 
-def _answer(task, pools, warm):
+def _answer(task, pools, warm, say):
     from benchmarks.bakeoff import draws
 
     key = task.set.name, task.draw
@@ -151,12 +151,13 @@ def _answer(task, pools, warm):
         return {"status": "skipped"}
     kind = task.method.name, task.mode, type(cell.X), len(np.unique(cell.truth)) > 2
     if kind not in warm:  # machine code is compiled, and stored for later processes
-        warm.add(kind)
         small = slice(0, task.labels + 60)
         few = cell._replace(X=cell.X[small], y=cell.y[small], truth=cell.truth[small])
         # What fails here fails again below, and is recorded there.
         with suppress(Exception), _limited(_WARM_SECONDS, 10 * task.megabytes):
             measure(few, task.method, task.mode, task.draw)
+        warm.add(kind)
+        say(kind)
     for attempt in range(2):
         stack, compiled = _timed_compilation()
         before = _peak(reset=True)
@@ -177,13 +178,13 @@ def serve(connection):
     """Answer tasks until the other side is gone."""
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    pools, warm = {}, set()
+    pools = {}
     while True:
         try:
-            task = connection.recv()
+            task, warm = connection.recv()
         except EOFError:
             return
-        connection.send(_answer(task, pools, warm))
+        connection.send(_answer(task, pools, warm, connection.send))
 
 
 class Worker:
@@ -191,16 +192,20 @@ class Worker:
 
     def __init__(self):
         self.process = None
+        self.warm = set()  # what children have compiled, the present one or an earlier one
 
     def measure(self, task):
         """The result of one task, whatever becomes of the child; see `measure`."""
         if self.process is None or not self.process.is_alive():
             self._start()
-        self.connection.send(task)
+        self.connection.send((task, self.warm))
         allowed = _HUNG * task.seconds + _WARM_SECONDS
         try:
-            if self.connection.poll(allowed):
-                return self.connection.recv()
+            while self.connection.poll(allowed):
+                said = self.connection.recv()
+                if isinstance(said, dict):
+                    return said
+                self.warm.add(said)
             self.close()
             return {"status": "hung"}
         except (EOFError, ConnectionResetError):
