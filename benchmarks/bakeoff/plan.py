@@ -1,6 +1,7 @@
 """Which fits there are, in which order they are measured, and how far that is."""
 
 import time
+from collections import Counter
 from typing import NamedTuple
 
 from benchmarks.bakeoff import store
@@ -90,15 +91,24 @@ def missing(work, folder, one, draw, redo=""):
             yield labels, method
 
 
-def ended(work, folder, one, method):
-    """How many rows of a method on a set have been ended by a limit."""
-    return sum(
-        r["status"] in ENDED and r["method"] == method.name and r["mode"] == work.mode
+def ended(folder, one, mode, limits):
+    """How many rows of each method on a set these limits, or higher ones, have ended.
+
+    Returns
+    -------
+    Counter
+        By name and source: other code gets another chance.
+    """
+    return Counter(
+        (r["method"], r["sources"])
         for r in stored(folder, one).rows
+        if r["status"] in ENDED
+        and r["mode"] == mode
+        and all(l <= r["facts"]["limits"][k] for k, l in enumerate(limits))
     )
 
 
-def run(work, folder, *, seconds=None, limits=(60.0, 2000.0), redo="", worker=Worker):
+def run(work, folder, *, seconds=None, limits=(10.0, 2000.0), redo="", worker=Worker):
     """Measure what is missing: draws outermost, then sets, labels, methods.
 
     A set and a draw are the work of one process at a time. In a second round each process waits
@@ -109,7 +119,8 @@ def run(work, folder, *, seconds=None, limits=(60.0, 2000.0), redo="", worker=Wo
     int
         Number of fits.
     """
-    start, n, facts = time.monotonic(), 0, store.provenance()
+    start, n, facts = time.monotonic(), 0, dict(store.provenance(), limits=list(limits))
+    seen = {}  # what limits have ended here, where nothing that is stored counts
     with worker() as child:
         for wait in (False, True):
             for draw in work.draws:
@@ -119,13 +130,18 @@ def run(work, folder, *, seconds=None, limits=(60.0, 2000.0), redo="", worker=Wo
                         if not mine:
                             continue
                         again = redo if not wait else redo.replace("again", "")
+                        failed = seen.setdefault(one.name, Counter())
+                        if redo != "again":
+                            failed = ended(folder, one, work.mode, limits)
                         for labels, method in list(missing(work, folder, one, draw, again)):
                             if seconds is not None and time.monotonic() - start > seconds:
                                 print("time is up; run again to go on", flush=True)
                                 return n
                             task = Task(one, labels, draw, method, work.mode, *limits)
-                            hopeless = ended(work, folder, one, method) >= _PATIENCE
+                            key = method.name, store.source_hash(one, method)
+                            hopeless = failed[key] >= _PATIENCE
                             row = {"status": "given_up"} if hopeless else child.measure(task)
+                            failed[key] += row["status"] in ENDED
                             row.update(labels=labels, draw=draw, mode=work.mode)
                             store.append(folder, one, method, row, facts)
                             n += 1

@@ -21,7 +21,6 @@ from s3vm_lib import _numba
 from s3vm_lib._book import bakeoff as reader
 
 RESULTS = harness.RESULTS / "bakeoff"
-_VARYING = ("load",)  # facts of the moment, not of the block
 
 
 @functools.cache

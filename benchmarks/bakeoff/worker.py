@@ -16,21 +16,21 @@ from typing import NamedTuple
 import numpy as np
 
 _COMPILED = 0.02  # share of a fit that may be compilation before it is timed again
-_HUNG = 10  # wall seconds per allowed CPU second after which a child counts as hung
-_WARM_SECONDS = 600  # of CPU, for compilation
+_HUNG = (600, 10)  # wall seconds, and more per allowed CPU second, until a child counts as hung
 _STATUS = Path("/proc/self/status")
 
 
 class Task(NamedTuple):
-    """What a child is asked: a cell, a method, a mode and the limits (seconds, MB)."""
+    """What a child is asked: a cell, a method, a mode and the limits (seconds, MB, compilation)."""
 
     set: object
     labels: int
     draw: int
     method: object
     mode: str = "default"
-    seconds: float = 60.0
+    seconds: float = 10.0
     megabytes: float = 2000.0
+    warm_seconds: float = 600.0
 
 
 def measure(cell, method, mode, draw):
@@ -76,8 +76,9 @@ def search(model, method, X, y):
     """The setting with the best cross-validation score on the labels, and the model with it.
 
     Stratified folds, five or as many as the rarer class has labels; unlabeled rows are in every
-    training part; among settings that tie the smallest values, `PreferSmallest`. Whatever replaces
-    this function must choose the same.
+    training part; among settings that tie the smallest values, `PreferSmallest`. Where a class has
+    one label there is no cross-validation, and the defaults stay. Whatever replaces this function
+    must choose the same.
     """
     from sklearn.model_selection import GridSearchCV
 
@@ -89,7 +90,7 @@ def search(model, method, X, y):
 
     folds = min(5, int(np.unique(y[y != -1], return_counts=True)[1].min()))
     if folds < 2:
-        raise ValueError("a class has one label: there is no cross-validation")
+        return model.fit(X, y), {"best": {}}
     grid = GridSearchCV(
         model,
         method.grid,
@@ -154,7 +155,7 @@ def _answer(task, pools, warm, say):
         small = slice(0, task.labels + 60)
         few = cell._replace(X=cell.X[small], y=cell.y[small], truth=cell.truth[small])
         # What fails here fails again below, and is recorded there.
-        with suppress(Exception), _limited(_WARM_SECONDS, 10 * task.megabytes):
+        with suppress(Exception), _limited(task.warm_seconds, 10 * task.megabytes):
             measure(few, task.method, task.mode, task.draw)
         warm.add(kind)
         say(kind)
@@ -199,7 +200,7 @@ class Worker:
         if self.process is None or not self.process.is_alive():
             self._start()
         self.connection.send((task, self.warm))
-        allowed = _HUNG * task.seconds + _WARM_SECONDS
+        allowed = _HUNG[0] + _HUNG[1] * (task.seconds + task.warm_seconds)
         try:
             while self.connection.poll(allowed):
                 said = self.connection.recv()

@@ -141,10 +141,7 @@ def groups(ranks, alike):
     found, end = [], 0
     for start in range(len(order)):
         stop = start + 1
-        while (
-            stop < len(order)
-            and alike[np.ix_(order[start : stop + 1], order[start : stop + 1])].all()
-        ):
+        while stop < len(order) and alike[order[stop], order[start:stop]].all():
             stop += 1
         if stop > end and stop - start > 1:
             found.append(order[start:stop].tolist())
