@@ -436,8 +436,13 @@ def test_results_come_from_a_committed_tree(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(harness, "changes", lambda: [" M s3vm_lib/svm.py"])
     monkeypatch.setattr(store, "RESULTS", tmp_path)
     with pytest.raises(RuntimeError, match=r"uncommitted:  M s3vm_lib/svm\.py"):
-        _appended(tmp_path, [("a", _row(4, 0))])
+        plan.run(toys.small_plan(), tmp_path, worker=Scripted())
     assert not list(tmp_path.iterdir())
+    plan.run(toys.small_plan(1, 1), tmp_path / "elsewhere", worker=Scripted())
+    monkeypatch.setattr(harness, "changes", lambda: [])
+    with pytest.raises(RuntimeError, match=r"session began with old; uncommitted: nothing"):
+        store.require_commit(tmp_path, "old")
+    monkeypatch.setattr(harness, "changes", lambda: [" M s3vm_lib/svm.py"])
     for name in run.THREADS:
         monkeypatch.setenv(name, "1")
     assert command.main(["--sets", "g2c", "--methods", "SVM"]) == 1

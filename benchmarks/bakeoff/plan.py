@@ -118,6 +118,11 @@ def run(work, folder, *, seconds=None, limits=(10.0, 2000.0), redo="", worker=Wo
     -------
     int
         Number of fits.
+
+    Raises
+    ------
+    RuntimeError
+        Where `store.require_commit` raises it, before each set and draw.
     """
     start, n, facts = time.monotonic(), 0, dict(store.provenance(), limits=list(limits))
     seen = {}  # what limits have ended here, where nothing that is stored counts
@@ -129,6 +134,7 @@ def run(work, folder, *, seconds=None, limits=(10.0, 2000.0), redo="", worker=Wo
                     with store.claimed(folder, name, wait) as mine:
                         if not mine:
                             continue
+                        store.require_commit(folder, facts.get("commit"))
                         again = redo if not wait else redo.replace("again", "")
                         failed = seen.setdefault(one.name, Counter())
                         if redo != "again":

@@ -51,6 +51,25 @@ def provenance():
     return {name: fact for name, fact in facts.items() if name not in ("load", "sources")}
 
 
+def require_commit(folder, commit):
+    """Refuse to write into the project's own results what could not be traced.
+
+    Raises
+    ------
+    RuntimeError
+        If the sources have uncommitted changes, or are not those that the session began with: a
+        child that is started again would run others.
+    """
+    if Path(folder).resolve() != RESULTS.resolve():
+        return
+    now = harness.provenance("bakeoff")["commit"]
+    if harness.changes() or now != commit:
+        raise RuntimeError(
+            f"results are stored with the commit they belong to; this is {now}, the session began "
+            f"with {commit}; uncommitted: {'; '.join(harness.changes()) or 'nothing'}"
+        )
+
+
 @contextmanager
 def _opened(file):
     """The file, locked and repaired; another process may replace it while this one waits."""
@@ -84,19 +103,11 @@ def append(folder, one, method, row, facts):
         ``labels``, ``draw``, ``mode`` and what `worker.measure` returns.
     facts : dict
         `provenance` of the session.
-
-    Raises
-    ------
-    RuntimeError
-        If it is to go into the project's own results and the sources have uncommitted changes.
     """
-    if Path(folder).resolve() == RESULTS.resolve() and harness.changes():
-        raise RuntimeError(
-            "results are stored with the commit they belong to; uncommitted: "
-            + "; ".join(harness.changes())
-        )
     with _opened(Path(folder) / f"{one.name}.txt") as (handle, text):
-        os.write(handle, lines_of(text, one, method, row, facts).encode())
+        lines = lines_of(text, one, method, row, facts).encode()
+        if os.write(handle, lines) != len(lines):
+            raise OSError(f"{folder}: a line could not be written whole; is the disk full?")
         os.fsync(handle)
 
 
