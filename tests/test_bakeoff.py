@@ -187,6 +187,15 @@ def test_whatever_a_fit_does_there_is_a_row(child, what, status, error):
         assert "ratio" not in row and "best" not in row
 
 
+@pytest.mark.skipif(not worker._STATUS.exists(), reason="peak memory is read from /proc")
+def test_peak_memory_is_that_of_one_fit():
+    for megabytes in (80, 10):  # the second is not hidden by what the first has left
+        before = worker._peak(reset=True)
+        held = np.ones(megabytes * 2**17)
+        del held
+        assert megabytes * 0.9 < worker._peak() - before < megabytes + 5
+
+
 def test_a_child_that_hangs_is_ended(monkeypatch):
     class Silent:
         poll = staticmethod(lambda seconds: False)

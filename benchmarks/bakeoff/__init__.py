@@ -34,8 +34,8 @@ otherwise `predict`) and on the test rows; processor seconds and memory of `fit`
 search; iterations. A processor clock ticks every few milliseconds: a time below a tenth of a second
 means something as a mean over cells only. A fit in which the compiler was busy is done again.
 
-**Limits.** 10 CPU seconds and 2000 MB above what the process holds, in a child process that the
-system ends. Whatever happens there is a row: ``ok``, ``warned`` (not converged by its own account),
+**Limits.** 10 CPU seconds (of a search 60) and 2000 MB above what the process holds, in a child
+process that the system ends. Whatever happens there is a row: ``ok``, ``warned`` (not converged by its own account),
 ``failed`` (with the exception), ``time``, ``memory``, ``crashed``, ``hung``. An estimator whose
 ``_largest_n`` is below the rows of the cell is ``skipped``. A method that limits have ended twice
 on a set is ``given_up`` on its other cells: the draws are measured one after the other, so that

@@ -16,7 +16,7 @@ def _parser():
     add("--draws", default="0-9", metavar="A-B", help="draws (default: 0-9)")
     add("--mode", choices=("default", "search"), default="default")
     add("--seconds", type=float, help="start no new fit after this time")
-    add("--limit", type=float, default=10.0, help="CPU seconds of a fit (default: 10)")
+    add("--limit", type=float, help="CPU seconds of a row (default: 10, of a search 60)")
     add("--megabytes", type=float, default=2000.0, help="memory of a fit (default: 2000)")
     add("--list", action="store_true", help="list sets and methods, with rows measured and missing")
     add("--show", action="store_true", help="print mean errors of what is stored")
@@ -74,7 +74,7 @@ def main(arguments=None):
             work,
             folder,
             seconds=options.seconds,
-            limits=(options.limit, options.megabytes),
+            limits=(options.limit or plan.SECONDS[options.mode], options.megabytes),
             redo="again" if options.again else "stale" if options.stale else "",
         )
     return 0

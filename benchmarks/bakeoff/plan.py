@@ -10,6 +10,7 @@ from benchmarks.bakeoff.sets import SETS
 from benchmarks.bakeoff.worker import Task, Worker
 from s3vm_lib._book import bakeoff as reader
 
+SECONDS = {"default": 10.0, "search": 60.0}  # of CPU, for a row
 ENDED = ("time", "memory", "hung")  # by a limit
 _PATIENCE = 2  # rows of a method on a set that a limit may end before it is given up there
 

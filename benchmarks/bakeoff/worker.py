@@ -4,6 +4,8 @@ The child serves many fits and is replaced when a limit has ended it. What decid
 is `measure`; the rest only carries it.
 """
 
+import ctypes
+import gc
 import multiprocessing
 import resource
 import signal
@@ -123,7 +125,9 @@ def _peak(reset=False):
     """Megabytes that the process has held at most since the last reset (Linux), else NaN."""
     if not _STATUS.exists():
         return float("nan")
-    if reset:
+    if reset:  # what earlier fits have left in the heap would hide what this one takes
+        gc.collect()
+        getattr(ctypes.CDLL(None), "malloc_trim", int)(0)
         Path("/proc/self/clear_refs").write_text("5")
     lines = dict(line.split(":", 1) for line in _STATUS.read_text().splitlines())
     return int(lines["VmHWM"].split()[0]) / 1024
