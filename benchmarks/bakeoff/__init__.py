@@ -35,11 +35,11 @@ search; iterations. A processor clock ticks every few milliseconds: a time below
 means something as a mean over cells only. A fit in which the compiler was busy is done again.
 
 **Limits.** 10 CPU seconds (of a search 60) and 2000 MB above what the process holds, in a child
-process that the system ends. Whatever happens there is a row: ``ok``, ``warned`` (not converged by its own account),
-``failed`` (with the exception), ``time``, ``memory``, ``crashed``, ``hung``. An estimator whose
-``_largest_n`` is below the rows of the cell is ``skipped``. A method that limits have ended twice
-on a set is ``given_up`` on its other cells: the draws are measured one after the other, so that
-this takes little away from what is known of the method, and hours from the whole.
+process that the system ends. Whatever happens there is a row: ``ok``, ``warned`` (not converged by
+its own account), ``failed`` (with the exception), ``time``, ``memory``, ``crashed``, ``hung``. An
+estimator whose ``_largest_n`` is below the rows of the cell is ``skipped``. A method that limits
+have ended twice on a set is ``given_up`` on its other cells: the draws are measured one after the
+other, so that this takes little away from what is known of the method, and hours from the whole.
 
 **How it is compared.** Gains are over `SVM` with the same kernel and the same labels: the linear
 one for a linear method, otherwise that with the default kernel. Better and worse mean by more than
