@@ -129,7 +129,7 @@ def _theirs():
         wrap=spread + "SelfTrainingClassifier",
     )
     yield Method(
-        "sk.SelfTraining[LogisticRegression]",
+        "sk.SelfTraining[logistic]",
         "sklearn.linear_model:LogisticRegression",
         {},
         "linear",

@@ -154,13 +154,13 @@ def _answer(task, pools, warm, say):
     cell = draws.cell(pools[key], task.labels)
     if cell.X.shape[0] > getattr(task.method.type, "_largest_n", np.inf):
         return {"status": "skipped"}
-    kind = task.method.name, task.mode, type(cell.X), len(np.unique(cell.truth)) > 2
+    kind = task.method.name, type(cell.X), len(np.unique(cell.truth)) > 2
     if kind not in warm:  # machine code is compiled, and stored for later processes
         small = slice(0, task.labels + 60)
         few = cell._replace(X=cell.X[small], y=cell.y[small], truth=cell.truth[small])
         # What fails here fails again below, and is recorded there.
         with suppress(Exception), _limited(task.warm_seconds, 10 * task.megabytes):
-            measure(few, task.method, task.mode, task.draw)
+            measure(few, task.method, "default", task.draw)
         warm.add(kind)
         say(kind)
     for attempt in range(2):

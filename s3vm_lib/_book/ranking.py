@@ -184,9 +184,12 @@ def diagram(ax, names, ranks, alike, *, difference=None):
     for height, bar in enumerate(bars):
         ends = [ranks[bar[0]] - 0.03, ranks[bar[-1]] + 0.03]
         ax.plot(ends, [-0.12 * (height + 1)] * 2, color=INK, lw=3.5, ls="-", solid_capstyle="butt")
+    ax.set_xlim(1 - 0.45 * k, k + 0.45 * k)  # room for the names, which the layout leaves alone
     if difference is not None:
         ax.plot([1, 1 + difference], [0.5, 0.5], color=INK, lw=2, ls="-")
         ax.text(1 + difference / 2, 0.55, f"CD = {difference:.2f}", ha="center", va="bottom")
+    for text in ax.texts:
+        text.set_in_layout(False)
 
 
 def time_and_error(ax, names, seconds, errors):
