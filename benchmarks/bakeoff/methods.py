@@ -42,6 +42,8 @@ class Method:
         For the mode "search"; without a grid there is no such row.
     wrap : str, default=""
         ``module:class`` of a meta-estimator around it.
+    told : bool, default=False
+        Whether it is told the true class shares of the unlabeled rows: hindsight, for comparison.
     """
 
     name: str
@@ -51,6 +53,7 @@ class Method:
     supervised: bool = False
     grid: dict[str, tuple] = field(default_factory=dict)
     wrap: str = ""
+    told: bool = False
 
     @property
     def baseline(self):
@@ -76,7 +79,7 @@ def _named(path):
     return getattr(importlib.import_module(module), name)
 
 
-def variant(name, label, /, **params):
+def variant(name, label, /, told=False, **params):
     """A candidate: an estimator of the library with other parameters, named in brackets."""
     import s3vm_lib
 
@@ -86,7 +89,7 @@ def variant(name, label, /, **params):
         kernel = "linear"
     grid = GRIDS.get(name, {"C": C} if "C" in defaults else {})
     title = f"{name}[{label}]" if label else name
-    return Method(title, f"s3vm_lib:{name}", params, kernel, grid=grid)
+    return Method(title, f"s3vm_lib:{name}", params, kernel, grid=grid, told=told)
 
 
 def _ours():
@@ -137,7 +140,31 @@ def _theirs():
     )
 
 
-VARIANTS = ()  # such as variant("LapSVM", "C_graph=10", C_graph=10.0)
+VARIANTS = (
+    # What the class ratio is worth.
+    variant("QNS3VM", "labels", balance="labels"),
+    variant("QNS3VM", "told", told=True),
+    variant("QNS3VM", "no balance", balance=None),
+    variant("QNS3VM", "powered", balance="powered"),
+    variant("QNS3VM", "share", balance_tol=0.01),
+    variant("QNS3VM", "share, labels", balance_tol=0.01, balance="labels"),
+    variant("QNS3VM", "share, told", balance_tol=0.01, told=True),
+    variant("CCCPS3VM", "labels", balance="labels"),
+    variant("CCCPS3VM", "told", told=True),
+    # Candidates for defaults.
+    variant("LapSVM", "normalized", normalized=True),
+    variant("LapSVM", "normalized, C_graph=1", normalized=True, C_graph=1.0),
+    variant("LapSVM", "normalized, C_graph=100", normalized=True, C_graph=100.0),
+    variant("LapSVM", "C_graph=1", C_graph=1.0),
+    variant("ILS3VM", "C_star=0.001", C_star=0.001),
+    variant("ILS3VM", "C_star=0.005", C_star=0.005),
+    variant("GKM", "C_graph=1", C_graph=1.0),
+    variant("GKM", "C_graph=0.1", C_graph=0.1),
+    variant("GKM", "tol=0.02", tol=0.02),
+    variant("GKM", "C_graph=1, squared hinge", C_graph=1.0, labeled_loss="squared_hinge"),
+    variant("BGS3VM", "C_graph=1", C_graph=1.0),
+    variant("BGS3VM", "C_graph=0.1", C_graph=0.1),
+)
 
 
 def registry():

@@ -49,6 +49,10 @@ def measure(cell, method, mode, draw):
     unlabeled = cell.y == -1
     X, y = (cell.X[~unlabeled], cell.y[~unlabeled]) if method.supervised else (cell.X, cell.y)
     model = method.build(draw)
+    if method.told:
+        classes, counts = np.unique(cell.truth[unlabeled], return_counts=True)
+        shares = np.maximum(counts / counts.sum(), 1e-3)
+        model.set_params(balance=dict(zip(classes.tolist(), shares / shares.sum(), strict=True)))
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         start = time.process_time()
