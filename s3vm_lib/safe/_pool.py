@@ -65,13 +65,19 @@ class Refits:
     """
 
     def __init__(self, estimator, data):
-        self.estimator, self.data, self._parts = estimator, data, None
+        self.estimator, self.data = estimator, data
+        self._parts = self._gamma = None
 
     def fit(self, setting, sample_weight=None):
         """``clone(estimator).set_params(**setting).fit``, with other weights of labeled rows."""
         model = clone(self.estimator).set_params(**setting)
         if not isinstance(model, _REUSED) or _DRAWN & setting.keys():
-            return fitted(model, self.data, sample_weight)
+            if sample_weight is not None and self._gamma is not None:
+                model.set_params(gamma=self._gamma)  # of all rows alike, or ‖f‖ is another norm
+            model = fitted(model, self.data, sample_weight)
+            if hasattr(model, "gamma") and sample_weight is None:
+                self._gamma = getattr(model, "gamma_", None)
+            return model
         model._validate_params()
         if self._parts is None:
             weight, unlabeled = self.data.sample_weight, self.data.codes < 0
