@@ -245,7 +245,7 @@ class SafeS3VM(MetaEstimatorMixin, SemiSupervisedMixin, BaseEstimator):
             np.asarray(self.baseline_.predict(X[unlabeled])) if unlabeled.any() else codes[:0]
         )
         self.pool_, n_stopped, self.cv_gain_ = [], 0, np.nan
-        if unlabeled.any():
+        if np.any(unlabeled if weight is None else weight[unlabeled]):
             self.cv_gain_ = self._held_out(estimators, baseline, data, random_state)
             members, n_stopped = make_pool(
                 estimators,
@@ -257,7 +257,8 @@ class SafeS3VM(MetaEstimatorMixin, SemiSupervisedMixin, BaseEstimator):
                 random_state,
             )
             self.pool_ = representatives(members, self.n_members, self.classes_.size, random_state)
-        labels = np.array([m.labels for m in self.pool_], dtype=int).reshape(-1, supervised.size)
+        labels = np.array([m.labels for m in self.pool_], dtype=int)
+        labels = labels.reshape(len(self.pool_), supervised.size)
         solution = solve_safe(
             labels, supervised, self.loss_weight, None if weight is None else weight[unlabeled]
         )
@@ -342,14 +343,17 @@ class SafeS3VM(MetaEstimatorMixin, SemiSupervisedMixin, BaseEstimator):
 
         Held-out rows stay among the unlabeled ones, as the rows of a transduction do.
         """
-        fewest = np.bincount(data.codes[data.codes >= 0]).min()
+        asked = data.codes.copy()
+        if data.sample_weight is not None:
+            asked[data.sample_weight == 0] = -1
+        fewest = np.bincount(asked[asked >= 0]).min()
         if self.cv is None or min(self.cv, fewest) < 2:
             return np.nan
         gain = 0.0
         for _ in range(self.n_repeats):
             seed = random_state.randint(2**31 - 1)
             folds = SemiSupervisedKFold(int(min(self.cv, fewest)), shuffle=True, random_state=seed)
-            for _, test in folds.split(None, data.codes):
+            for _, test in folds.split(None, asked):
                 codes = data.codes.copy()
                 codes[test] = -1
                 part, X, truth = data._replace(codes=codes), data.X[test], data.codes[test]
@@ -372,7 +376,7 @@ class SafeS3VM(MetaEstimatorMixin, SemiSupervisedMixin, BaseEstimator):
         check_is_fitted(self)
         counts, u = self._counts
         lines = [f"{counts.sum()} labeled and {u} unlabeled rows, classes {counts.tolist()}."]
-        if not u:
+        if not self.pool_:
             return f"{lines[0]}\nWithout unlabeled rows this is the supervised machine."
         asked, margin = self._asked
         if not asked:
