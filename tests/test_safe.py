@@ -365,7 +365,10 @@ EXPECTED = {
 
 @pytest.mark.interface
 @parametrize_with_checks(
-    [SafeS3VM(random_state=0), SafeS3VM(estimator=[("a", CCCPS3VM())], cv=None)],
+    [
+        SafeS3VM(baseline=SVM(tol=1e-10), random_state=0),
+        SafeS3VM(estimator=[("a", CCCPS3VM(tol=1e-10))], baseline=SVM(tol=1e-10), n_folds=None),
+    ],
     expected_failed_checks=lambda estimator: EXPECTED,
 )
 def test_scikit_learn_checks(estimator, check):
@@ -411,7 +414,7 @@ def test_new_rows_are_voted_on(clusters):
 
 def test_the_guard_counts_held_out_labels(clusters):
     X, codes, _ = clusters
-    seen = SafeS3VM(cv=3, n_repeats=1, random_state=3).fit(X, codes)
+    seen = SafeS3VM(n_folds=3, n_repeats=1, random_state=3).fit(X, codes)
     seed = np.random.RandomState(3).randint(2**31 - 1)
     gain = 0
     for _, test in SemiSupervisedKFold(3, shuffle=True, random_state=seed).split(None, codes):
@@ -421,8 +424,8 @@ def test_the_guard_counts_held_out_labels(clusters):
         gain += np.sum(semi.predict(X[test]) == codes[test])
         gain -= np.sum(plain.predict(X[test]) == codes[test])
     assert seen.cv_gain_ == gain
-    kept = SafeS3VM(cv=3, n_repeats=1, random_state=3, margin=gain + 0.5).fit(X, codes)
-    taken = SafeS3VM(cv=3, n_repeats=1, random_state=3, margin=gain).fit(X, codes)
+    kept = SafeS3VM(n_folds=3, n_repeats=1, random_state=3, margin=gain + 0.5).fit(X, codes)
+    taken = SafeS3VM(n_folds=3, n_repeats=1, random_state=3, margin=gain).fit(X, codes)
     assert kept.kept_supervised_ and not taken.kept_supervised_
     assert kept.worst_gain_ == kept.changed_ == 0 and kept.bound_ == taken.bound_
     assert "the labels advise it" in kept.summary()
@@ -442,7 +445,7 @@ def test_one_label_of_a_class_is_no_evidence(clusters):
 
 def test_three_classes(semi_supervised):
     X, y = semi_supervised(n=150, n_labeled=18, n_classes=3, seed=2)
-    model = SafeS3VM(estimator=QNS3VM(C=0.1), cv=None, random_state=0).fit(X, y)
+    model = SafeS3VM(estimator=QNS3VM(C=0.1), n_folds=None, random_state=0).fit(X, y)
     assert model.decision_function(X).shape == (150, 3)
     assert_array_equal(model.predict(X[y < 0]), model.transduction_[y < 0])
     pool = np.array([m.labels for m in model.pool_])
@@ -458,7 +461,7 @@ def test_several_estimators_and_any_baseline(clusters):
     X, codes, _ = clusters
     machines = [("qn", QNS3VM()), ("cccp", CCCPS3VM()), ("linear", MultiSwitchTSVM())]
     model = SafeS3VM(
-        estimator=machines, baseline=LogisticRegression(), cv=None, random_state=0
+        estimator=machines, baseline=LogisticRegression(), n_folds=None, random_state=0
     ).fit(X, codes)
     assert {m.name for m in model.pool_} == {"qn", "cccp", "linear"}
     labeled = codes >= 0
@@ -496,7 +499,7 @@ def test_labels_of_any_kind_and_rows_of_any_kind(clusters):
 def test_weights_are_copies_for_what_has_no_folds(clusters):
     X, codes, _ = clusters
     weight = 1 + np.arange(codes.size) % 2
-    model = SafeS3VM(estimator=QNS3VM(gamma=0.2, tol=1e-9, ftol=0.0), cv=None, random_state=0)
+    model = SafeS3VM(estimator=QNS3VM(gamma=0.2, tol=1e-9, ftol=0.0), n_folds=None, random_state=0)
     weighed = clone(model).fit(X, codes, sample_weight=weight)
     copied = clone(model).fit(np.repeat(X, weight, axis=0), np.repeat(codes, weight))
     assert not weighed.kept_supervised_
@@ -506,7 +509,7 @@ def test_weights_are_copies_for_what_has_no_folds(clusters):
 
 def test_the_same_seed_gives_the_same_and_pickles_vote_alike(clusters):
     X, codes, _ = clusters
-    model = SafeS3VM(n_starts=6, n_members=3, cv=None, random_state=0).fit(X, codes)
+    model = SafeS3VM(n_starts=6, n_members=3, n_folds=None, random_state=0).fit(X, codes)
     again = clone(model).fit(X, codes)
     assert len(model.pool_) == 3
     assert_array_equal(model.weights_, again.weights_)

@@ -62,7 +62,7 @@ class SafeS3VM(MetaEstimatorMixin, SemiSupervisedMixin, BaseEstimator):
         ``init`` and ``random_state`` drawn where the estimator has them. S4VM takes 100.
     n_members : int, default=10
         At most this many labelings form the pool: the best of each cluster of all that were found.
-    cv : int or None, default=5
+    n_folds : int or None, default=5
         Folds of the first guard, fewer where a class has fewer labels; with one label of a class
         the guard cannot answer, and the supervised machine is kept. None leaves this guard out.
     n_repeats : int, default=2
@@ -145,7 +145,7 @@ class SafeS3VM(MetaEstimatorMixin, SemiSupervisedMixin, BaseEstimator):
         "confidence": [Interval(Real, 0, 1, closed="neither")],
         "n_starts": [Interval(Integral, 0, 10_000, closed="both")],
         "n_members": [COUNT],
-        "cv": [COUNT, None],
+        "n_folds": [COUNT, None],
         "n_repeats": [COUNT],
         "margin": [Interval(Real, -1e6, 1e6, closed="both")],
         "random_state": ["random_state"],
@@ -160,12 +160,12 @@ class SafeS3VM(MetaEstimatorMixin, SemiSupervisedMixin, BaseEstimator):
         estimator: BaseEstimator | list | None = None,
         baseline: BaseEstimator | None = None,
         loss_weight: float = 3.0,
-        C_star_factors: Sequence[float] = (0.3, 1.0, 3.0),
+        C_star_factors: Sequence = (0.3, 1.0, 3.0),
         n_ratios: int = 1,
         confidence: float = 0.9,
         n_starts: int = 0,
         n_members: int = 10,
-        cv: int | None = 5,
+        n_folds: int | None = 5,
         n_repeats: int = 2,
         margin: float = 0.0,
         random_state: int | np.random.RandomState | None = None,
@@ -179,7 +179,7 @@ class SafeS3VM(MetaEstimatorMixin, SemiSupervisedMixin, BaseEstimator):
         self.confidence = confidence
         self.n_starts = n_starts
         self.n_members = n_members
-        self.cv = cv
+        self.n_folds = n_folds
         self.n_repeats = n_repeats
         self.margin = margin
         self.random_state = random_state
@@ -262,7 +262,7 @@ class SafeS3VM(MetaEstimatorMixin, SemiSupervisedMixin, BaseEstimator):
         solution = solve_safe(
             labels, supervised, self.loss_weight, None if weight is None else weight[unlabeled]
         )
-        trusted = self.cv is None or self.cv_gain_ >= self.margin  # NaN is no answer
+        trusted = self.n_folds is None or self.cv_gain_ >= self.margin  # NaN is no answer
         self.kept_supervised_ = not trusted or solution.status == "baseline"
         found = supervised if self.kept_supervised_ else solution.labels
         self.weights_, self.bound_, self._tie = solution.shares, solution.bound, solution.tie
@@ -272,7 +272,7 @@ class SafeS3VM(MetaEstimatorMixin, SemiSupervisedMixin, BaseEstimator):
         self._possible, self._vote_weight = solution.objective, float(self.loss_weight)
         self._disagreement = float(np.mean(np.ptp(labels, axis=0) > 0)) if labels.size else 0.0
         self._counts = np.bincount(codes[~unlabeled]), int(unlabeled.sum())
-        self._asked = self.cv is not None, float(self.margin)
+        self._asked = self.n_folds is not None, float(self.margin)
         full = codes.copy()
         full[unlabeled] = found
         self.transduction_ = self.classes_[full]
@@ -347,12 +347,14 @@ class SafeS3VM(MetaEstimatorMixin, SemiSupervisedMixin, BaseEstimator):
         if data.sample_weight is not None:
             asked[data.sample_weight == 0] = -1
         fewest = np.bincount(asked[asked >= 0]).min()
-        if self.cv is None or min(self.cv, fewest) < 2:
+        if self.n_folds is None or min(self.n_folds, fewest) < 2:
             return np.nan
         gain = 0.0
         for _ in range(self.n_repeats):
             seed = random_state.randint(2**31 - 1)
-            folds = SemiSupervisedKFold(int(min(self.cv, fewest)), shuffle=True, random_state=seed)
+            folds = SemiSupervisedKFold(
+                int(min(self.n_folds, fewest)), shuffle=True, random_state=seed
+            )
             for _, test in folds.split(None, asked):
                 codes = data.codes.copy()
                 codes[test] = -1
@@ -380,7 +382,7 @@ class SafeS3VM(MetaEstimatorMixin, SemiSupervisedMixin, BaseEstimator):
             return f"{lines[0]}\nWithout unlabeled rows this is the supervised machine."
         asked, margin = self._asked
         if not asked:
-            lines.append("No labels were held out (cv=None).")
+            lines.append("No labels were held out (n_folds=None).")
         elif np.isnan(self.cv_gain_):
             lines.append("With one label of a class none can be held out: there is no evidence.")
         else:
