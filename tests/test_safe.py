@@ -305,7 +305,7 @@ def test_settings_are_multiples_of_equal_weights_and_quantiles_of_the_posterior(
     assert settings(QNS3VM(C=2, C_star=3), data, (2.0,), 1, 0.9) == [{"C_star": 6.0}]
     assert settings(SelfTrainingKNN(), data, (0.5, 1.0), 4, 0.9) == [{}]
     assert settings(QNS3VM(balance=0.4), data, (1.0,), 3, 0.9) == [{}]
-    ratios = [s["balance"] for s in settings(QNS3VM(), data, (1.0,), 3, 0.9)]
+    ratios = [s["balance"] for s in settings(QNS3VM(balance={0: 0.5, 1: 0.5}), data, (1.0,), 3, 0.9)]
     draws = np.random.default_rng(0).beta(3.5, 7.5, 400_000)
     assert_allclose(ratios, np.quantile(draws, [0.05, 0.5, 0.95]), atol=2e-3)
     three = data._replace(codes=np.array([0] * 5 + [1] * 5 + [2] * 5 + [-1] * 35))
@@ -425,10 +425,11 @@ def test_the_guard_counts_held_out_labels(clusters):
     seen = SafeS3VM(n_folds=3, n_repeats=1, random_state=3).fit(X, codes)
     seed = np.random.RandomState(3).randint(2**31 - 1)
     gain = 0
+    shares = dict(enumerate(QNS3VM().fit(X, codes).class_ratio_))  # estimated once
     for _, test in SemiSupervisedKFold(3, shuffle=True, random_state=seed).split(None, codes):
         part = codes.copy()
         part[test] = -1
-        semi, plain = QNS3VM().fit(X, part), SVM().fit(X, part)
+        semi, plain = QNS3VM(balance=shares).fit(X, part), SVM().fit(X, part)
         gain += np.sum(semi.predict(X[test]) == codes[test])
         gain -= np.sum(plain.predict(X[test]) == codes[test])
     assert seen.cv_gain_ == gain
