@@ -305,7 +305,9 @@ def test_settings_are_multiples_of_equal_weights_and_quantiles_of_the_posterior(
     assert settings(QNS3VM(C=2, C_star=3), data, (2.0,), 1, 0.9) == [{"C_star": 6.0}]
     assert settings(SelfTrainingKNN(), data, (0.5, 1.0), 4, 0.9) == [{}]
     assert settings(QNS3VM(balance=0.4), data, (1.0,), 3, 0.9) == [{}]
-    ratios = [s["balance"] for s in settings(QNS3VM(balance={0: 0.5, 1: 0.5}), data, (1.0,), 3, 0.9)]
+    ratios = [
+        s["balance"] for s in settings(QNS3VM(balance={0: 0.5, 1: 0.5}), data, (1.0,), 3, 0.9)
+    ]
     draws = np.random.default_rng(0).beta(3.5, 7.5, 400_000)
     assert_allclose(ratios, np.quantile(draws, [0.05, 0.5, 0.95]), atol=2e-3)
     three = data._replace(codes=np.array([0] * 5 + [1] * 5 + [2] * 5 + [-1] * 35))
@@ -349,7 +351,7 @@ def test_equal_labelings_are_one_member_and_clusters_have_their_best():
 def test_the_pool_merges_equal_labelings(clusters):
     X, codes, _ = clusters
     arguments = (0.3, 1.0, 1.0001), 1, 0.9, 0, np.random.RandomState(0)
-    members, n_stopped = make_pool([("qn", QNS3VM())], Rows(X, codes, None), *arguments)
+    members, _, n_stopped = make_pool([("qn", QNS3VM())], Rows(X, codes, None), *arguments)
     assert sum(m.copies for m in members) == 3
     assert len({m.labels.tobytes() for m in members}) == len(members) < 3
     assert n_stopped == 0
@@ -418,6 +420,28 @@ def test_new_rows_are_voted_on(clusters):
     assert_allclose(model.decision_function(new), for_it - against, atol=1e-6)
     assert_array_equal(model.predict(new)[sure], (for_it > against)[sure])
     assert np.any(model.predict(new) != b)
+
+
+def test_a_clear_lead_is_trusted(clusters):
+    X, codes, truth = clusters
+    rng = np.random.default_rng(0)
+    codes = truth.copy()
+    codes[rng.permutation(codes.size)[30:]] = -1
+    direction = np.zeros(X.shape[1])
+    direction[-1] = 1.0
+    X = X + 8 * np.outer(truth - 0.5, direction)  # the gap is nowhere else
+    noise = 3 * rng.standard_normal((X.shape[0], 60))  # in which thirty labels do not see it
+    rows = np.hstack([X, noise])
+    model = SafeS3VM(estimator=QNS3VM(kernel="linear"), random_state=0).fit(rows, codes)
+    assert model.taken_ == "estimator" and not model.kept_supervised_
+    assert model.cv_gain_ >= 1.5 * model.cv_error_ > 0
+    alone = QNS3VM(kernel="linear").fit(rows, codes)
+    assert_array_equal(model.transduction_, alone.transduction_)
+    assert_array_equal(model.predict(rows), alone.predict(rows))
+    assert_allclose(model.decision_function(rows), alone.decision_function(rows), atol=1e-6)
+    assert "leaves no doubt" in model.summary()
+    never = SafeS3VM(estimator=QNS3VM(kernel="linear"), trust=None, random_state=0).fit(rows, codes)
+    assert never.taken_ != "estimator" and never.cv_gain_ == model.cv_gain_
 
 
 def test_the_guard_counts_held_out_labels(clusters):

@@ -26,7 +26,7 @@ from s3vm_lib.model_selection import SemiSupervisedKFold
 from s3vm_lib.quasi_newton import QNS3VM
 from s3vm_lib.safe._pool import Rows as Data
 from s3vm_lib.safe._pool import fitted, make_pool, representatives, with_shares
-from s3vm_lib.safe._vote import solve_safe, votes
+from s3vm_lib.safe._vote import gains, solve_safe, votes
 from s3vm_lib.smo import SVM
 
 _SHARED = ("C", "kernel", "gamma", "degree", "coef0", "sigma_f", "class_weight")
@@ -37,9 +37,10 @@ class SafeS3VM(MetaEstimatorMixin, SemiSupervisedMixin, BaseEstimator):
 
     Two guards protect the supervised machine from the unlabeled rows. The first asks the labels:
     where the wrapped estimator gets fewer held-out labels right than the supervised machine, that
-    is kept. The second asks the worst case: a pool of labelings is fitted, any of which may be the
-    truth, and the labeling is returned that gains most over the supervised one in the worst of
-    these cases; where none gains in all of them, the supervised machine is kept.
+    is kept, and where it leads beyond doubt the estimator is taken as it is. In between the second
+    asks the worst case: a pool of labelings is fitted, any of which may be the truth, and the
+    labeling is returned that gains most over the supervised one in the worst of these cases; where
+    none gains in all of them, the supervised machine is kept.
 
     Parameters
     ----------
@@ -70,6 +71,9 @@ class SafeS3VM(MetaEstimatorMixin, SemiSupervisedMixin, BaseEstimator):
     margin : float, default=0.0
         Labels (the mean over the repeats) that the estimator must win in the first guard, less
         those that it loses.
+    trust : float or None, default=1.5
+        The estimator itself is taken where its lead on held-out labels is at least this many
+        standard errors (with several estimators: the one with the largest lead). None never does.
     random_state : int, RandomState instance or None, default=None
         Folds, starts and clusters.
     verbose : int, default=0
@@ -81,6 +85,8 @@ class SafeS3VM(MetaEstimatorMixin, SemiSupervisedMixin, BaseEstimator):
         Class labels.
     transduction_ : ndarray of shape (n,)
         A label for every training row: its own, or the one found where it was unlabeled.
+    taken_ : {"supervised", "vote", "estimator"}
+        Whose labels these are.
     kept_supervised_ : bool
         Whether the baseline was kept.
     baseline_ : estimator
@@ -100,6 +106,9 @@ class SafeS3VM(MetaEstimatorMixin, SemiSupervisedMixin, BaseEstimator):
     cv_gain_ : float
         Held-out labels that the estimator wins against the baseline, less those it loses: the mean
         over the repeats and estimators. NaN where no label was held out.
+    cv_error_ : float
+        Standard error of that difference, from label to label; of the estimator with the largest
+        lead where there are several.
     changed_ : float
         Share of the unlabeled rows whose label is not that of the baseline.
     n_features_in_ : int
@@ -148,6 +157,7 @@ class SafeS3VM(MetaEstimatorMixin, SemiSupervisedMixin, BaseEstimator):
         "n_folds": [COUNT, None],
         "n_repeats": [COUNT],
         "margin": [Interval(Real, -1e6, 1e6, closed="both")],
+        "trust": [Interval(Real, 0, 1e6, closed="both"), None],
         "random_state": ["random_state"],
         "verbose": ["verbose"],
     }
@@ -168,6 +178,7 @@ class SafeS3VM(MetaEstimatorMixin, SemiSupervisedMixin, BaseEstimator):
         n_folds: int | None = 5,
         n_repeats: int = 2,
         margin: float = 0.0,
+        trust: float | None = 1.5,
         random_state: int | np.random.RandomState | None = None,
         verbose: int = 0,
     ) -> None:
@@ -182,6 +193,7 @@ class SafeS3VM(MetaEstimatorMixin, SemiSupervisedMixin, BaseEstimator):
         self.n_folds = n_folds
         self.n_repeats = n_repeats
         self.margin = margin
+        self.trust = trust
         self.random_state = random_state
         self.verbose = verbose
 
@@ -244,11 +256,12 @@ class SafeS3VM(MetaEstimatorMixin, SemiSupervisedMixin, BaseEstimator):
         supervised = (
             np.asarray(self.baseline_.predict(X[unlabeled])) if unlabeled.any() else codes[:0]
         )
-        self.pool_, n_stopped, self.cv_gain_ = [], 0, np.nan
+        self.pool_, bases, n_stopped = [], [], 0
+        leads = np.full((1, 1), np.nan)
         if np.any(unlabeled if weight is None else weight[unlabeled]):
             estimators = [(name, with_shares(estimator, data)) for name, estimator in estimators]
-            self.cv_gain_ = self._held_out(estimators, baseline, data, random_state)
-            members, n_stopped = make_pool(
+            leads = self._held_out(estimators, baseline, data, random_state)
+            members, bases, n_stopped = make_pool(
                 estimators,
                 data,
                 factors,
@@ -260,15 +273,24 @@ class SafeS3VM(MetaEstimatorMixin, SemiSupervisedMixin, BaseEstimator):
             self.pool_ = representatives(members, self.n_members, self.classes_.size, random_state)
         labels = np.array([m.labels for m in self.pool_], dtype=int)
         labels = labels.reshape(len(self.pool_), supervised.size)
-        solution = solve_safe(
-            labels, supervised, self.loss_weight, None if weight is None else weight[unlabeled]
-        )
-        trusted = self.n_folds is None or self.cv_gain_ >= self.margin  # NaN is no answer
-        self.kept_supervised_ = not trusted or solution.status == "baseline"
-        found = supervised if self.kept_supervised_ else solution.labels
+        row_weight = None if weight is None else weight[unlabeled]
+        solution = solve_safe(labels, supervised, self.loss_weight, row_weight)
+        lead, best = leads.sum(axis=1), int(np.argmax(leads.sum(axis=1)))
+        self.cv_gain_ = float(lead.mean())
+        self.cv_error_ = float(np.sqrt(np.sum(leads[best] ** 2)))
+        allowed = self.n_folds is None or self.cv_gain_ >= self.margin  # NaN is no answer
+        certain = self.trust is not None and lead[best] >= max(self.trust * self.cv_error_, 1e-9)
+        if allowed and certain:
+            self.taken_, self._model = "estimator", bases[best]
+            found = np.asarray(self._model.transduction_)[unlabeled]
+        elif allowed and solution.status != "baseline":
+            self.taken_, found = "vote", solution.labels
+        else:
+            self.taken_, found = "supervised", supervised
+        self.kept_supervised_ = self.taken_ == "supervised"
         self.weights_, self.bound_, self._tie = solution.shares, solution.bound, solution.tie
-        self.gains_ = np.zeros(len(self.pool_)) if self.kept_supervised_ else solution.gains
-        self.worst_gain_ = 0.0 if self.kept_supervised_ else solution.objective
+        self.gains_ = gains(found, labels, supervised, self.loss_weight, row_weight)
+        self.worst_gain_ = float(self.gains_.min(initial=np.inf)) if labels.size else 0.0
         self.changed_ = float(np.mean(found != supervised)) if found.size else 0.0
         self._possible, self._vote_weight = solution.objective, float(self.loss_weight)
         self._disagreement = float(np.mean(np.ptp(labels, axis=0) > 0)) if labels.size else 0.0
@@ -340,17 +362,22 @@ class SafeS3VM(MetaEstimatorMixin, SemiSupervisedMixin, BaseEstimator):
         return model.fit(data.X[rows], data.codes[rows], sample_weight=weight)
 
     def _held_out(self, estimators, baseline, data, random_state):
-        """Labels won less labels lost by the estimators, each label held out once per repeat.
+        """Leads of the estimators on each label, held out once per repeat: 1 won, −1 lost.
 
         Held-out rows stay among the unlabeled ones, as the rows of a transduction do.
+
+        Returns
+        -------
+        ndarray of shape (n_estimators, n)
+            Means over the repeats; NaN where no label can be held out.
         """
         asked = data.codes.copy()
         if data.sample_weight is not None:
             asked[data.sample_weight == 0] = -1
         fewest = np.bincount(asked[asked >= 0]).min()
+        leads = np.zeros((len(estimators), asked.size))
         if self.n_folds is None or min(self.n_folds, fewest) < 2:
-            return np.nan
-        gain = 0.0
+            return leads + np.nan
         for _ in range(self.n_repeats):
             seed = random_state.randint(2**31 - 1)
             folds = SemiSupervisedKFold(
@@ -360,13 +387,13 @@ class SafeS3VM(MetaEstimatorMixin, SemiSupervisedMixin, BaseEstimator):
                 codes = data.codes.copy()
                 codes[test] = -1
                 part, X, truth = data._replace(codes=codes), data.X[test], data.codes[test]
-                right = np.sum(self._supervised(baseline, part).predict(X) == truth)
-                for _, estimator in estimators:
+                right = self._supervised(baseline, part).predict(X) == truth
+                for lead, (_, estimator) in zip(leads, estimators, strict=True):
                     with warnings.catch_warnings():
                         warnings.simplefilter("ignore", ConvergenceWarning)
                         model = fitted(clone(estimator), part)
-                    gain += (np.sum(model.predict(X) == truth) - right) / len(estimators)
-        return float(gain / self.n_repeats)
+                    lead[test] += (model.predict(X) == truth).astype(float) - right
+        return leads / self.n_repeats
 
     def summary(self) -> str:
         """What was done, and the numbers that it rests on.
@@ -401,7 +428,13 @@ class SafeS3VM(MetaEstimatorMixin, SemiSupervisedMixin, BaseEstimator):
             f"rows counted {self._vote_weight:g} times; no labeling gains more than "
             f"{self.bound_:.1%}."
         )
-        if self.kept_supervised_:
+        if self.taken_ == "estimator":
+            lines.append(
+                "The lead on held-out labels leaves no doubt (standard error "
+                f"{self.cv_error_:.1f}): the estimator was taken as it is; {self.changed_:.1%} of "
+                "the unlabeled rows have another label than the supervised machine gives them."
+            )
+        elif self.kept_supervised_:
             reason = "no labeling gains in every case" if not self._tie else "the labels advise it"
             lines.append(f"The supervised machine was kept: {reason}.")
         else:
@@ -425,7 +458,7 @@ class SafeS3VM(MetaEstimatorMixin, SemiSupervisedMixin, BaseEstimator):
     def decision_function(self, X: Rows) -> np.ndarray:
         """Votes of the members, those for the baseline's answer counted λ times.
 
-        Where the baseline was kept, its own ``decision_function``.
+        Where the baseline was kept, or the estimator taken, its own ``decision_function``.
 
         Parameters
         ----------
@@ -440,11 +473,13 @@ class SafeS3VM(MetaEstimatorMixin, SemiSupervisedMixin, BaseEstimator):
         X = self._checked(X)
         if self.kept_supervised_:
             return self.baseline_.decision_function(X)
+        if self.taken_ == "estimator":
+            return self._model.decision_function(X)
         found = self._votes(X)
         return found[:, 1] - found[:, 0] if found.shape[1] == 2 else found
 
     def predict(self, X: Rows) -> np.ndarray:
-        """Class of each row: the vote of the members, or what the baseline says where it was kept.
+        """Class of each row, by the machine that was taken: baseline, estimator or vote.
 
         Parameters
         ----------
@@ -458,6 +493,8 @@ class SafeS3VM(MetaEstimatorMixin, SemiSupervisedMixin, BaseEstimator):
         X = self._checked(X)
         if self.kept_supervised_:
             return self.classes_[np.asarray(self.baseline_.predict(X))]
+        if self.taken_ == "estimator":
+            return self.classes_[np.asarray(self._model.predict(X))]
         return self.classes_[self._votes(X).argmax(axis=1)]
 
     def __sklearn_tags__(self):

@@ -235,10 +235,12 @@ def make_pool(estimators, data, factors, n_ratios, confidence, n_starts, random_
     -------
     members : list of Member
         The one with the lowest objective of those that agree on every row.
+    bases : list of estimator
+        Each estimator, fitted with its own settings.
     n_stopped : int
         Fits that warned of their limits.
     """
-    found, n_stopped, unlabeled = {}, 0, data.codes < 0
+    found, bases, n_stopped, unlabeled = {}, [], 0, data.codes < 0
     for name, estimator in estimators:
         refits = Refits(estimator, data)
         plans = [(s, None) for s in settings(estimator, data, factors, n_ratios, confidence)]
@@ -263,7 +265,8 @@ def make_pool(estimators, data, factors, n_ratios, confidence, n_starts, random_
                 better = J < before.objective
                 member = (member if better else before)._replace(copies=before.copies + 1)
             found[labels.tobytes()] = member
-    return list(found.values()), n_stopped
+        bases.append(base)
+    return list(found.values()), bases, n_stopped
 
 
 def representatives(members, n_members, n_classes, random_state):
