@@ -448,6 +448,8 @@ class BaseS3VM(SemiSupervisedMixin, BaseMachine):
     class_weight: Literal["balanced"] | dict | None = None
 
     _wants_unlabeled = True
+    # Parameters that neither the checks of the rows nor `_prepare` read: see `Preparation`.
+    _late = frozenset()
 
     @validated
     def fit(
@@ -491,13 +493,17 @@ class BaseS3VM(SemiSupervisedMixin, BaseMachine):
         X, codes, data = self._validated(X, y, sample_weight, unlabeled_mask)
         if self._wants_unlabeled and unlabeled_mask is None:
             self._warn_of_no_unlabeled(codes)
-        shared = self._prepare(data)
-        problems, fits = self._solve(data, shared, self._ratios(data))
-        self._store(data, problems, fits)
-        self._check_result()
+        fits = self._fit_prepared(data, self._prepare(data))
         self._transduce(X, codes, data.rows, fits)
         self._warn_of_limits(fits)
         return self
+
+    def _fit_prepared(self, data, shared):
+        """The part of a fit that the parameters in ``_late`` have an influence on."""
+        problems, fits = self._solve(data, shared, self._ratios(data))
+        self._store(data, problems, fits)
+        self._check_result()
+        return fits
 
     def _validated(self, X, y, sample_weight, unlabeled_mask):
         """The checked rows, the codes of all of them, and the `Training` of those with weight."""
@@ -605,6 +611,49 @@ class BaseS3VM(SemiSupervisedMixin, BaseMachine):
         """
         scores = self.decision_function(X)
         return self.classes_[self._decide(scores[:, None] if scores.ndim == 1 else scores)]
+
+
+class Preparation:
+    """The rows of one fit, checked and prepared once for many settings of an estimator.
+
+    Parameters
+    ----------
+    estimator : BaseS3VM
+        Fitted again and again, in place.
+    X, y, sample_weight, unlabeled_mask
+        As in its `fit`.
+    """
+
+    def __init__(self, estimator, X, y, sample_weight=None, unlabeled_mask=None):
+        estimator._validate_params()
+        self.estimator, self._largest_C = estimator, getattr(estimator, "C", None)
+        self._X, self._codes, self._data = estimator._validated(X, y, sample_weight, unlabeled_mask)
+        self._shared = estimator._prepare(self._data)
+
+    def fit(self, transduce=True, **settings):
+        """The model of ``clone(estimator).set_params(**settings).fit(X, y, ...)``.
+
+        Parameters
+        ----------
+        transduce : bool, default=True
+            Without it the model has no ``transduction_``, which costs outputs of all rows.
+        **settings
+            Values of parameters in ``_late``.
+
+        Returns
+        -------
+        outputs : ndarray of shape (n, n_problems)
+            f(x_i) + b on the rows of positive weight; NaN where the method has not computed them.
+        """
+        model = self.estimator.set_params(**settings)
+        model._validate_params()
+        if settings.get("C", -np.inf) > self._largest_C:
+            model._check_scales(self._data)
+            self._largest_C = settings["C"]
+        fits = model._fit_prepared(self._data, self._shared)
+        if transduce:
+            model._transduce(self._X, self._codes, self._data.rows, fits)
+        return np.column_stack([fit.outputs for fit in fits])
 
 
 def capabilities(estimators: Iterable[type]) -> list[dict[str, Any]]:

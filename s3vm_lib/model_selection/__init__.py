@@ -12,12 +12,14 @@ from s3vm_lib.model_selection._scores import (
     labeled_accuracy,
     labeled_accuracy_scorer,
 )
+from s3vm_lib.model_selection._search import S3VMSearchCV
 from s3vm_lib.model_selection._splitters import SemiSupervisedKFold, SemiSupervisedShuffleSplit
 from s3vm_lib.model_selection._with_unlabeled import WithUnlabeled
 
 __all__ = [
     "LabeledMetric",
     "PreferSmallest",
+    "S3VMSearchCV",
     "SemiSupervisedKFold",
     "SemiSupervisedShuffleSplit",
     "WithUnlabeled",

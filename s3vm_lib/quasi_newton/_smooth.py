@@ -154,6 +154,9 @@ class SmoothS3VM(KernelParameters, BaseS3VM):
 
     _schedules = {}
     _searched = ()
+    _late = frozenset(
+        "C C_star labeled_loss sharpness unlabeled_loss s annealing tol ftol max_iter".split()
+    )
 
     def _prepare(self, data):
         """The coordinates, which all two-class problems share."""
