@@ -5,6 +5,7 @@ The labels −1 and +1 of the formulas exist only inside: a solver sees ``t`` wi
 and 0, where 0 means unlabeled.
 """
 
+import dataclasses
 import inspect
 import warnings
 from collections.abc import Callable, Iterable
@@ -450,6 +451,7 @@ class BaseS3VM(SemiSupervisedMixin, BaseMachine):
     _wants_unlabeled = True
     # Parameters that neither the checks of the rows nor `_prepare` read: see `Preparation`.
     _late = frozenset()
+    _previous = None  # problems and fits of a `Preparation` that this fit may go on from
 
     @validated
     def fit(
@@ -493,7 +495,7 @@ class BaseS3VM(SemiSupervisedMixin, BaseMachine):
         X, codes, data = self._validated(X, y, sample_weight, unlabeled_mask)
         if self._wants_unlabeled and unlabeled_mask is None:
             self._warn_of_no_unlabeled(codes)
-        fits = self._fit_prepared(data, self._prepare(data))
+        fits = self._fit_prepared(data, self._prepare(data))[1]
         self._transduce(X, codes, data.rows, fits)
         self._warn_of_limits(fits)
         return self
@@ -503,7 +505,16 @@ class BaseS3VM(SemiSupervisedMixin, BaseMachine):
         problems, fits = self._solve(data, shared, self._ratios(data))
         self._store(data, problems, fits)
         self._check_result()
-        return fits
+        return problems, fits
+
+    def _easier(self, problem, index):
+        """The earlier problem, with its fit, that is this one but for a smaller C*, or None."""
+        if self._previous is not None:
+            earlier, fit = (part[index] for part in self._previous)
+            same = dataclasses.replace(earlier, C_star=problem.C_star) == problem
+            if same and earlier.C_star <= problem.C_star:
+                return earlier, fit
+        return None, None
 
     def _validated(self, X, y, sample_weight, unlabeled_mask):
         """The checked rows, the codes of all of them, and the `Training` of those with weight."""
@@ -629,14 +640,17 @@ class Preparation:
         self.estimator, self._largest_C = estimator, getattr(estimator, "C", None)
         self._X, self._codes, self._data = estimator._validated(X, y, sample_weight, unlabeled_mask)
         self._shared = estimator._prepare(self._data)
+        self._last = None
 
-    def fit(self, transduce=True, **settings):
+    def fit(self, transduce=True, go_on=False, **settings):
         """The model of ``clone(estimator).set_params(**settings).fit(X, y, ...)``.
 
         Parameters
         ----------
         transduce : bool, default=True
             Without it the model has no ``transduction_``, which costs outputs of all rows.
+        go_on : bool, default=False
+            Whether the solver may begin at the last solution, where that is one for a smaller C*.
         **settings
             Values of parameters in ``_late``.
 
@@ -650,7 +664,9 @@ class Preparation:
         if settings.get("C", -np.inf) > self._largest_C:
             model._check_scales(self._data)
             self._largest_C = settings["C"]
-        fits = model._fit_prepared(self._data, self._shared)
+        model._previous = self._last if go_on else None
+        self._last = model._fit_prepared(self._data, self._shared)
+        model._previous, fits = None, self._last[1]
         if transduce:
             model._transduce(self._X, self._codes, self._data.rows, fits)
         return np.column_stack([fit.outputs for fit in fits])

@@ -5,6 +5,7 @@ from numbers import Real
 from typing import NamedTuple
 
 import joblib
+import numpy as np
 from sklearn.base import clone
 from sklearn.model_selection import ParameterGrid
 from sklearn.utils import check_array
@@ -97,8 +98,10 @@ def candidates(estimators, param_grid, X, codes, weight):
     return found
 
 
-def groups(found, estimators):
+def groups(found, estimators, exact=True):
     """Candidates that differ in nothing that is read before the solver starts.
+
+    With ``exact=False`` they come in an order in which each may go on from the one before.
 
     Returns
     -------
@@ -111,10 +114,20 @@ def groups(found, estimators):
         early = {k: v for k, v in settings.items() if k not in late}
         members = together.setdefault((name, joblib.hash(early)), (early, []))[1]
         members.append((position, {k: v for k, v in settings.items() if k in late}))
+    if not exact:
+        for _, members in together.values():
+            members.sort(key=_rising)
     return [
         (clone(estimators[name]).set_params(**clone(early, safe=False)), members)
         for (name, _), (early, members) in together.items()
     ]
+
+
+def _rising(member):
+    """Settings apart from C*, then C*: each may go on from the one before."""
+    settings = dict(member[1])
+    C_star = settings.pop("C_star", None)
+    return repr(sorted(settings.items())), np.inf if C_star is None else C_star
 
 
 def late_parameters(estimator):
