@@ -656,8 +656,8 @@ class Preparation:
 
         Returns
         -------
-        outputs : ndarray of shape (n, n_problems)
-            f(x_i) + b on the rows of positive weight; NaN where the method has not computed them.
+        BaseS3VM
+            The estimator, which the next call fits again.
         """
         model = self.estimator.set_params(**settings)
         model._validate_params()
@@ -666,10 +666,10 @@ class Preparation:
             self._largest_C = settings["C"]
         model._previous = self._last if go_on else None
         self._last = model._fit_prepared(self._data, self._shared)
-        model._previous, fits = None, self._last[1]
+        model._previous = None
         if transduce:
-            model._transduce(self._X, self._codes, self._data.rows, fits)
-        return np.column_stack([fit.outputs for fit in fits])
+            model._transduce(self._X, self._codes, self._data.rows, self._last[1])
+        return model
 
 
 def capabilities(estimators: Iterable[type]) -> list[dict[str, Any]]:

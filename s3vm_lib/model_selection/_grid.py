@@ -140,7 +140,8 @@ def late_parameters(estimator):
 def smallest(found, estimators):
     """`PreferSmallest` over those of C, C_star and gamma that every setting has as numbers.
 
-    An estimator without ``C_star`` counts as one with 0.
+    An estimator without ``C_star`` counts as one with 0. Where the results hold the ``stability``,
+    it decides before.
     """
     whole = []
     for name, settings in found:
@@ -149,4 +150,12 @@ def smallest(found, estimators):
     varied = [k for k in TIES if any(k in candidate.settings for candidate in found)]
     named = [k for k in varied if all(isinstance(s.get(k), Real | None) for s in whole)]
     rule = PreferSmallest(*named)
-    return lambda results: rule({**results, "params": whole})
+
+    def choose(results):
+        mean = results["mean_test_score"]
+        if "stability" in results and np.isfinite(mean).any():
+            tied = mean >= np.nanmax(mean) - rule.tolerance
+            mean = np.where(tied, results["stability"], np.nan)
+        return rule({**results, "params": whole, "mean_test_score": mean})
+
+    return choose

@@ -3,8 +3,9 @@
 import time
 import warnings
 from collections.abc import Callable, Iterable
+from itertools import combinations
 from numbers import Integral, Real
-from typing import Any, NamedTuple, Self
+from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
 from joblib import Parallel, delayed
@@ -32,7 +33,7 @@ class Trial(NamedTuple):
     score: float
     fit_time: float
     score_time: float
-    outputs: np.ndarray | None = None  # decision values of the unlabeled rows, where wanted
+    labels: np.ndarray | None = None  # of the unlabeled rows, where wanted
     error: str | None = None
 
 
@@ -64,7 +65,7 @@ def _accuracy(estimator, X, y):
 def _run(estimator, settings, X, y, weight, mask, train, test, watched, scorer, error_score, exact):
     """`Trial` of each of the settings, which one preparation is enough for, on one fold.
 
-    ``scorer`` None is the accuracy; ``watched`` are unlabeled rows whose outputs are wanted.
+    ``scorer`` None is the accuracy; ``watched`` are unlabeled rows whose labels are wanted.
     """
     chosen = [None if v is None else v[train] for v in (y, weight, mask)]
     arguments = _fit_arguments(estimator, *chosen)
@@ -74,20 +75,22 @@ def _run(estimator, settings, X, y, weight, mask, train, test, watched, scorer, 
     for late in settings:
         begin = time.perf_counter()
         try:
-            outputs = None
             if shares:
                 if prepared is None:
                     prepared = Preparation(clone(estimator), X_train, **arguments)
-                outputs = prepared.fit(scorer is not None, not exact, **clone(late, safe=False))
-                model, outputs = prepared.estimator, outputs[np.searchsorted(train, watched)]
+                every = scorer is not None or watched.size > 0
+                model = prepared.fit(every, not exact, **clone(late, safe=False))
             else:
                 model = clone(estimator).set_params(**clone(late, safe=False))
                 model.fit(X_train, **arguments)
             middle = time.perf_counter()
             value = float(score(model, X_test, y[test]))
-            if watched.size and (outputs is None or np.isnan(outputs).any()):
-                outputs = model.decision_function(_part(estimator, X, watched, train))
-            trials.append(Trial(value, middle - begin, time.perf_counter() - middle, outputs))
+            labels = None
+            if watched.size and hasattr(model, "transduction_"):
+                labels = model.transduction_[np.searchsorted(train, watched)]
+            elif watched.size:
+                labels = model.predict(_part(estimator, X, watched, train))
+            trials.append(Trial(value, middle - begin, time.perf_counter() - middle, labels))
         except Exception as error:
             if error_score == "raise":
                 raise
@@ -129,6 +132,10 @@ class S3VMSearchCV(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         A number of folds means `SemiSupervisedKFold`. Only labeled rows of a test part count.
     scoring : str or callable, default=None
         A scorer of scikit-learn, which gets the labeled rows of a test part. None is accuracy.
+    criterion : {"stability"}, default=None
+        Among settings that share the best mean score, take those whose labels of the unlabeled rows
+        change least from fold to fold, before the rule of ``refit``: the mean share of rows on
+        which two folds agree. By itself it is no measure: one class for all rows is stable.
     refit : bool or callable, default=True
         Whether the best setting is fitted to all rows. A callable takes ``cv_results_`` and
         returns the index of the best setting, as `PreferSmallest` does. Otherwise, among settings
@@ -150,8 +157,8 @@ class S3VMSearchCV(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
     ----------
     cv_results_ : dict of str to ndarray or list
         ``params``, ``param_*``, ``split*_test_score``, ``mean_test_score``, ``std_test_score``,
-        ``rank_test_score`` and mean and std of ``fit_time`` and ``score_time`` in seconds. What is
-        shared counts for the setting that comes first.
+        ``rank_test_score``, ``stability`` with that criterion, and mean and std of ``fit_time`` and
+        ``score_time`` in seconds. What is shared counts for the setting that comes first.
     best_index_, best_params_, best_score_ : int, dict, float
         The chosen setting and its mean score.
     best_estimator_ : estimator
@@ -199,6 +206,7 @@ class S3VMSearchCV(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         "param_grid": [dict, list, None],
         "cv": [Interval(Integral, 2, None, closed="left"), HasMethods(["split"]), Iterable],
         "scoring": [str, callable, None],
+        "criterion": [StrOptions({"stability"}), None],
         "refit": ["boolean", callable],
         "error_score": [StrOptions({"raise"}), Real],
         "exact": ["boolean"],
@@ -213,6 +221,7 @@ class S3VMSearchCV(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         *,
         cv: Any = 5,
         scoring: str | Callable | None = None,
+        criterion: Literal["stability"] | None = None,
         refit: bool | Callable = True,
         error_score: float | str = np.nan,
         exact: bool = True,
@@ -223,6 +232,7 @@ class S3VMSearchCV(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         self.param_grid = param_grid
         self.cv = cv
         self.scoring = scoring
+        self.criterion = criterion
         self.refit = refit
         self.error_score = error_score
         self.exact = exact
@@ -295,10 +305,15 @@ class S3VMSearchCV(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
                 f"S3VMSearchCV: {len(found)} settings, {len(shared)} preparations, "
                 f"{len(folds)} folds"
             )
+        watched = np.flatnonzero(codes < 0) if self.criterion is not None else np.arange(0)
+        if watched.size and not all(np.isin(watched, train).all() for train, _ in folds):
+            raise ValueError(
+                "cv must keep all unlabeled rows in every training part for criterion='stability'"
+            )
         every = Parallel(n_jobs=self.n_jobs)(
             delayed(_run)(
                 *(estimator, [late for _, late in members], X, y, sample_weight, mask),
-                *(train, test, np.arange(0), scorer, self.error_score, self.exact),
+                *(train, test, watched, scorer, self.error_score, self.exact),
             )
             for estimator, members in shared
             for train, test in folds
@@ -312,6 +327,8 @@ class S3VMSearchCV(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         self.n_splits_, self.n_preparations_ = len(folds), len(every)
         self.scorer_ = labeled_accuracy_scorer if scorer is None else scorer
         self.cv_results_ = _results([candidate.params for candidate in found], trials)
+        if watched.size:
+            self.cv_results_["stability"] = np.array([_agreement(row) for row in trials])
         rule = self.refit if callable(self.refit) else smallest(found, estimators)
         self.best_index_ = int(rule(self.cv_results_))
         self.best_params_ = found[self.best_index_].params
@@ -414,6 +431,14 @@ class S3VMSearchCV(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         inside = get_tags(self._first()).input_tags
         tags.input_tags.sparse, tags.input_tags.pairwise = inside.sparse, inside.pairwise
         return tags
+
+
+def _agreement(trials):
+    """Share of unlabeled rows to which two folds give the same label, on average over pairs."""
+    if any(trial.labels is None for trial in trials):
+        return np.nan
+    pairs = combinations([trial.labels for trial in trials], 2)
+    return float(np.mean([np.mean(one == other) for one, other in pairs]))
 
 
 def _results(params, trials):
