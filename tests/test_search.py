@@ -141,11 +141,11 @@ def test_a_prepared_fit_is_a_fit(moons, cls, name):
 
 def test_a_prepared_fit_checks_its_parameters(moons):
     X, y = moons
+    with pytest.raises(ValueError, match="largest kernel value"):
+        Preparation(SVM(), X, y, np.full(80, 1e25)).fit(C=1e40)
     prepared = Preparation(SVM(), X, y)
     with pytest.raises(ValueError, match="'C' parameter of SVM"):
         prepared.fit(C=-1.0)
-    with pytest.raises(ValueError, match="largest kernel value"):
-        prepared.fit(C=1e99)
     prepared.fit(C=2.0)
     assert prepared.estimator.problem_.C == 2.0
 
@@ -258,10 +258,10 @@ def test_default_grid(moons):
 def test_weights_are_copies(moons):
     X, y = moons
     weight = np.where(y == -1, np.random.default_rng(0).integers(0, 3, y.size), 1)
-    grid = {"C": [1, 10], "C_star": [0.1, 1], "gamma": [1.0, 8.0]}
+    grid = {"C": [1, 10], "C_star": [0.1, 1]}
     rows = np.repeat(np.arange(y.size), weight)
-    weighted = S3VMSearchCV(CCCPS3VM(tol=1e-6), grid).fit(X, y, sample_weight=weight)
-    copies = S3VMSearchCV(CCCPS3VM(tol=1e-6), grid).fit(X[rows], y[rows])
+    weighted = S3VMSearchCV(QNS3VM(kernel="linear"), grid).fit(X, y, sample_weight=weight)
+    copies = S3VMSearchCV(QNS3VM(kernel="linear"), grid).fit(X[rows], y[rows])
     scores = [s.cv_results_["mean_test_score"] for s in (weighted, copies)]
     np.testing.assert_array_equal(*scores)
     outputs = [s.decision_function(X) for s in (weighted, copies)]
@@ -357,7 +357,8 @@ def test_a_failed_search_leaves_the_last_one(moons):
 def test_without_refit(moons):
     X, y = moons
     search = S3VMSearchCV(SVM(), {"C": [1, 10]}, refit=False).fit(X, y)
-    assert search.best_params_ == {"C": 1} and not hasattr(search, "best_estimator_")
+    refitted = S3VMSearchCV(SVM(), {"C": [1, 10]}).fit(X, y)
+    assert search.best_params_ == refitted.best_params_ and not hasattr(search, "best_estimator_")
     with pytest.raises(AttributeError, match="refit"):
         search.predict(X)
 
