@@ -502,7 +502,7 @@ class BaseS3VM(SemiSupervisedMixin, BaseMachine):
 
     def _fit_prepared(self, data, shared):
         """The part of a fit that the parameters in ``_late`` have an influence on."""
-        problems, fits = self._solve(data, shared, self._ratios(data))
+        problems, fits = self._solve_all(data, shared, self._ratios(data))
         self._store(data, problems, fits)
         self._check_result()
         return problems, fits
@@ -531,7 +531,7 @@ class BaseS3VM(SemiSupervisedMixin, BaseMachine):
         self.gamma_ = data.kernel.gamma
         return X, codes, data
 
-    def _solve(self, data, shared, ratios):
+    def _solve_all(self, data, shared, ratios):
         """Problem and `BinaryFit` of each two-class problem; ``ratios`` has one entry for each."""
         problems = [self._problem(data, ratio) for ratio in ratios]
         fits = []
