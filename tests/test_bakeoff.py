@@ -76,7 +76,7 @@ def test_cells_of_generated_sets(one):
     if sp.issparse(whole.X):
         return
     if one.kind == "generated":  # the scale is part of what was made
-        rows = draws.whole(one, 0)[0]
+        rows = draws.whole(one, 3)[0]
         assert np.isin(whole.X[:20, 0], rows[:, 0]).all()
         return
     # All rows of the training part, labeled or not, and no test row, decide the scale.
