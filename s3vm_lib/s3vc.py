@@ -262,6 +262,8 @@ class S3VC(SemiSupervisedMixin, MetaEstimatorMixin, BaseEstimator):
         """The kernel, by held-out labels where it is between two."""
         if self.kernel != "auto":
             return self.kernel
+        if self.solver != "auto":
+            return getattr(self.solver, "kernel", "linear")
         if sp.issparse(X):
             self._said.append("The kernel is linear, as for all sparse rows.")
             return "linear"
@@ -304,9 +306,8 @@ class S3VC(SemiSupervisedMixin, MetaEstimatorMixin, BaseEstimator):
         if solver == "auto":
             large = X.shape[0] > LARGEST_KERNEL and self.kernel_ not in ("linear", "precomputed")
             solver = FRS3VM() if large else QNS3VM()
-        elif "kernel" in solver.get_params() and self.kernel == "auto":
+        elif self.kernel == "auto":  # chosen with the solver
             del mine["kernel"], mine["gamma"]
-            self.kernel_ = solver.kernel
         given = solver.get_params()
         changed = {
             k: v

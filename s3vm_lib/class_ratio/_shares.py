@@ -29,8 +29,8 @@ def label_posterior(positive, negative, prior=PRIOR):
     --------
     >>> from s3vm_lib.class_ratio import label_posterior
     >>> low, high = label_posterior(10, 15).interval(0.95)
-    >>> round(low, 2), round(high, 2)
-    (0.23, 0.6)
+    >>> print(f"{low:.2f} to {high:.2f}")
+    0.23 to 0.59
     """
     return stats.beta(positive + prior, negative + prior)
 
