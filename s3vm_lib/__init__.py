@@ -15,6 +15,7 @@ from s3vm_lib.nn_branch_and_bound import NNBBS3VM
 from s3vm_lib.path_following import ILS3VM
 from s3vm_lib.primal_newton import NewtonS3VM
 from s3vm_lib.quasi_newton import QNS3VM
+from s3vm_lib.safe import SafeS3VM
 from s3vm_lib.self_training import SelfTrainingKNN
 from s3vm_lib.smo import SVM
 from s3vm_lib.stochastic import FRS3VM, TSGS3VM
@@ -36,6 +37,7 @@ __all__ = [
     "QNS3VM",
     "S3VMLight",
     "SVM",
+    "SafeS3VM",
     "SelfTrainingKNN",
     "TSGS3VM",
     "balance_profile",

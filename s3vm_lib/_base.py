@@ -5,6 +5,7 @@ The labels −1 and +1 of the formulas exist only inside: a solver sees ``t`` wi
 and 0, where 0 means unlabeled.
 """
 
+import dataclasses
 import inspect
 import warnings
 from collections.abc import Callable, Iterable
@@ -440,7 +441,7 @@ class BaseMachine(BaseEstimator):
         return tags
 
 
-# Estimators of class shares by name, (estimator, data) -> shares; `class_ratio` enters them.
+# Estimators of class shares by name, data -> shares; `class_ratio` enters them.
 RATIO_RULES: dict[str, Callable] = {}
 Balance = (
     Literal[
@@ -483,6 +484,9 @@ class BaseS3VM(SemiSupervisedMixin, BaseMachine):
     class_weight: Literal["balanced"] | dict | None = None
 
     _wants_unlabeled = True
+    # Parameters that neither the checks of the rows nor `_prepare` read: see `Preparation`.
+    _late = frozenset()
+    _previous = None  # problems and fits of a `Preparation` that this fit may go on from
 
     @validated
     def fit(
@@ -526,13 +530,26 @@ class BaseS3VM(SemiSupervisedMixin, BaseMachine):
         X, codes, data = self._validated(X, y, sample_weight, unlabeled_mask)
         if self._wants_unlabeled and unlabeled_mask is None:
             self._warn_of_no_unlabeled(codes)
-        shared = self._prepare(data)
-        problems, fits = self._solve_all(data, shared, self._ratios(data))
-        self._store(data, problems, fits)
-        self._check_result()
+        fits = self._fit_prepared(data, self._prepare(data), self._ratios(data))[1]
         self._transduce(X, codes, data.rows, fits)
         self._warn_of_limits(fits)
         return self
+
+    def _fit_prepared(self, data, shared, ratios):
+        """The part of a fit that the parameters in ``_late`` have an influence on."""
+        problems, fits = self._solve_all(data, shared, ratios)
+        self._store(data, problems, fits)
+        self._check_result()
+        return problems, fits
+
+    def _easier(self, problem, index):
+        """The earlier problem, with its fit, that is this one but for a smaller C*, or None."""
+        if self._previous is not None:
+            earlier, fit = (part[index] for part in self._previous)
+            same = dataclasses.replace(earlier, C_star=problem.C_star) == problem
+            if same and earlier.C_star <= problem.C_star:
+                return earlier, fit
+        return None, None
 
     def _validated(self, X, y, sample_weight, unlabeled_mask):
         """The checked rows, the codes of all of them, and the `Training` of those with weight."""
@@ -572,7 +589,7 @@ class BaseS3VM(SemiSupervisedMixin, BaseMachine):
         if isinstance(balance, str):
             if balance == "labels" or getattr(self, "C_star", None) == 0:
                 return label_shares(data)
-            return RATIO_RULES[balance](self, data)
+            return RATIO_RULES[balance](data)
         if isinstance(balance, dict):
             missing = [c for c in classes if c not in balance]
             if missing or len(balance) > len(classes):
@@ -653,6 +670,62 @@ class BaseS3VM(SemiSupervisedMixin, BaseMachine):
         """
         scores = self.decision_function(X)
         return self.classes_[self._decide(scores[:, None] if scores.ndim == 1 else scores)]
+
+
+class Preparation:
+    """The rows of one fit, checked and prepared once for many settings of an estimator.
+
+    Parameters
+    ----------
+    estimator : BaseS3VM
+        Fitted again and again, in place.
+    X, y, sample_weight, unlabeled_mask
+        As in its `fit`.
+    """
+
+    def __init__(self, estimator, X, y, sample_weight=None, unlabeled_mask=None):
+        estimator._validate_params()
+        self.estimator, self._largest_C = estimator, getattr(estimator, "C", None)
+        self._X, self._codes, self._data = estimator._validated(X, y, sample_weight, unlabeled_mask)
+        self._shared = estimator._prepare(self._data)
+        self._last, self._ratios = None, {}
+
+    def fit(self, transduce=True, go_on=False, **settings):
+        """The model of ``clone(estimator).set_params(**settings).fit(X, y, ...)``.
+
+        Parameters
+        ----------
+        transduce : bool, default=True
+            Without it the model has no ``transduction_``, which costs outputs of all rows.
+        go_on : bool, default=False
+            Whether the solver may begin at the last solution, where that is one for a smaller C*.
+        **settings
+            Values of parameters in ``_late``.
+
+        Returns
+        -------
+        BaseS3VM
+            The estimator, which the next call fits again.
+        """
+        model = self.estimator.set_params(**settings)
+        model._validate_params()
+        if settings.get("C", -np.inf) > self._largest_C:
+            model._check_scales(self._data)
+            self._largest_C = settings["C"]
+        model._previous = self._last if go_on else None
+        self._last = model._fit_prepared(self._data, self._shared, self._known_ratios(model))
+        model._previous = None
+        if transduce:
+            model._transduce(self._X, self._codes, self._data.rows, self._last[1])
+        return model
+
+    def _known_ratios(self, model):
+        """The ratios, estimated once: they depend on the rows, the kernel and ``balance``."""
+        key = repr(getattr(model, "balance", None)), getattr(model, "C_star", None) == 0
+        if key not in self._ratios:
+            self._ratios[key] = model._ratios(self._data), model.class_ratio_
+        ratios, model.class_ratio_ = self._ratios[key]
+        return ratios
 
 
 def capabilities(estimators: Iterable[type]) -> list[dict[str, Any]]:

@@ -479,6 +479,7 @@ class DAS3VM(BaseS3VM):
     }
     _largest_n = 40_000
     _memory = "n × d numbers, or the non-zeros"
+    _late = frozenset({"C", "C_star"})
 
     def _prepare(self, data):
         """The rows, which all two-class problems share."""

@@ -390,6 +390,7 @@ class CCCPS3VM(KernelParameters, BaseS3VM):
     }
     _largest_n = 30_000
     _memory = "n² kernel values, or fewer and more time"
+    _late = frozenset({"C", "C_star", "unlabeled_loss", "s", "max_iter", "max_inner_iter"})
 
     def _prepare(self, data):
         """The kernel values and the start, which all two-class problems share."""

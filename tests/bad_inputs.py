@@ -45,6 +45,7 @@ QUICK = {
     "QNS3VM": {},
     "S3VMLight": {},
     "SVM": {},
+    "SafeS3VM": {},
     "SelfTrainingKNN": {},
     "TSGS3VM": dict(
         n_features=32, features=Features(block_size=16), n_steps=10, polish=Polish(max_iter=20)
@@ -59,6 +60,7 @@ GROUPS = {
 }
 # The amount of work is the caller's choice: these are not drawn large.
 WORK = {"max_iter", "max_inner_iter", "max_rounds", "n_steps", "n_temperatures", "online_steps"}
+WORK |= {"n_starts", "n_repeats", "n_ratios"}
 
 NUMBERS = [
     0, -1, 1, 2, 3, 50, 400, 10**6, 10**9, 2**70, -1.0, 0.0, 5e-324, 1e-300, 1e-160, 1e-100, 1e-30,

@@ -399,7 +399,7 @@ def test_many_rows_are_thinned_evenly():
     X, y = two_clusters(3000, 0.3)
     partly = hidden(y, np.random.default_rng(0).permutation(3000)[:30])
     _, _, data = QNS3VM()._validated(X, partly, None, None)
-    evidence = Evidence(data, 1, 1.0, None)
+    evidence = Evidence(data, 1)
     unlabeled = evidence.data.codes < 0
     assert unlabeled.sum() == 500 and (~unlabeled).sum() == 30
     assert evidence.data.sample_weight[unlabeled].sum() == pytest.approx(2970)

@@ -69,6 +69,7 @@ ESTIMATORS = {
         "graph_kernel_machine",
     ),
     "SelfTrainingKNN": ("self-training with nearest neighbours", "none", "graph_kernel_machine"),
+    "SafeS3VM": ("a safeguard around any of them", "those of the estimator", "how_to_read"),
 }
 
 # The chapters that explain a module; of one with an estimator, the estimator's chapter.
@@ -86,6 +87,7 @@ EXPLAINED = {
     "graph_kernel_machine": ["graph_kernel_machine"],
     "budgeted": ["graph_kernel_machine"],
     "self_training": ["graph_kernel_machine"],
+    "safe": ["how_to_read"],
     "random_features": ["random_features"],
     "stochastic": ["stochastic", "distributed"],
     "path_following": ["path_following"],

@@ -3,7 +3,7 @@
 import numpy as np
 from sklearn.linear_model import LogisticRegression
 
-from s3vm_lib._base import RATIO_RULES, Training, label_shares
+from s3vm_lib._base import RATIO_RULES, BaseS3VM, Training, label_shares
 from s3vm_lib.class_ratio._profile import (
     Refits,
     label_folds,
@@ -37,14 +37,13 @@ class Supervised:
     ----------
     data : Training
         Of two classes.
-    C : float
     """
 
-    def __init__(self, data, C):
+    def __init__(self, data):
         self.data = data
         self.labeled = np.flatnonzero(data.codes >= 0)
         self.columns = data.kernel.columns(data.X, self.labeled)
-        self.engine = QNS3VM(C=C, C_star=0.0, kernel="precomputed", balance=None)
+        self.engine = QNS3VM(C_star=0.0, kernel="precomputed", balance=None)
 
     def outputs(self, hidden=()):
         """Outputs on all rows, shape (n,); the labeled rows ``hidden`` are left out of training."""
@@ -95,23 +94,20 @@ def thinned(data, outputs, largest=LARGEST):
 class Evidence:
     """What is known of the share of one class against the others.
 
-    The profiles are those of `QNS3VM` with the kernel and the penalties of the estimator: its fits
-    take milliseconds once the kernel is factorized, and the share that is looked for is a
-    property of the rows, not of a solver.
+    The profiles are those of `QNS3VM` with the kernel of the estimator, C = 1 and equal weight to
+    both parts: its fits take milliseconds once the kernel is factorized, and the share that is
+    looked for is a property of the rows, not of a solver or of its penalties.
 
     Parameters
     ----------
     data : Training
     positive : int
         Code of the class.
-    C, C_star : float
-        C_star None means equal weight to both parts.
     """
 
-    def __init__(self, data, positive, C, C_star):
-        self.penalties = {"C": C, "C_star": C_star}
+    def __init__(self, data, positive):
         data = data._replace(codes=two_classes(data.codes, positive), n_classes=2)
-        outputs = Supervised(data, C).outputs()
+        outputs = Supervised(data).outputs()
         self.data = thinned(data, outputs)
         margins = np.zeros(self.data.codes.size)
         margins[self.data.codes >= 0] = outputs[data.codes >= 0]  # thinning keeps their order
@@ -122,7 +118,7 @@ class Evidence:
 
     def prepared(self, data):
         """`QNS3VM` on thinned rows, balanced by the mean of the outputs."""
-        return Refits(QNS3VM(kernel=data.kernel.name, **self.penalties), data)
+        return Refits(QNS3VM(kernel=data.kernel.name), data)
 
     def profile(self, references=()):
         """The `BalanceProfile` on the range of ratios that the labels leave possible."""
@@ -164,7 +160,7 @@ class Evidence:
         return self.profile([self.prepared(other) for other in sets]).best("gap")
 
 
-def _posterior_mean(estimator, data):
+def _posterior_mean(data):
     labeled = data.codes >= 0
     mass = np.bincount(data.codes[labeled], data.sample_weight[labeled], data.n_classes) + PRIOR
     return mass / mass.sum()
@@ -173,10 +169,9 @@ def _posterior_mean(estimator, data):
 def _by_class(name):
     """A rule that asks `Evidence` of each class against the rest; shares are made to sum to one."""
 
-    def rule(estimator, data):
+    def rule(data):
         classes = [1] if data.n_classes == 2 else range(data.n_classes)
-        penalties = float(estimator.C), estimator.C_star
-        shares = [getattr(Evidence(data, k, *penalties), name)() for k in classes]
+        shares = [getattr(Evidence(data, k), name)() for k in classes]
         if data.n_classes == 2:
             return np.array([1 - shares[0], shares[0]])
         return np.array(shares) / sum(shares)
@@ -184,7 +179,7 @@ def _by_class(name):
     return rule
 
 
-def held_out_scores(data, C):
+def held_out_scores(data):
     """Supervised outputs of each class against the rest, on the labeled rows held out.
 
     Returns
@@ -196,7 +191,7 @@ def held_out_scores(data, C):
     scores = np.empty((data.codes.size, len(classes)))
     for column, k in enumerate(classes):
         part = data._replace(codes=two_classes(data.codes, k), n_classes=2)
-        supervised = Supervised(part, C)
+        supervised = Supervised(part)
         outputs = supervised.outputs()
         margins = np.where(part.codes == 1, outputs, -outputs)
         folds = label_folds(margins, part.codes, N_FOLDS)
@@ -206,9 +201,9 @@ def held_out_scores(data, C):
     return scores
 
 
-def _black_box(estimator, data):
-    scores = held_out_scores(data, float(estimator.C))
-    predicted = estimator._decide(scores)
+def _black_box(data):
+    scores = held_out_scores(data)
+    predicted = BaseS3VM._decide(scores)
     s, K = data.sample_weight, data.n_classes
     labeled = data.codes >= 0
     confusion = np.zeros((K, K))
@@ -217,8 +212,8 @@ def _black_box(estimator, data):
     return black_box_shares(confusion / confusion.sum(axis=0), share / share.sum())
 
 
-def _em(estimator, data):
-    scores = held_out_scores(data, float(estimator.C))
+def _em(data):
+    scores = held_out_scores(data)
     labeled = data.codes >= 0
     s = data.sample_weight
     model = LogisticRegression().fit(scores[labeled], data.codes[labeled], s[labeled])

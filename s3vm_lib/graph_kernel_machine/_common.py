@@ -150,7 +150,7 @@ class GraphMachine(KernelParameters, BaseMachine):
         sums = KernelSums(pool.X, problem.kernel, self.precision == "single")
         return Accumulators(sums, self.fit_intercept)
 
-    def _solve(self, data, pool, targets, problem, accumulators):
+    def _steps(self, data, pool, targets, problem, accumulators):
         """The `BinaryFit` of a problem on its graph."""
         known, n = pool.labeled, data.X.shape[0]
         weight = data.loss_weight[known]

@@ -95,7 +95,7 @@ class GraphClassifier(GraphMachine, OnlineS3VM):
         problem = self._on_graph(problem, data.loss_weight[pool.labeled].sum(), pool)
         accumulators = self._accumulators(problem, pool)
         self._machines.append(Machine(pool, accumulators, t, data.loss_weight))
-        return self._solve(data, pool, t, problem, accumulators)
+        return self._steps(data, pool, t, problem, accumulators)
 
     # --- After the solver ------------------------------------------------------------------------
 

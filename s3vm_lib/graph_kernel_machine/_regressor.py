@@ -192,7 +192,7 @@ class GKMRegressor(RegressorMixin, GraphMachine):
         pool = self._prepare(data)
         problem = self._on_graph(self._problem(data, None), mass.sum(), pool)
         accumulators = self._accumulators(problem, pool)
-        fit = self._solve(data, pool, targets, problem, accumulators)
+        fit = self._steps(data, pool, targets, problem, accumulators)
         self._store(data, [problem], [fit._replace(coef=None)])
         self.dual_coef_ = self.dual_coef_[0]
         self.intercept_ = fit.intercept + self.target_mean_

@@ -558,6 +558,7 @@ class S3VMLight(KernelParameters, LabelSwitching):
     }
     _largest_n = 8_000
     _memory = "n × n numbers"
+    _late = frozenset({"C", "annealing_start", "annealing_factor", "annealing_ratio"})
 
     def _prepare(self, data):
         """Rows that have an influence, their kernel values, and what they were shifted by."""

@@ -385,6 +385,7 @@ class MultiSwitchTSVM(LabelSwitching):
     }
     _largest_n = 40_000
     _memory = "n × d numbers, or the non-zeros"
+    _late = frozenset({"C", "C_star"})
 
     def _prepare(self, data):
         """The rows, which all two-class problems share."""

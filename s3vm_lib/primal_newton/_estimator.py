@@ -212,6 +212,7 @@ default="squared_hinge"
             tol=self.tol,
             ftol=self.ftol,
             max_iter=self.max_iter,
+            start=self._start(problem, index),
             callback=self._report_stage,
         )
         return self._model(data, coordinates, solution)

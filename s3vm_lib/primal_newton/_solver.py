@@ -203,6 +203,7 @@ def solve_newton(
     tol=1e-5,
     ftol=1e-9,
     max_iter=500,
+    start=None,
     callback=None,
 ):
     """Newton's method, or gradient descent, in the primal with continuation in C*.
@@ -236,6 +237,8 @@ def solve_newton(
         Decrease of F by one iteration, relative to max(1, F), below which a stage ends.
     max_iter : int, default=500
         Iterations of a stage.
+    start : tuple (w, b, C*), default=None
+        The solution for a smaller C*: the stages up to it are left out, 0 among them.
     callback : callable, default=None
         Called after each stage with the `Stage`, the coefficients and the offset; a true value
         stops.
@@ -244,13 +247,13 @@ def solve_newton(
     -------
     Solution
     """
-    stages = Continuation(coordinates, t, sample_weight, problem)
+    stages = Continuation(coordinates, t, sample_weight, problem, start)
     dense = coordinates.dimension <= DENSE_LIMIT if system == "auto" else system == "dense"
     # Short features have small gradients: at the same tolerance they would stop too early.
     tol *= min(1.0, coordinates.unit)
     # The numbers are the lines of the chapter's algorithm. 1: x = 0; 2: the stages.
     x, history, status = stages.start, [], "stopped"
-    factors = (0.0, *(annealing if stages.strength > 0 else ()))
+    factors = stages.factors(annealing)
     for alpha in factors:
         function = CurvedObjective(*stages.at(alpha))
         if solver == "newton":

@@ -196,6 +196,7 @@ default="cholesky"
             tol=self.tol,
             ftol=self.ftol,
             max_iter=self.max_iter,
+            start=self._start(problem, index),
             callback=self._report_stage,
         )
         return self._model(data, coordinates, solution)

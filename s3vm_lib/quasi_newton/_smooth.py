@@ -154,6 +154,9 @@ class SmoothS3VM(KernelParameters, BaseS3VM):
 
     _schedules = {}
     _searched = ()
+    _late = frozenset(
+        "C C_star labeled_loss sharpness unlabeled_loss s annealing tol ftol max_iter".split()
+    )
 
     def _prepare(self, data):
         """The coordinates, which all two-class problems share."""
@@ -197,6 +200,11 @@ class SmoothS3VM(KernelParameters, BaseS3VM):
             balance_tol or 0.0,
         )
 
+    def _start(self, problem, index):
+        """Where the solution for a smaller C* lies, if `Preparation` has one."""
+        earlier, fit = self._easier(problem, index)
+        return None if fit is None else (*fit.extra["end"], earlier.C_star)
+
     def _report_stage(self, stage, w, b):
         return self._report({k: v for k, v in stage._asdict().items() if k != "status"})
 
@@ -220,4 +228,5 @@ class SmoothS3VM(KernelParameters, BaseS3VM):
             solution.n_iter,
             solution.status,
             list(solution.history),
+            {"end": (solution.w, solution.b)},
         )

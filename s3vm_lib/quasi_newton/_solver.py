@@ -226,6 +226,7 @@ def solve_quasi_newton(
     tol=1e-5,
     ftol=1e-9,
     max_iter=500,
+    start=None,
     callback=None,
 ):
     """Algorithm 1 (QN-S3VM): anneal the unlabeled term in from the supervised solution.
@@ -255,6 +256,8 @@ def solve_quasi_newton(
         Relative decrease of F below which a stage ends.
     max_iter : int, default=500
         Iterations of a stage.
+    start : tuple (w, b, C*), default=None
+        The solution for a smaller C*: the stages up to it are left out, 0 among them.
     callback : callable, default=None
         Called after each stage with the `Stage`, the coefficients and the offset; a true value
         stops.
@@ -263,7 +266,7 @@ def solve_quasi_newton(
     -------
     Solution
     """
-    stages = Continuation(coordinates, t, sample_weight, problem)
+    stages = Continuation(coordinates, t, sample_weight, problem, start)
     unlabeled, penalty = t == 0, None
     if problem.balance == "share" and np.any(sample_weight[unlabeled] > 0):
         penalty = SharePenalty(t, stages.weight, problem.ratio, problem.balance_tol)
@@ -271,10 +274,10 @@ def solve_quasi_newton(
     tol *= min(1.0, coordinates.unit)
     x, history, status = stages.start, [], "stopped"
     # The numbers are the lines of the chapter's algorithm. 1 is the stage α = 0; 2: the others.
-    factors = tuple(annealing) if stages.strength > 0 else ()
-    plan = [(0.0, None)] + [(alpha, penalty) for alpha in factors]
+    factors = stages.factors(annealing)
+    plan = [(alpha, penalty if alpha > 0 else None) for alpha in factors]
     if penalty is not None:
-        plan += [(factors[-1] if factors else 0.0, penalty)] * SHARE_ROUNDS
+        plan += [(factors[-1], penalty)] * SHARE_ROUNDS
     for number, (alpha, term) in enumerate(plan):
         function = ScaledObjective(*stages.at(alpha, everywhere=term is not None), term)
         # 3 to 9: the engine begins without pairs, and ends where the gradient is small.
@@ -288,7 +291,7 @@ def solve_quasi_newton(
             break
         if term is not None:
             violation = term.update(stages.outputs(x))
-            if number > len(factors) and violation <= SHARE_TOL:
+            if number >= len(factors) and violation <= SHARE_TOL:
                 status = minimum.status
                 break
     else:

@@ -4,6 +4,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+_RISE = 10 * (1 + 1e-9)  # of C* from one stage to the next, where the start is a solution
+
 
 class Solution(NamedTuple):
     """What `solve_quasi_newton` and `s3vm_lib.primal_newton.solve_newton` return."""
@@ -28,6 +30,8 @@ class Continuation:
     sample_weight : ndarray of shape (n,)
         Weights s; their sum over the labeled rows is positive.
     problem : Problem
+    start : tuple (w, b, C*), default=None
+        A solution for a smaller C*, and that C*: the stages up to it are left out.
 
     Attributes
     ----------
@@ -36,10 +40,10 @@ class Continuation:
     offset : float or None
         b where it is fixed: 0 without one, 2r − 1 with ``balance="mean"``. None: one more variable.
     start : ndarray of shape (d,) or (d + 1,)
-        Zeros.
+        Zeros, or the given start.
     """
 
-    def __init__(self, coordinates, t, sample_weight, problem):
+    def __init__(self, coordinates, t, sample_weight, problem, start=None):
         self.coordinates, self.t, self.sample_weight = coordinates, t, sample_weight
         self.problem = problem
         self.weight, self.lam, self.strength = problem.scaled(t, sample_weight)
@@ -49,6 +53,25 @@ class Continuation:
         elif problem.balance == "mean" and np.any(sample_weight[t == 0] > 0):
             self.offset = 2.0 * problem.ratio - 1.0
         self.start = np.zeros(coordinates.dimension + (self.offset is None))
+        self._passed = -1.0
+        if start is not None:
+            w, b, C_star = start
+            self.start = np.append(w, b) if self.offset is None else w
+            self._passed = C_star / problem.C_star if problem.C_star > 0 else 0.0
+
+    def factors(self, annealing):
+        """The factors α of the stages, from 0 on, or after that of the start.
+
+        From a start C* rises tenfold at most in one stage.
+        """
+        every = (0.0, *(annealing if self.strength > 0 else ()))
+        left = [alpha for alpha in every if alpha > self._passed] or [every[-1]]
+        chosen, passed = [], self._passed
+        for alpha, following in zip(left, (*left[1:], np.inf), strict=True):
+            if passed <= 0 or following > _RISE * passed:
+                chosen.append(alpha)
+                passed = alpha if self._passed > 0 else passed
+        return tuple(chosen)
 
     def at(self, alpha, everywhere=False):
         """What defines F_α, as `ScaledObjective` takes it.

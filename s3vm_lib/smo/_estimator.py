@@ -122,6 +122,7 @@ class SVM(KernelParameters, BaseS3VM):
     _memory = "visited kernel rows"
 
     _wants_unlabeled = False
+    _late = frozenset({"C", "max_iter", "shrinking"})
 
     def _prepare(self, data):
         labeled = np.flatnonzero(data.codes >= 0)

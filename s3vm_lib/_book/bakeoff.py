@@ -1,0 +1,356 @@
+"""The bake-off: its store, and what the book computes from it.
+
+A file of the store describes one set. Its first line is a JSON object about the set; a line that
+begins with ``@`` is a block of provenance, one that begins with ``=`` a method in a mode (both JSON
+objects, numbered from 0 in their order; the field ``block`` of a method is the number of its
+provenance), and any other line is a fit, fields between blanks::
+
+    method labels draw wrong wrong_test cpu megabytes status n_iter [JSON]
+
+``wrong`` of the unlabeled and ``wrong_test`` of the test rows are counts, ``-`` is for what is not
+there. A later line about the same cell, method and mode replaces an earlier one; a last line
+without its end is the rest of an interrupted write and is not read.
+"""
+
+import hashlib
+import json
+import math
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from s3vm_lib._book.tables import FOLDER
+
+STORE = FOLDER / "results" / "bakeoff"
+ANSWERED = ("ok", "warned")
+_PLAIN = ("labels", "draw", "wrong", "wrong_test", "cpu", "megabytes", "status", "n_iter")
+_EXTRA = ("best", "error", "ratio")
+
+
+class File(NamedTuple):
+    """What one file holds: a dict about the set, and one dict per fit."""
+
+    about: dict[str, Any]
+    rows: list[dict[str, Any]]
+
+
+def line(number, row):
+    """The line of a fit.
+
+    Parameters
+    ----------
+    number : int
+        Number of its method.
+    row : dict
+
+    Returns
+    -------
+    str
+        Without the end of the line.
+    """
+    fields = [str(number)]
+    for name in _PLAIN:
+        value = row.get(name)
+        if value is None or (isinstance(value, float) and math.isnan(value)):
+            fields.append("-")
+        else:
+            fields.append(f"{value:.3g}" if isinstance(value, float) else str(value))
+    more = {name: row[name] for name in _EXTRA if name in row}
+    if more:
+        fields.append(json.dumps(more, ensure_ascii=False, separators=(",", ":")))
+    return " ".join(fields)
+
+
+def parse(text):
+    """Read a file of the store.
+
+    Parameters
+    ----------
+    text : str
+
+    Returns
+    -------
+    File
+        Rows in the order in which their cells were first measured, each with the fields of a fit,
+        those of its method, and its provenance as ``facts``.
+    """
+    about, facts, methods, rows = None, [], [], {}
+    for entry in text[: text.rfind("\n") + 1].splitlines():
+        if about is None:
+            about = json.loads(entry)
+        elif entry.startswith("@"):
+            facts.append(json.loads(entry[1:]))
+        elif entry.startswith("="):
+            methods.append(json.loads(entry[1:]))
+        else:
+            number, *fields = entry.split(" ", len(_PLAIN) + 1)
+            row = dict(zip(_PLAIN, fields, strict=False))
+            row = {key: _value(key, value) for key, value in row.items()}
+            if len(fields) > len(_PLAIN):
+                row.update(json.loads(fields[-1]))
+            method = methods[int(number)]
+            row.update(method, facts=facts[method["block"]])
+            rows[row["method"], row["mode"], row["labels"], row["draw"]] = row
+    return File(about or {}, list(rows.values()))
+
+
+def _value(name, field):
+    if field == "-" or name == "status":
+        return None if field == "-" else field
+    return float(field) if name in ("cpu", "megabytes") else int(field)
+
+
+class Results(NamedTuple):
+    """A store as arrays of shape (sets, methods, numbers of labels, draws).
+
+    Parameters
+    ----------
+    sets : list of dict
+        The first lines of the files.
+    methods : list of str
+    kernels : dict of str to str
+        "rbf", "linear" or "other", by method.
+    labels, draws : list of int
+    error, test_error : ndarray
+        Wrong answers in percent, of the unlabeled and of the test rows; NaN without an answer.
+    cpu, megabytes : ndarray
+        Processor seconds and memory of the fits.
+    status : ndarray of str
+        "" where nothing has been measured.
+    """
+
+    sets: list
+    methods: list
+    kernels: dict
+    labels: list
+    draws: list
+    error: np.ndarray
+    test_error: np.ndarray
+    cpu: np.ndarray
+    megabytes: np.ndarray
+    status: np.ndarray
+
+    def baseline(self, method):
+        """The supervised SVM with the kernel of a method; that with the default kernel otherwise.
+
+        Raises
+        ------
+        ValueError
+            If the method or its baseline has not been measured.
+        """
+        self.index(method)
+        name = "SVM[linear]" if self.kernels[method] == "linear" else "SVM"
+        return self.methods[self.index(name)]
+
+    def index(self, method):
+        """Place of a method on the second axis."""
+        if method not in self.methods:
+            raise ValueError(f"method={method!r} is not measured; there are {self.methods}")
+        return self.methods.index(method)
+
+    def filled(self, measure="error"):
+        """`error` or `test_error`, and for a fit without an answer the error of a constant guess.
+
+        A fit that failed, or that a limit has ended, counts as the guess that all rows are of the
+        larger class. What was not measured, or not run because the set is too large for the method,
+        stays NaN.
+        """
+        guess = np.array([100 * (1 - max(one["counts"]) / sum(one["counts"])) for one in self.sets])
+        error = getattr(self, measure)
+        ended = np.isnan(error) & ~np.isin(self.status, ("", "skipped"))
+        return np.where(ended, guess[:, None, None, None], error)
+
+
+def load(folder=STORE, *, mode="default", part=None):
+    """Read the store into arrays.
+
+    Parameters
+    ----------
+    folder : path, default=STORE
+    mode : {"default", "search"}, default="default"
+    part : {"tuning", "reported"} or None, default=None
+        None means both.
+
+    Returns
+    -------
+    Results
+
+    Raises
+    ------
+    ValueError
+        If there is nothing of this kind.
+    """
+    files = [parse(file.read_text(encoding="utf-8")) for file in sorted(Path(folder).glob("*.txt"))]
+    files = [one for one in files if part is None or one.about.get("part") == part]
+    rows = [(k, row) for k, one in enumerate(files) for row in one.rows if row["mode"] == mode]
+    if not rows:
+        raise ValueError(f"mode={mode!r}, part={part!r}: nothing is stored in {folder}")
+    methods, labels, draws = (
+        sorted({row[name] for _, row in rows}) for name in ("method", "labels", "draw")
+    )
+    shape = len(files), len(methods), len(labels), len(draws)
+    numbers = {name: np.full(shape, np.nan) for name in ("error", "test_error", "cpu", "megabytes")}
+    status = np.full(shape, "", dtype="U8")
+    for k, row in rows:
+        about = files[k].about
+        method, l, draw = row["method"], row["labels"], row["draw"]
+        at = (k, methods.index(method), labels.index(l), draws.index(draw))
+        status[at] = row["status"]
+        numbers["cpu"][at] = np.nan if row["cpu"] is None else row["cpu"]
+        numbers["megabytes"][at] = np.nan if row["megabytes"] is None else row["megabytes"]
+        if row["status"] in ANSWERED:
+            numbers["error"][at] = 100 * row["wrong"] / (about["train"] - l)
+            numbers["test_error"][at] = 100 * row["wrong_test"] / about["test"]
+    kernels = {row["method"]: row["kernel"] for _, row in rows}
+    return Results(
+        [f.about for f in files], methods, kernels, labels, draws, **numbers, status=status
+    )
+
+
+def digest(folder=STORE):
+    """Hash of the answers in a store, whenever and wherever measured; twelve hexadecimal digits."""
+    found = []
+    for file in sorted(Path(folder).glob("*.txt")):
+        one = parse(file.read_text(encoding="utf-8"))
+        keys = ("method", "mode", "labels", "draw", "wrong", "wrong_test", "status")
+        found.append([one.about, sorted([str(row[key]) for key in keys] for row in one.rows)])
+    return hashlib.sha256(json.dumps(found).encode()).hexdigest()[:12]
+
+
+class Count(NamedTuple):
+    """Cells in which a method was better, as good or worse than its SVM, by more than a margin.
+
+    ``failed`` counts fits without an answer (they are also among the better, equal or worse ones,
+    with the error of a constant guess); ``largest_loss`` is the largest mean loss of a set, in
+    points, 0 if it never loses.
+    """
+
+    better: int
+    equal: int
+    worse: int
+    failed: int
+    largest_loss: float
+
+
+def count(results, method, *, margin=1.0, measure="error"):
+    """Win, tie, loss of a method against the SVM with the same kernel, over all measured cells.
+
+    Parameters
+    ----------
+    results : Results
+    method : str
+    margin : float, default=1.0
+        Points; a difference of exactly so much is a tie.
+    measure : {"error", "test_error"}, default="error"
+
+    Returns
+    -------
+    Count
+    """
+    error = results.filled(measure)
+    k = results.index(method)
+    gain = error[:, results.index(results.baseline(method))] - error[:, k]
+    known = ~np.isnan(gain)
+    failed = known & ~np.isin(results.status[:, k], ANSWERED)
+    by_set = [float(np.mean(g[m])) for g, m in zip(gain, known, strict=True) if m.any()]
+    return Count(
+        int((gain > margin).sum()),
+        int((np.abs(gain) <= margin).sum()),
+        int((gain < -margin).sum()),
+        int(failed.sum()),
+        max([0.0, *(-one for one in by_set)]),
+    )
+
+
+class Mean(NamedTuple):
+    """Mean error of a method on a set, and the mean gain over its SVM with its standard error.
+
+    All in points, over ``n`` draws in which both were measured; the standard error is that of the
+    paired differences (NaN with one draw).
+    """
+
+    error: float
+    gain: float
+    standard_error: float
+    n: int
+
+
+def mean(results, name, method, n_labeled, *, measure="error"):
+    """Mean error on one set with so many labels, paired with the SVM with the same kernel.
+
+    Parameters
+    ----------
+    results : Results
+    name : str
+        The set.
+    method : str
+    n_labeled : int
+    measure : {"error", "test_error"}, default="error"
+
+    Returns
+    -------
+    Mean or None
+        None where nothing has been measured.
+    """
+    k = [one["set"] for one in results.sets].index(name)
+    error = results.filled(measure)[k, :, results.labels.index(n_labeled)]
+    mine, other = error[results.index(method)], error[results.index(results.baseline(method))]
+    known = ~np.isnan(mine) & ~np.isnan(other)
+    n = int(known.sum())
+    if n == 0:
+        return None
+    gain = other[known] - mine[known]
+    spread = gain.std(ddof=1) / np.sqrt(n) if n > 1 else np.nan
+    return Mean(float(mine[known].mean()), float(gain.mean()), float(spread), n)
+
+
+def table(results, name, *, methods=None, measure="error"):
+    """Lines of the table of one set: a method, and mean errors by number of labels.
+
+    Returns
+    -------
+    list of dict
+        ``method`` and, per number of labels, "error (gain ± standard error)", "" where there is
+        nothing; a gain over the SVM with the same kernel is positive.
+    """
+    lines = []
+    for method in methods or results.methods:
+        line = {"method": method}
+        for l in results.labels:
+            one = mean(results, name, method, l, measure=measure)
+            line[str(l)] = (
+                f"{one.error:.1f} ({one.gain:+.1f} ± {one.standard_error:.1f})" if one else ""
+            )
+        lines.append(line)
+    return lines
+
+
+def by_set(results, methods=None, *, measure="error"):
+    """Mean errors per set, for rankings: methods with an answer, or a failure, in all cells.
+
+    Parameters
+    ----------
+    results : Results
+    methods : list of str, default=None
+        None means all.
+    measure : {"error", "test_error"}, default="error"
+
+    Returns
+    -------
+    errors : ndarray of shape (n_sets, n_methods)
+        Means over the cells (number of labels and draw) in which all of the methods were measured;
+        sets without such a cell are left out.
+    names : list of str
+        The methods that were run at all on every set that has been begun; the others, too slow for
+        these sets, are left out.
+    """
+    error = results.filled(measure)
+    wanted = [results.index(m) for m in methods or results.methods]
+    begun = (results.status[:, wanted] != "").all(axis=1)
+    begun = begun.any(axis=(1, 2))  # sets with a cell that all were asked to do
+    run = [k for k in wanted if not np.isnan(error[begun, k]).all(axis=(1, 2)).any()]
+    shared = ~np.isnan(error[:, run]).any(axis=1)
+    kept = [k for k in range(len(error)) if shared[k].any()]
+    means = [error[k][run][:, shared[k]].mean(axis=1) for k in kept]
+    return np.array(means).reshape(len(kept), len(run)), [results.methods[k] for k in run]

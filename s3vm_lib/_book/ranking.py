@@ -1,0 +1,217 @@
+"""Comparison of many methods over many sets, after Demšar (2006), JMLR 7, 1-30.
+
+Rows of an array of errors are sets, columns are methods; less is better.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from scipy import special, stats
+
+from s3vm_lib.plotting import INK
+
+
+class Friedman(NamedTuple):
+    """Mean ranks of the methods (1 is best), and two tests that all are equally good.
+
+    ``chi_square`` is Friedman's statistic, corrected for ties; ``F`` that of Iman and Davenport
+    (F_F of the source), which is less conservative; ``p`` and ``p_F`` are their significances.
+    """
+
+    ranks: np.ndarray
+    chi_square: float
+    p: float
+    F: float
+    p_F: float
+
+
+def friedman(errors):
+    """Mean ranks, and whether they differ by more than chance.
+
+    Parameters
+    ----------
+    errors : array-like of shape (n_sets, n_methods)
+
+    Returns
+    -------
+    Friedman
+
+    Raises
+    ------
+    ValueError
+        With fewer than two sets or three methods, or values that are not finite.
+    """
+    errors = np.asarray(errors, dtype=float)
+    if errors.ndim != 2 or errors.shape[0] < 2 or errors.shape[1] < 3:
+        raise ValueError(f"errors must have 2 sets and 3 methods at least, got {errors.shape}")
+    if not np.isfinite(errors).all():
+        raise ValueError("errors must be finite: a ranking needs each method on each set")
+    n, k = errors.shape
+    ranks = stats.rankdata(errors, axis=1)
+    mean = ranks.mean(axis=0)
+    # Equal to 12 n / (k (k + 1)) Σ (R_j − (k + 1) / 2)² without ties; 0/0 where all are tied.
+    within = ((ranks - (k + 1) / 2) ** 2).sum()
+    between = n * ((mean - (k + 1) / 2) ** 2).sum()
+    chi = n * (k - 1) * between / within if within > 0 else 0.0
+    room = n * (k - 1) - chi
+    F = (n - 1) * chi / room if room > 1e-12 * n * k else np.inf
+    p_F = float(special.fdtrc(k - 1, (k - 1) * (n - 1), F)) if np.isfinite(F) else 0.0
+    return Friedman(mean, float(chi), float(special.chdtrc(k - 1, chi)), float(F), p_F)
+
+
+def critical_difference(n_sets, n_methods, alpha=0.05):
+    """Nemenyi's critical difference of two mean ranks, q_α √(k (k + 1) / (6 n)).
+
+    Parameters
+    ----------
+    n_sets, n_methods : int
+    alpha : float, default=0.05
+
+    Returns
+    -------
+    float
+    """
+    q = stats.studentized_range.ppf(1 - alpha, n_methods, np.inf) / np.sqrt(2)
+    return float(q * np.sqrt(n_methods * (n_methods + 1) / (6 * n_sets)))
+
+
+def holm(p):
+    """Significances adjusted for their number, step by step (Holm 1979).
+
+    Parameters
+    ----------
+    p : array-like of shape (m,)
+
+    Returns
+    -------
+    ndarray of shape (m,)
+        At least the given ones, at most 1, in the same order.
+    """
+    p = np.asarray(p, dtype=float)
+    order = np.argsort(p, kind="stable")
+    steps = np.maximum.accumulate(p[order] * np.arange(p.size, 0, -1))
+    adjusted = np.empty(p.size)
+    adjusted[order] = np.minimum(steps, 1.0)
+    return adjusted
+
+
+def wilcoxon_holm(errors):
+    """Pairwise signed-rank tests over the sets, adjusted by `holm`.
+
+    Differences of 0 are split between both signs (Pratt's rule would drop their ranks, Demšar's
+    splits them); a pair without any difference has p = 1.
+
+    Parameters
+    ----------
+    errors : array-like of shape (n_sets, n_methods)
+
+    Returns
+    -------
+    ndarray of shape (n_methods, n_methods)
+        Adjusted significances, 1 on the diagonal.
+    """
+    errors = np.asarray(errors, dtype=float)
+    k = errors.shape[1]
+    first, second = np.triu_indices(k, 1)
+    raw = [
+        stats.wilcoxon(errors[:, a], errors[:, b], zero_method="zsplit").pvalue
+        if np.any(errors[:, a] != errors[:, b])
+        else 1.0
+        for a, b in zip(first, second, strict=True)
+    ]
+    found = np.ones((k, k))
+    found[first, second] = found[second, first] = holm(raw)
+    return found
+
+
+def groups(ranks, alike):
+    """Largest runs of methods, in the order of their ranks, in which every pair is alike.
+
+    Parameters
+    ----------
+    ranks : array-like of shape (n_methods,)
+    alike : array-like of bool of shape (n_methods, n_methods)
+
+    Returns
+    -------
+    list of list of int
+        Method numbers; runs of one method, and those inside another run, are left out.
+    """
+    order, alike = np.argsort(ranks, kind="stable"), np.asarray(alike)
+    found, end = [], 0
+    for start in range(len(order)):
+        stop = start + 1
+        while stop < len(order) and alike[order[stop], order[start:stop]].all():
+            stop += 1
+        if stop > end and stop - start > 1:
+            found.append(order[start:stop].tolist())
+        end = max(end, stop)
+    return found
+
+
+def diagram(ax, names, ranks, alike, *, difference=None):
+    """Draw the mean ranks on a line, and a bar over each group that the test cannot tell apart.
+
+    Parameters
+    ----------
+    ax : Axes
+    names : list of str
+    ranks : array-like of shape (n_methods,)
+    alike : array-like of bool of shape (n_methods, n_methods)
+        Pairs whose difference is not significant.
+    difference : float or None, default=None
+        A critical difference to be drawn as a scale.
+    """
+    ranks = np.asarray(ranks, dtype=float)
+    order, k = np.argsort(ranks, kind="stable"), len(ranks)
+    left = (k + 1) // 2
+    bars = groups(ranks, alike)
+    bottom = 0.12 * len(bars) + 0.2
+    ax.set_axis_off()
+    ax.plot([1, k], [0, 0], color=INK, lw=1, ls="-")
+    for tick in range(1, k + 1):
+        ax.plot([tick, tick], [0, 0.08], color=INK, lw=1, ls="-")
+        ax.text(tick, 0.12, str(tick), ha="center", va="bottom")
+    for place, method in enumerate(order):
+        on_left = place < left
+        depth = -bottom - 0.22 * (place if on_left else k - 1 - place)
+        end = 1 - 0.02 * k if on_left else k + 0.02 * k
+        ax.plot([ranks[method], ranks[method], end], [0, depth, depth], color=INK, lw=0.8, ls="-")
+        side = "right" if on_left else "left"
+        shift = -0.01 * k if on_left else 0.01 * k
+        text = f"{names[method]} ({ranks[method]:.1f})"
+        ax.text(end + shift, depth, text, ha=side, va="center", fontsize="small")
+    for height, bar in enumerate(bars):
+        ends = [ranks[bar[0]] - 0.03, ranks[bar[-1]] + 0.03]
+        ax.plot(ends, [-0.12 * (height + 1)] * 2, color=INK, lw=3.5, ls="-", solid_capstyle="butt")
+    ax.set_xlim(1 - 0.45 * k, k + 0.45 * k)  # room for the names, which the layout leaves alone
+    if difference is not None:
+        ax.plot([1, 1 + difference], [0.5, 0.5], color=INK, lw=2, ls="-")
+        ax.text(1 + difference / 2, 0.55, f"CD = {difference:.2f}", ha="center", va="bottom")
+    for text in ax.texts:
+        text.set_in_layout(False)
+
+
+def time_and_error(ax, names, seconds, errors):
+    """Draw each method as a point: mean error over processor seconds, and the frontier of both.
+
+    Parameters
+    ----------
+    ax : Axes
+    names : list of str
+    seconds, errors : array-like of shape (n_methods,)
+
+    Returns
+    -------
+    list of str
+        The frontier: methods than which none is faster and at least as good, the fastest first.
+    """
+    seconds, errors = np.asarray(seconds, dtype=float), np.asarray(errors, dtype=float)
+    order = np.lexsort((errors, seconds))
+    best = [m for p, m in enumerate(order) if errors[m] < min(errors[order[:p]], default=np.inf)]
+    ax.plot(seconds, errors, "o", color=INK, ms=4)
+    ax.step(seconds[best], errors[best], where="post", color=INK, lw=1, ls="--")
+    for name, x, y in zip(names, seconds, errors, strict=True):
+        ax.annotate(name, (x, y), xytext=(3, 3), textcoords="offset points", fontsize="x-small")
+    ax.set(xscale="log", xlabel="CPU seconds of a fit (mean)", ylabel="error (%, mean over sets)")
+    return [names[m] for m in best]

@@ -1,0 +1,28 @@
+"""Model selection with few labels: splitters, scorers, a documented rule for ties, and a search.
+
+scikit-learn's splitters would put unlabeled rows (−1) into the test part, where every prediction
+counts as an error. Here the labeled rows alone are split, and unlabeled rows stay in training.
+`S3VMSearchCV` searches a grid as scikit-learn's ``GridSearchCV`` does, and computes once what
+settings have in common.
+"""
+
+from s3vm_lib.model_selection._scores import (
+    LabeledMetric,
+    PreferSmallest,
+    labeled_accuracy,
+    labeled_accuracy_scorer,
+)
+from s3vm_lib.model_selection._search import S3VMSearchCV
+from s3vm_lib.model_selection._splitters import SemiSupervisedKFold, SemiSupervisedShuffleSplit
+from s3vm_lib.model_selection._with_unlabeled import WithUnlabeled
+
+__all__ = [
+    "LabeledMetric",
+    "PreferSmallest",
+    "S3VMSearchCV",
+    "SemiSupervisedKFold",
+    "SemiSupervisedShuffleSplit",
+    "WithUnlabeled",
+    "labeled_accuracy",
+    "labeled_accuracy_scorer",
+]

@@ -1,0 +1,465 @@
+"""A grid search that prepares rows and kernel once for all settings that share them."""
+
+import time
+import warnings
+from collections.abc import Callable, Iterable
+from itertools import combinations
+from numbers import Integral, Real
+from typing import Any, Literal, NamedTuple, Self
+
+import numpy as np
+from joblib import Parallel, delayed
+from numpy.typing import ArrayLike
+from scipy.stats import rankdata
+from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
+from sklearn.exceptions import FitFailedWarning
+from sklearn.metrics import check_scoring
+from sklearn.model_selection import check_cv
+from sklearn.utils import _safe_indexing, get_tags
+from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted, has_fit_parameter
+
+from s3vm_lib._base import Preparation, Rows, unchanged_on_error, validated_inside
+from s3vm_lib.labels import Labels, mark_missing, mark_unlabeled, split_labels
+from s3vm_lib.model_selection._grid import candidates, groups, late_parameters, smallest
+from s3vm_lib.model_selection._scores import labeled_accuracy_scorer
+from s3vm_lib.model_selection._splitters import SemiSupervisedKFold
+
+
+class Trial(NamedTuple):
+    """One setting on one fold."""
+
+    score: float
+    fit_time: float
+    score_time: float
+    labels: np.ndarray | None = None  # of the unlabeled rows, where wanted
+    error: str | None = None
+
+
+def _part(estimator, X, rows, columns):
+    """Rows of X; of a Gram matrix their columns as well."""
+    if get_tags(estimator).input_tags.pairwise:
+        return X[np.ix_(rows, columns)]
+    return _safe_indexing(X, rows)
+
+
+def _fit_arguments(estimator, y, weight, mask):
+    """Arguments of `fit` besides X."""
+    given = {"y": y}
+    if mask is not None and has_fit_parameter(estimator, "unlabeled_mask"):
+        given["unlabeled_mask"] = mask
+    elif mask is not None:
+        given["y"] = mark_unlabeled(y, mask)
+    if weight is not None:
+        if not has_fit_parameter(estimator, "sample_weight"):
+            raise ValueError(f"{type(estimator).__name__} takes no sample_weight")
+        given["sample_weight"] = weight
+    return given
+
+
+def _accuracy(estimator, X, y):
+    return float(np.mean(estimator.predict(X) == y))
+
+
+def _run(estimator, settings, X, y, weight, mask, train, test, watched, scorer, error_score, exact):
+    """`Trial` of each of the settings, which one preparation is enough for, on one fold.
+
+    ``scorer`` None is the accuracy; ``watched`` are unlabeled rows whose labels are wanted.
+    """
+    chosen = [None if v is None else v[train] for v in (y, weight, mask)]
+    arguments = _fit_arguments(estimator, *chosen)
+    X_train, X_test = _part(estimator, X, train, train), _part(estimator, X, test, train)
+    score = _accuracy if scorer is None else scorer
+    shares, prepared, trials = bool(late_parameters(estimator)), None, []
+    for late in settings:
+        begin = time.perf_counter()
+        try:
+            if shares:
+                if prepared is None:
+                    prepared = Preparation(clone(estimator), X_train, **arguments)
+                every = scorer is not None or watched.size > 0
+                model = prepared.fit(every, not exact, **clone(late, safe=False))
+            else:
+                model = clone(estimator).set_params(**clone(late, safe=False))
+                model.fit(X_train, **arguments)
+            middle = time.perf_counter()
+            value = float(score(model, X_test, y[test]))
+            labels = None
+            if watched.size and hasattr(model, "transduction_"):
+                labels = model.transduction_[np.searchsorted(train, watched)]
+            elif watched.size:
+                labels = model.predict(_part(estimator, X, watched, train))
+            trials.append(Trial(value, middle - begin, time.perf_counter() - middle, labels))
+        except Exception as error:
+            if error_score == "raise":
+                raise
+            spent = time.perf_counter() - begin
+            message = f"{type(error).__name__}: {error}"
+            trials.append(Trial(float(error_score), spent, 0.0, None, message))
+    return trials
+
+
+def _best_has(name):
+    def check(self):
+        getattr(getattr(self, "best_estimator_", None) or self._first(), name)
+        return True
+
+    return check
+
+
+class S3VMSearchCV(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
+    """Cross-validation over C, C*, γ, any other parameter, and over methods, in one call.
+
+    What it chooses is what ``GridSearchCV(estimator, param_grid, cv=SemiSupervisedKFold(cv),
+    scoring=labeled_accuracy_scorer, refit=PreferSmallest("C", "C_star"))`` of scikit-learn
+    chooses: the labeled rows alone are split, a fold's labeled rows are left out of training, and
+    all unlabeled rows stay in. It takes less time, because settings that differ only in
+    parameters which nothing reads before the solver starts, such as C and C*, share the checked
+    rows, the kernel values and their factorization.
+
+    Parameters
+    ----------
+    estimator : estimator, or dict of str to estimator
+        What is fitted: any classifier that reads −1 as "unlabeled", also a pipeline. A dict
+        compares several methods, and adds ``"estimator"`` to their parameters.
+    param_grid : dict or list of dict, default=None
+        Values to try by the name of their parameter, as in ``GridSearchCV``. Of several methods
+        each takes the parameters that it has. None means C in 0.1, 1, 10, 100, C* in 0.01, 0.1, 1
+        times the value that gives the unlabeled rows together the weight of the labeled ones, and
+        γ in 0.1, 1, 10 times that of ``gamma="scale"`` on all rows: 36 settings of an S3VM.
+    cv : int, splitter or iterable, default=5
+        A number of folds means `SemiSupervisedKFold`. Only labeled rows of a test part count.
+    scoring : str or callable, default=None
+        A scorer of scikit-learn, which gets the labeled rows of a test part. None is accuracy.
+    criterion : {"stability"}, default=None
+        Among settings that share the best mean score, take those whose labels of the unlabeled rows
+        change least from fold to fold, before the rule of ``refit``: the mean share of rows on
+        which two folds agree. By itself it is no measure: one class for all rows is stable.
+    refit : bool or callable, default=True
+        Whether the best setting is fitted to all rows. A callable takes ``cv_results_`` and
+        returns the index of the best setting, as `PreferSmallest` does. Otherwise, among settings
+        that share the best mean score, the one with the smallest C is the best, then with the
+        smallest ``C_star`` (0 for a method without), then with the smallest ``gamma``, then the
+        first; a parameter with other values than numbers and None does not take part.
+    error_score : "raise" or float, default=nan
+        Score of a setting whose fit fails, with one warning for all.
+    exact : bool, default=True
+        True computes what fits of their own compute. False lets `QNS3VM` and `NewtonS3VM` anneal
+        on from the solution of the next smaller C*, in half the time on rows of few features.
+        Both end in local minima, not always in the same one.
+    n_jobs : int, default=None
+        Number of processes, as in scikit-learn.
+    verbose : int, default=0
+        Print how many settings share how many preparations.
+
+    Attributes
+    ----------
+    cv_results_ : dict of str to ndarray or list
+        ``params``, ``param_*``, ``split*_test_score``, ``mean_test_score``, ``std_test_score``,
+        ``rank_test_score``, ``stability`` with that criterion, and mean and std of ``fit_time`` and
+        ``score_time`` in seconds. What is shared counts for the setting that comes first.
+    best_index_, best_params_, best_score_ : int, dict, float
+        The chosen setting and its mean score.
+    best_estimator_ : estimator
+        Fitted to all rows with these parameters. Present if ``refit``.
+    refit_time_ : float
+        Seconds that took.
+    classes_ : ndarray of shape (n_classes,)
+        Class labels.
+    transduction_ : ndarray of shape (n,)
+        A label for every training row, where ``best_estimator_`` has it.
+    n_features_in_ : int
+        Number of features.
+    n_splits_ : int
+        Number of folds.
+    n_preparations_ : int
+        How often rows and kernel were prepared; ``n_splits_`` times the number of settings where
+        nothing is shared.
+
+    See Also
+    --------
+    SemiSupervisedKFold : The folds.
+    PreferSmallest : The rule for ties by itself.
+
+    Notes
+    -----
+    Weights count in the fits, not in the scores. Fits of folds do not warn of limits that a
+    solver met; the last one, on all rows, does.
+
+    Examples
+    --------
+    >>> from s3vm_lib import QNS3VM, SVM
+    >>> from s3vm_lib.datasets import hide_labels, make_moons
+    >>> from s3vm_lib.model_selection import S3VMSearchCV
+    >>> X, truth = make_moons(200, random_state=0)
+    >>> y = hide_labels(truth, 20, random_state=0)
+    >>> search = S3VMSearchCV(QNS3VM(), {"C": [1, 10], "C_star": [0.1, 1], "gamma": [1, 8]})
+    >>> search.fit(X, y).best_params_
+    {'C': 1, 'C_star': 0.1, 'gamma': 8}
+    >>> search.n_preparations_
+    10
+    """
+
+    _parameter_constraints = {
+        "estimator": [HasMethods(["fit", "predict"]), dict],
+        "param_grid": [dict, list, None],
+        "cv": [Interval(Integral, 2, None, closed="left"), HasMethods(["split"]), Iterable],
+        "scoring": [str, callable, None],
+        "criterion": [StrOptions({"stability"}), None],
+        "refit": ["boolean", callable],
+        "error_score": [StrOptions({"raise"}), Real],
+        "exact": ["boolean"],
+        "n_jobs": [Integral, None],
+        "verbose": ["verbose"],
+    }
+
+    def __init__(
+        self,
+        estimator: BaseEstimator | dict[str, BaseEstimator],
+        param_grid: dict | list[dict] | None = None,
+        *,
+        cv: Any = 5,
+        scoring: str | Callable | None = None,
+        criterion: Literal["stability"] | None = None,
+        refit: bool | Callable = True,
+        error_score: float | str = np.nan,
+        exact: bool = True,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.estimator = estimator
+        self.param_grid = param_grid
+        self.cv = cv
+        self.scoring = scoring
+        self.criterion = criterion
+        self.refit = refit
+        self.error_score = error_score
+        self.exact = exact
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    def _estimators(self):
+        return self.estimator if isinstance(self.estimator, dict) else {None: self.estimator}
+
+    def _first(self):
+        return next(iter(self._estimators().values()))
+
+    @validated_inside
+    def fit(
+        self,
+        X: Rows,
+        y: Labels,
+        sample_weight: ArrayLike | None = None,
+        unlabeled_mask: ArrayLike | None = None,
+    ) -> Self:
+        """Try every setting on every fold, and fit the best one to all rows.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n, d)
+            Rows, labeled and unlabeled; the Gram matrix where the estimator takes one.
+        y : array-like of shape (n,)
+            Labels, −1 or missing where unlabeled.
+        sample_weight : array-like of shape (n,), default=None
+            Weights of the rows, for every fit.
+        unlabeled_mask : array-like of bool, shape (n,), default=None
+            True for unlabeled rows; with it −1 is a label like any other.
+
+        Returns
+        -------
+        self : object
+            The fitted search.
+
+        Raises
+        ------
+        ValueError
+            If ``param_grid`` names a parameter that does not exist, if every fit fails, or if the
+            rows, labels or weights are not what the estimators take.
+        """
+        with unchanged_on_error(self):
+            return self._fit(X, y, sample_weight, unlabeled_mask)
+
+    def _fit(self, X, y, sample_weight, unlabeled_mask):
+        estimators = self._estimators()
+        if not estimators:
+            raise ValueError("estimator must be an estimator or a dict with at least one")
+        if not hasattr(X, "shape"):
+            X = np.asarray(X)
+        y = np.asarray(mark_missing(y, unlabeled_mask))
+        if y.shape != X.shape[:1]:
+            raise ValueError(f"y must be of shape {X.shape[:1]}, as X has rows, got {y.shape}")
+        codes, self.classes_ = split_labels(y, unlabeled_mask)
+        mask = None if unlabeled_mask is None else np.asarray(unlabeled_mask)
+        weight = np.ones(len(y))
+        if sample_weight is not None:
+            sample_weight = weight = _check_sample_weight(sample_weight, np.empty(len(y)))
+        folds = self._folds(X, codes)
+        found = candidates(estimators, self.param_grid, X, codes, weight)
+        shared = groups(found, estimators, self.exact)
+        scorer = None
+        if self.scoring is not None and self.scoring is not labeled_accuracy_scorer:
+            scorer = check_scoring(self._first(), self.scoring)
+        if self.verbose:
+            print(
+                f"S3VMSearchCV: {len(found)} settings, {len(shared)} preparations, "
+                f"{len(folds)} folds"
+            )
+        watched = np.flatnonzero(codes < 0) if self.criterion is not None else np.arange(0)
+        if watched.size and not all(np.isin(watched, train).all() for train, _ in folds):
+            raise ValueError(
+                "cv must keep all unlabeled rows in every training part for criterion='stability'"
+            )
+        every = Parallel(n_jobs=self.n_jobs)(
+            delayed(_run)(
+                *(estimator, [late for _, late in members], X, y, sample_weight, mask),
+                *(train, test, watched, scorer, self.error_score, self.exact),
+            )
+            for estimator, members in shared
+            for train, test in folds
+        )
+        trials = np.empty((len(found), len(folds)), dtype=object)
+        for number, part in enumerate(every):
+            group, fold = divmod(number, len(folds))
+            for (position, _), trial in zip(shared[group][1], part, strict=True):
+                trials[position, fold] = trial
+        self._warn_of_failures(trials)
+        self.n_splits_, self.n_preparations_ = len(folds), len(every)
+        self.scorer_ = labeled_accuracy_scorer if scorer is None else scorer
+        self.cv_results_ = _results([candidate.params for candidate in found], trials)
+        if watched.size:
+            self.cv_results_["stability"] = np.array([_agreement(row) for row in trials])
+        rule = self.refit if callable(self.refit) else smallest(found, estimators)
+        self.best_index_ = int(rule(self.cv_results_))
+        self.best_params_ = found[self.best_index_].params
+        self.best_score_ = float(self.cv_results_["mean_test_score"][self.best_index_])
+        if self.refit:
+            self._refit(found[self.best_index_], X, y, sample_weight, mask)
+        return self
+
+    def _folds(self, X, codes):
+        """(training rows, labeled test rows) of each fold."""
+        cv = SemiSupervisedKFold(self.cv) if isinstance(self.cv, Integral) else check_cv(self.cv)
+        folds = []
+        for train, test in cv.split(X, codes):
+            test = np.asarray(test)[codes[test] >= 0]
+            if not test.size:
+                raise ValueError("cv must leave a labeled row in every test part")
+            folds.append((np.asarray(train), test))
+        return folds
+
+    def _warn_of_failures(self, trials):
+        errors = [trial.error for trial in trials.ravel() if trial.error is not None]
+        if not errors:
+            return
+        message = f"{len(errors)} of {trials.size} fits failed, the first with {errors[0]}"
+        if len(errors) == trials.size:
+            raise ValueError(message)
+        warnings.warn(
+            f"{message}; their score is error_score={self.error_score}",
+            FitFailedWarning,
+            stacklevel=5,
+        )
+
+    def _refit(self, best, X, y, weight, mask):
+        model = clone(self._estimators()[best.name])
+        model.set_params(**clone(best.settings, safe=False))
+        begin = time.perf_counter()
+        model.fit(X, **_fit_arguments(model, y, weight, mask))
+        self.refit_time_ = time.perf_counter() - begin
+        self.best_estimator_ = model
+
+    def _best(self):
+        check_is_fitted(self)
+        if not self.refit:
+            raise AttributeError("S3VMSearchCV(refit=False) has no best_estimator_: refit the best")
+        return self.best_estimator_
+
+    @property
+    def n_features_in_(self):
+        """Number of features."""
+        return self._best().n_features_in_
+
+    @property
+    def transduction_(self):
+        """A label for every training row."""
+        return self._best().transduction_
+
+    def predict(self, X: Rows) -> np.ndarray:
+        """Class of each row, by ``best_estimator_``.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (m, d)
+            Rows.
+
+        Returns
+        -------
+        ndarray of shape (m,)
+        """
+        return self._best().predict(X)
+
+    @available_if(_best_has("decision_function"))
+    def decision_function(self, X: Rows) -> np.ndarray:
+        """Outputs of ``best_estimator_``; see `predict` for the rows."""
+        return self._best().decision_function(X)
+
+    @available_if(_best_has("predict_proba"))
+    def predict_proba(self, X: Rows) -> np.ndarray:
+        """Probabilities of ``best_estimator_``; see `predict` for the rows."""
+        return self._best().predict_proba(X)
+
+    def score(self, X: Rows, y: Labels) -> float:
+        """The score of ``best_estimator_`` by ``scoring``, on the labeled rows where that is None.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (m, d)
+            Rows.
+        y : array-like of shape (m,)
+            Labels.
+
+        Returns
+        -------
+        float
+        """
+        best = self._best()
+        return self.scorer_(best, X, y)
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        inside = get_tags(self._first()).input_tags
+        tags.input_tags.sparse, tags.input_tags.pairwise = inside.sparse, inside.pairwise
+        return tags
+
+
+def _agreement(trials):
+    """Share of unlabeled rows to which two folds give the same label, on average over pairs."""
+    if any(trial.labels is None for trial in trials):
+        return np.nan
+    pairs = combinations([trial.labels for trial in trials], 2)
+    return float(np.mean([np.mean(one == other) for one, other in pairs]))
+
+
+def _results(params, trials):
+    """``cv_results_`` of scikit-learn."""
+    results = {}
+    for key in ("fit_time", "score_time"):
+        values = np.array([[getattr(trial, key) for trial in row] for row in trials])
+        results[f"mean_{key}"], results[f"std_{key}"] = values.mean(axis=1), values.std(axis=1)
+    for name in dict.fromkeys(name for setting in params for name in setting):
+        column = np.ma.masked_all(len(params), dtype=object)
+        for position, setting in enumerate(params):
+            if name in setting:
+                column[position] = setting[name]
+        results[f"param_{name}"] = column
+    results["params"] = params
+    scores = np.array([[trial.score for trial in row] for row in trials])
+    for fold in range(scores.shape[1]):
+        results[f"split{fold}_test_score"] = scores[:, fold]
+    mean = np.average(scores, axis=1)
+    results["mean_test_score"], results["std_test_score"] = mean, scores.std(axis=1)
+    worst = np.nanmin(mean) - 1 if np.isfinite(mean).any() else 0.0
+    ranks = rankdata(-np.nan_to_num(mean, nan=worst), method="min")
+    results["rank_test_score"] = ranks.astype(np.int32)
+    return results

@@ -1,0 +1,136 @@
+"""Splitters that split the labeled rows and keep the unlabeled ones in training.
+
+scikit-learn's splitters would put unlabeled rows (−1) into the test part, where every prediction
+counts as an error.
+"""
+
+import numpy as np
+from sklearn.model_selection import StratifiedKFold, StratifiedShuffleSplit
+
+
+def labeled_rows(y):
+    y = np.asarray(y)
+    if y.ndim != 1:
+        raise ValueError(f"y must be one-dimensional, got shape {y.shape}")
+    rows = np.flatnonzero(y != -1)
+    if len(rows) == 0:
+        raise ValueError("y holds no labeled rows (all are -1)")
+    return rows, y[rows]
+
+
+class _LabeledSplit:
+    """What both splitters share: split the labeled rows, add the others to training."""
+
+    def split(self, X, y, groups=None):
+        """Rows of the training and of the test part.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Ignored, except that it must have as many rows as y.
+        y : array-like of shape (n_samples,)
+            Classes, −1 for unlabeled rows.
+        groups : None
+            Ignored, present for compatibility with scikit-learn.
+
+        Yields
+        ------
+        train : ndarray
+            Row numbers, sorted: the labeled rows outside the fold and all unlabeled rows.
+        test : ndarray
+            Row numbers, sorted: labeled rows only.
+
+        Raises
+        ------
+        ValueError
+            If no row is labeled, if X and y differ in length, or if scikit-learn's splitter
+            finds too few labeled rows per class.
+        """
+        if X is not None and (X.shape[0] if hasattr(X, "shape") else len(X)) != len(y):
+            raise ValueError("X and y must have the same number of rows")
+        labeled, classes = labeled_rows(y)
+        # The classes are passed as numbers: an object array of strings and -1 is no target type.
+        codes = np.unique(classes, return_inverse=True)[1]
+        for kept, tested in self._splitter().split(np.zeros(len(labeled)), codes):
+            train = np.asarray(y) == -1
+            train[labeled[kept]] = True
+            yield np.flatnonzero(train), np.sort(labeled[tested])
+
+    def get_n_splits(self, X=None, y=None, groups=None):
+        """Number of splits; the arguments are ignored, as in scikit-learn.
+
+        Returns
+        -------
+        int
+        """
+        return self.n_splits
+
+    def __repr__(self):
+        parameters = ", ".join(f"{key}={value!r}" for key, value in vars(self).items())
+        return f"{type(self).__name__}({parameters})"
+
+
+class SemiSupervisedKFold(_LabeledSplit):
+    """Stratified folds of the labeled rows; unlabeled rows are always in training.
+
+    Parameters
+    ----------
+    n_splits : int, default=5
+        Number of folds, at least 2 and at most the number of labels of the largest class.
+    shuffle : bool, default=False
+        Whether to shuffle the labeled rows of each class first.
+    random_state : int, RandomState or None, default=None
+        Source of randomness where `shuffle` is set.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from s3vm_lib.model_selection import SemiSupervisedKFold
+    >>> y = np.array([0, -1, 1, 0, -1, 1])
+    >>> for train, test in SemiSupervisedKFold(2).split(None, y):
+    ...     print(train, test)
+    [1 3 4 5] [0 2]
+    [0 1 2 4] [3 5]
+    """
+
+    def __init__(self, n_splits=5, *, shuffle=False, random_state=None):
+        self.n_splits = n_splits
+        self.shuffle = shuffle
+        self.random_state = random_state
+        self._splitter()
+
+    def _splitter(self):
+        return StratifiedKFold(self.n_splits, shuffle=self.shuffle, random_state=self.random_state)
+
+
+class SemiSupervisedShuffleSplit(_LabeledSplit):
+    """Random stratified splits of the labeled rows; unlabeled rows are always in training.
+
+    Parameters
+    ----------
+    n_splits : int, default=10
+        Number of splits.
+    test_size : float, int or None, default=None
+        Share or number of the *labeled* rows in the test part; None means the rest of
+        `train_size`, or 0.1.
+    train_size : float, int or None, default=None
+        Share or number of the labeled rows in the training part; None means the rest. Labeled
+        rows in neither part are left out.
+    random_state : int, RandomState or None, default=None
+        Source of randomness.
+    """
+
+    def __init__(self, n_splits=10, *, test_size=None, train_size=None, random_state=None):
+        self.n_splits = n_splits
+        self.test_size = test_size
+        self.train_size = train_size
+        self.random_state = random_state
+        self._splitter()
+
+    def _splitter(self):
+        return StratifiedShuffleSplit(
+            self.n_splits,
+            test_size=self.test_size,
+            train_size=self.train_size,
+            random_state=self.random_state,
+        )

@@ -1,0 +1,150 @@
+"""The unlabeled rows as a parameter, for tools that would take −1 for a class."""
+
+from typing import Self
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
+from sklearn.utils import check_array, get_tags
+from sklearn.utils._param_validation import HasMethods
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted, has_fit_parameter, validate_data
+
+from s3vm_lib._base import Rows, validated_inside
+from s3vm_lib.labels import Labels, mark_unlabeled
+
+
+def _fitted_has(name):
+    return lambda self: hasattr(getattr(self, "estimator_", self.estimator), name)
+
+
+class WithUnlabeled(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
+    """A semi-supervised classifier that carries its unlabeled rows along.
+
+    To the outside it is a supervised one: `fit` takes labeled rows alone, and the unlabeled ones
+    are a parameter. So every tool of scikit-learn treats it right, also those that number the
+    classes again and would take −1 for one of them: bagging, voting, stacking, calibration, any
+    splitter and any score.
+
+    Parameters
+    ----------
+    estimator : estimator
+        A classifier that reads −1 in y as "unlabeled", of this library or of scikit-learn.
+    X_unlabeled : {array-like, sparse matrix} of shape (n_unlabeled, d)
+        The unlabeled rows.
+
+    Attributes
+    ----------
+    estimator_ : estimator
+        The classifier, fitted to the labeled rows, which come first, and the unlabeled ones.
+    classes_ : ndarray of shape (n_classes,)
+        The classes.
+    transduction_ : ndarray of shape (n_unlabeled,)
+        Labels of the unlabeled rows, where ``estimator_`` has a ``transduction_``.
+    n_features_in_ : int
+        Number of features.
+
+    Examples
+    --------
+    >>> from sklearn.ensemble import BaggingClassifier
+    >>> from s3vm_lib import QNS3VM
+    >>> from s3vm_lib.datasets import hide_labels, make_moons
+    >>> from s3vm_lib.model_selection import WithUnlabeled
+    >>> X, truth = make_moons(300, random_state=0)
+    >>> labeled = hide_labels(truth, 30, random_state=0) != -1
+    >>> model = WithUnlabeled(QNS3VM(gamma=8), X[~labeled])
+    >>> bag = BaggingClassifier(model, n_estimators=5, random_state=0)
+    >>> bag.fit(X[labeled], truth[labeled]).classes_.tolist()
+    [0, 1]
+    """
+
+    _parameter_constraints = {
+        "estimator": [HasMethods(["fit", "predict"])],
+        "X_unlabeled": ["array-like", "sparse matrix"],
+    }
+
+    def __init__(self, estimator: BaseEstimator, X_unlabeled: Rows) -> None:
+        self.estimator = estimator
+        self.X_unlabeled = X_unlabeled
+
+    @validated_inside
+    def fit(self, X: Rows, y: Labels) -> Self:
+        """Fit the classifier to these labeled rows and the unlabeled ones.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n, d)
+            Labeled rows.
+        y : array-like of shape (n,)
+            Their labels; −1 is one like any other if the estimator takes ``unlabeled_mask``.
+
+        Returns
+        -------
+        self : object
+            The fitted estimator.
+
+        Raises
+        ------
+        ValueError
+            If ``X_unlabeled`` has another number of features than X, or y misses a label.
+        """
+        X, y = validate_data(self, X, y, accept_sparse="csr")
+        check_classification_targets(y)
+        pool = check_array(
+            self.X_unlabeled, accept_sparse="csr", ensure_min_samples=0, input_name="X_unlabeled"
+        )
+        if pool.shape[1] != X.shape[1]:
+            raise ValueError(
+                f"X_unlabeled must have the {X.shape[1]} features of X, got {pool.shape[1]}"
+            )
+        mask = np.arange(X.shape[0] + pool.shape[0]) >= X.shape[0]
+        stack = sp.vstack if sp.issparse(X) or sp.issparse(pool) else np.vstack
+        rows = stack([X, pool])
+        labels = np.concatenate([y, np.repeat(y[:1], pool.shape[0])])
+        estimator = clone(self.estimator)
+        if has_fit_parameter(estimator, "unlabeled_mask"):
+            estimator.fit(rows, labels, unlabeled_mask=mask)
+        else:
+            estimator.fit(rows, mark_unlabeled(labels, mask))
+        self.estimator_ = estimator
+        self.classes_ = np.unique(y)
+        if hasattr(estimator, "transduction_"):
+            self.transduction_ = np.asarray(estimator.transduction_)[mask]
+        return self
+
+    def _checked(self, X):
+        check_is_fitted(self)
+        return validate_data(self, X, accept_sparse="csr", reset=False)
+
+    def predict(self, X: Rows) -> np.ndarray:
+        """Class of each row, as the classifier predicts it.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (m, d)
+            Rows.
+
+        Returns
+        -------
+        ndarray of shape (m,)
+        """
+        X = self._checked(X)
+        return self.estimator_.predict(X)
+
+    @available_if(_fitted_has("decision_function"))
+    def decision_function(self, X: Rows) -> np.ndarray:
+        """Outputs of the classifier; see `predict` for the rows."""
+        X = self._checked(X)
+        return self.estimator_.decision_function(X)
+
+    @available_if(_fitted_has("predict_proba"))
+    def predict_proba(self, X: Rows) -> np.ndarray:
+        """Probabilities of the classifier; see `predict` for the rows."""
+        X = self._checked(X)
+        return self.estimator_.predict_proba(X)
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = get_tags(self.estimator).input_tags.sparse
+        return tags

@@ -1,0 +1,506 @@
+"""The estimator `SafeS3VM`."""
+
+import warnings
+from collections.abc import Sequence
+from numbers import Integral, Real
+from typing import Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_random_state, get_tags
+from sklearn.utils._param_validation import HasMethods, Interval
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+
+from s3vm_lib._base import (
+    BaseS3VM,
+    Rows,
+    SemiSupervisedMixin,
+    unchanged_on_error,
+    validated_inside,
+)
+from s3vm_lib._limits import COUNT, check_size, checked_gram
+from s3vm_lib.labels import Labels, mark_missing, split_labels
+from s3vm_lib.model_selection import SemiSupervisedKFold
+from s3vm_lib.quasi_newton import QNS3VM
+from s3vm_lib.safe._pool import Rows as Data
+from s3vm_lib.safe._pool import fitted, make_pool, representatives, with_shares
+from s3vm_lib.safe._vote import gains, solve_safe, votes
+from s3vm_lib.smo import SVM
+
+_SHARED = ("C", "kernel", "gamma", "degree", "coef0", "sigma_f", "class_weight")
+
+
+class SafeS3VM(MetaEstimatorMixin, SemiSupervisedMixin, BaseEstimator):
+    """Safe semi-supervised support vector machine (S4VM) around any solver.
+
+    Two guards protect the supervised machine from the unlabeled rows. The first asks the labels:
+    where the wrapped estimator gets fewer held-out labels right than the supervised machine, that
+    is kept, and where it leads beyond doubt the estimator is taken as it is. In between the second
+    asks the worst case: a pool of labelings is fitted, any of which may be the truth, and the
+    labeling is returned that gains most over the supervised one in the worst of these cases; where
+    none gains in all of them, the supervised machine is kept.
+
+    Parameters
+    ----------
+    estimator : estimator or list of (str, estimator), default=None
+        One or several semi-supervised classifiers with a ``transduction_``. None is `QNS3VM`.
+    baseline : estimator, default=None
+        The supervised classifier. None is `SVM` with the C, kernel and class weights of the (first)
+        estimator; linear, where that has no kernel.
+    loss_weight : float, default=3.0
+        λ: a row that is lost against the baseline counts this many rows that are won. At least 1.
+    C_star_factors : sequence of float, default=(0.3, 1.0, 3.0)
+        Multiples of C* in the pool, where an estimator has ``C_star``.
+    n_ratios : int, default=1
+        Class ratios in the pool, spread over the central interval of their posterior given the
+        labels. 1 leaves ``balance`` as it is.
+    confidence : float, default=0.9
+        Probability of that interval.
+    n_starts : int, default=0
+        Further members from random starts: labeled rows weighted by the Bayesian bootstrap,
+        ``init`` and ``random_state`` drawn where the estimator has them. S4VM takes 100.
+    n_members : int, default=10
+        At most this many labelings form the pool: the best of each cluster of all that were found.
+    n_folds : int or None, default=5
+        Folds of the first guard, fewer where a class has fewer labels; with one label of a class
+        the guard cannot answer, and the supervised machine is kept. None leaves this guard out.
+    n_repeats : int, default=2
+        Times that the folds are drawn.
+    margin : float, default=0.0
+        Labels (the mean over the repeats) that the estimator must win in the first guard, less
+        those that it loses.
+    trust : float or None, default=1.5
+        The estimator itself is taken where its lead on held-out labels is at least this many
+        standard errors (with several estimators: the one with the largest lead). None never does.
+    random_state : int, RandomState instance or None, default=None
+        Folds, starts and clusters.
+    verbose : int, default=0
+        Print the summary after a fit.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        Class labels.
+    transduction_ : ndarray of shape (n,)
+        A label for every training row: its own, or the one found where it was unlabeled.
+    taken_ : {"supervised", "vote", "estimator"}
+        Whose labels these are.
+    kept_supervised_ : bool
+        Whether the baseline was kept.
+    baseline_ : estimator
+        The supervised machine, fitted to class indices.
+    pool_ : list of Member
+        The labelings, with the setting and model that made each, its objective under the settings
+        of the estimator itself, and how many candidates had the same one.
+    weights_ : ndarray of shape (n_members,)
+        Weights α of the members in the vote.
+    gains_ : ndarray of shape (n_members,)
+        Gain of ``transduction_`` over the baseline if each member were the truth, as a share of the
+        (weight of the) unlabeled rows; 0 where the baseline was kept.
+    worst_gain_ : float
+        The smallest of them.
+    bound_ : float
+        Optimum of the linear program: no labeling has a larger worst gain.
+    cv_gain_ : float
+        Held-out labels that the estimator wins against the baseline, less those it loses: the mean
+        over the repeats and estimators. NaN where no label was held out.
+    cv_error_ : float
+        Standard error of that difference, from label to label; of the estimator with the largest
+        lead where there are several.
+    changed_ : float
+        Share of the unlabeled rows whose label is not that of the baseline.
+    n_features_in_ : int
+        Number of features.
+
+    See Also
+    --------
+    SVM : The supervised baseline.
+
+    Notes
+    -----
+    What is guaranteed: if one labeling of the pool is the truth, as many of the unlabeled rows are
+    right as by the baseline, or more; it is enough that the truth gives the returned labeling a
+    gain that is no lower than under some mixture of the members. What is not: that the truth is
+    like that. On data whose clusters do not follow the classes all members may share one mistake,
+    and only labels can tell, which is what the first guard asks them for.
+
+    The labeling is a vote among the members, so that it has an answer for new rows too, where the
+    votes for the baseline's answer count λ times. A larger pool is safer and gains less.
+
+    References
+    ----------
+    Y.-F. Li and Z.-H. Zhou, "Towards making unlabeled data never hurt", IEEE Transactions on
+    Pattern Analysis and Machine Intelligence 37 (2015), 175-188.
+
+    Examples
+    --------
+    >>> from s3vm_lib import QNS3VM, SafeS3VM
+    >>> from s3vm_lib.datasets import hide_labels, make_moons
+    >>> X, truth = make_moons(300, random_state=0)
+    >>> y = hide_labels(truth, 20, random_state=0)
+    >>> model = SafeS3VM(estimator=QNS3VM(gamma=8), random_state=0).fit(X, y)
+    >>> model.kept_supervised_
+    False
+    """
+
+    _parameter_constraints = {
+        "estimator": [HasMethods(["fit", "predict"]), list, None],
+        "baseline": [HasMethods(["fit", "predict"]), None],
+        "loss_weight": [Interval(Real, 1, 1e6, closed="both")],
+        "C_star_factors": ["array-like"],
+        "n_ratios": [COUNT],
+        "confidence": [Interval(Real, 0, 1, closed="neither")],
+        "n_starts": [Interval(Integral, 0, 10_000, closed="both")],
+        "n_members": [COUNT],
+        "n_folds": [COUNT, None],
+        "n_repeats": [COUNT],
+        "margin": [Interval(Real, -1e6, 1e6, closed="both")],
+        "trust": [Interval(Real, 0, 1e6, closed="both"), None],
+        "random_state": ["random_state"],
+        "verbose": ["verbose"],
+    }
+    _largest_n = 10_000
+    _memory = "that of the estimator, and one model per member"
+
+    def __init__(
+        self,
+        *,
+        estimator: BaseEstimator | list | None = None,
+        baseline: BaseEstimator | None = None,
+        loss_weight: float = 3.0,
+        C_star_factors: Sequence = (0.3, 1.0, 3.0),
+        n_ratios: int = 1,
+        confidence: float = 0.9,
+        n_starts: int = 0,
+        n_members: int = 10,
+        n_folds: int | None = 5,
+        n_repeats: int = 2,
+        margin: float = 0.0,
+        trust: float | None = 1.5,
+        random_state: int | np.random.RandomState | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.estimator = estimator
+        self.baseline = baseline
+        self.loss_weight = loss_weight
+        self.C_star_factors = C_star_factors
+        self.n_ratios = n_ratios
+        self.confidence = confidence
+        self.n_starts = n_starts
+        self.n_members = n_members
+        self.n_folds = n_folds
+        self.n_repeats = n_repeats
+        self.margin = margin
+        self.trust = trust
+        self.random_state = random_state
+        self.verbose = verbose
+
+    @validated_inside
+    def fit(
+        self,
+        X: Rows,
+        y: Labels,
+        sample_weight: ArrayLike | None = None,
+        unlabeled_mask: ArrayLike | None = None,
+    ) -> Self:
+        """Fit the baseline and the pool, and choose the safest labeling.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n, d)
+            Training rows, labeled and unlabeled; the n × n Gram matrix where the estimators have
+            ``kernel="precomputed"``.
+        y : array-like of shape (n,)
+            Labels; −1 marks unlabeled rows, and so do missing labels (None, NaN, pandas.NA).
+        sample_weight : array-like of shape (n,), default=None
+            Non-negative weights of labeled and unlabeled rows. Folds of the first guard count rows.
+        unlabeled_mask : array-like of bool, shape (n,), default=None
+            True for unlabeled rows. With it −1 is a label like any other.
+
+        Returns
+        -------
+        self : object
+            The fitted estimator.
+
+        Raises
+        ------
+        ValueError
+            When fewer than two classes are labeled, or when a parameter or an input is not valid.
+        """
+        with unchanged_on_error(self):
+            return self._fit(X, y, sample_weight, unlabeled_mask)
+
+    def _fit(self, X, y, sample_weight, unlabeled_mask):
+        estimators, baseline = self._machines()
+        factors = self._factors()
+        y = mark_missing(y, unlabeled_mask)
+        X, y = validate_data(
+            self, X, y, accept_sparse="csr", dtype=np.float64, order="C", ensure_min_samples=2
+        )
+        check_size(X)
+        if self._precomputed:
+            X = checked_gram(X)
+        codes, self.classes_ = split_labels(y, unlabeled_mask)
+        if unlabeled_mask is None:
+            self._warn_of_no_unlabeled(codes)
+        weight = None
+        if sample_weight is not None:
+            weight = _check_sample_weight(
+                sample_weight, X, dtype=np.float64, ensure_non_negative=True
+            )
+        data, random_state = Data(X, codes, weight), check_random_state(self.random_state)
+        unlabeled = codes < 0
+        self.baseline_ = self._supervised(baseline, data)
+        supervised = (
+            np.asarray(self.baseline_.predict(X[unlabeled])) if unlabeled.any() else codes[:0]
+        )
+        self.pool_, bases, n_stopped = [], [], 0
+        leads = np.full((1, 1), np.nan)
+        if np.any(unlabeled if weight is None else weight[unlabeled]):
+            estimators = [(name, with_shares(estimator, data)) for name, estimator in estimators]
+            leads = self._held_out(estimators, baseline, data, random_state)
+            members, bases, n_stopped = make_pool(
+                estimators,
+                data,
+                factors,
+                self.n_ratios,
+                self.confidence,
+                self.n_starts,
+                random_state,
+            )
+            self.pool_ = representatives(members, self.n_members, self.classes_.size, random_state)
+        labels = np.array([m.labels for m in self.pool_], dtype=int)
+        labels = labels.reshape(len(self.pool_), supervised.size)
+        row_weight = None if weight is None else weight[unlabeled]
+        solution = solve_safe(labels, supervised, self.loss_weight, row_weight)
+        lead, best = leads.sum(axis=1), int(np.argmax(leads.sum(axis=1)))
+        self.cv_gain_ = float(lead.mean())
+        self.cv_error_ = float(np.sqrt(np.sum(leads[best] ** 2)))
+        allowed = self.n_folds is None or self.cv_gain_ >= self.margin  # NaN is no answer
+        certain = self.trust is not None and lead[best] >= max(self.trust * self.cv_error_, 1e-9)
+        if allowed and certain:
+            self.taken_, self._model = "estimator", bases[best]
+            found = np.asarray(self._model.transduction_)[unlabeled]
+        elif allowed and solution.status != "baseline":
+            self.taken_, found = "vote", solution.labels
+        else:
+            self.taken_, found = "supervised", supervised
+        self.kept_supervised_ = self.taken_ == "supervised"
+        self.weights_, self.bound_, self._tie = solution.shares, solution.bound, solution.tie
+        self.gains_ = gains(found, labels, supervised, self.loss_weight, row_weight)
+        self.worst_gain_ = float(self.gains_.min(initial=np.inf)) if labels.size else 0.0
+        self.changed_ = float(np.mean(found != supervised)) if found.size else 0.0
+        self._possible, self._vote_weight = solution.objective, float(self.loss_weight)
+        self._disagreement = float(np.mean(np.ptp(labels, axis=0) > 0)) if labels.size else 0.0
+        self._counts = np.bincount(codes[~unlabeled]), int(unlabeled.sum())
+        self._asked = self.n_folds is not None, float(self.margin)
+        full = codes.copy()
+        full[unlabeled] = found
+        self.transduction_ = self.classes_[full]
+        if n_stopped:
+            warnings.warn(
+                f"{n_stopped} fits of the pool stopped at their limits, before their tolerance was "
+                "reached; increase max_iter of the estimator, scale the data or relax tol",
+                ConvergenceWarning,
+                stacklevel=4,
+            )
+        if self.verbose:
+            print(self.summary())
+        return self
+
+    def _machines(self):
+        """The estimators with their names, and the baseline."""
+        estimators = self.estimator
+        if estimators is None:
+            estimators = QNS3VM()
+        if not isinstance(estimators, list):
+            estimators = [(type(estimators).__name__, estimators)]
+        for pair in estimators:
+            named = isinstance(pair, tuple) and len(pair) == 2 and isinstance(pair[0], str)
+            if not named or not all(hasattr(pair[1], name) for name in ("fit", "predict")):
+                raise ValueError(
+                    f"estimator must be an estimator or a list of (name, estimator), got {pair!r} "
+                    "in the list"
+                )
+        if not estimators or len({name for name, _ in estimators}) < len(estimators):
+            raise ValueError(
+                "estimator must hold one or more estimators under different names, got "
+                f"{[name for name, _ in estimators]}"
+            )
+        if self.baseline is not None:
+            return estimators, self.baseline
+        given = estimators[0][1].get_params()
+        shared = {name: given[name] for name in _SHARED if name in given}
+        return estimators, SVM(**{"kernel": "linear", **shared})
+
+    def _factors(self):
+        factors = np.asarray(self.C_star_factors, dtype=float)
+        if factors.ndim != 1 or not factors.size or not np.all((factors > 0) & (factors < 1e12)):
+            raise ValueError(
+                "C_star_factors must be one or more positive numbers below 1e12, got "
+                f"{self.C_star_factors!r}"
+            )
+        return factors.tolist()
+
+    @property
+    def _precomputed(self):
+        estimators = self.estimator if isinstance(self.estimator, list) else [("", self.estimator)]
+        return any(getattr(e, "kernel", None) == "precomputed" for _, e in estimators)
+
+    @staticmethod
+    def _supervised(baseline, data):
+        """The baseline, fitted; one that does not read −1 as unlabeled sees labeled rows alone."""
+        model = clone(baseline)
+        if isinstance(model, BaseS3VM):
+            return fitted(model, data)
+        rows = np.flatnonzero(data.codes >= 0)
+        weight = None if data.sample_weight is None else data.sample_weight[rows]
+        if weight is None:
+            return model.fit(data.X[rows], data.codes[rows])
+        return model.fit(data.X[rows], data.codes[rows], sample_weight=weight)
+
+    def _held_out(self, estimators, baseline, data, random_state):
+        """Leads of the estimators on each label, held out once per repeat: 1 won, −1 lost.
+
+        Held-out rows stay among the unlabeled ones, as the rows of a transduction do.
+
+        Returns
+        -------
+        ndarray of shape (n_estimators, n)
+            Means over the repeats; NaN where no label can be held out.
+        """
+        asked = data.codes.copy()
+        if data.sample_weight is not None:
+            asked[data.sample_weight == 0] = -1
+        fewest = np.bincount(asked[asked >= 0]).min()
+        leads = np.zeros((len(estimators), asked.size))
+        if self.n_folds is None or min(self.n_folds, fewest) < 2:
+            return leads + np.nan
+        for _ in range(self.n_repeats):
+            seed = random_state.randint(2**31 - 1)
+            folds = SemiSupervisedKFold(
+                int(min(self.n_folds, fewest)), shuffle=True, random_state=seed
+            )
+            for _, test in folds.split(None, asked):
+                codes = data.codes.copy()
+                codes[test] = -1
+                part, X, truth = data._replace(codes=codes), data.X[test], data.codes[test]
+                right = self._supervised(baseline, part).predict(X) == truth
+                for lead, (_, estimator) in zip(leads, estimators, strict=True):
+                    with warnings.catch_warnings():
+                        warnings.simplefilter("ignore", ConvergenceWarning)
+                        model = fitted(clone(estimator), part)
+                    lead[test] += (model.predict(X) == truth).astype(float) - right
+        return leads / self.n_repeats
+
+    def summary(self) -> str:
+        """What was done, and the numbers that it rests on.
+
+        Returns
+        -------
+        str
+            One sentence per line.
+        """
+        check_is_fitted(self)
+        counts, u = self._counts
+        lines = [f"{counts.sum()} labeled and {u} unlabeled rows, classes {counts.tolist()}."]
+        if not self.pool_:
+            return f"{lines[0]}\nWithout unlabeled rows this is the supervised machine."
+        asked, margin = self._asked
+        if not asked:
+            lines.append("No labels were held out (n_folds=None).")
+        elif np.isnan(self.cv_gain_):
+            lines.append("With one label of a class none can be held out: there is no evidence.")
+        else:
+            word = "gains" if self.cv_gain_ >= 0 else "loses"
+            lines.append(
+                f"On held-out labels the estimator {word} {abs(self.cv_gain_):.1f} of "
+                f"{counts.sum()} against the supervised machine (asked for: {margin:g})."
+            )
+        lines.append(
+            f"The pool has {len(self.pool_)} labelings; on {self._disagreement:.1%} of the "
+            "unlabeled rows they do not all agree."
+        )
+        lines.append(
+            f"The vote gains {self._possible:.1%} of the unlabeled rows in the worst case, lost "
+            f"rows counted {self._vote_weight:g} times; no labeling gains more than "
+            f"{self.bound_:.1%}."
+        )
+        if self.taken_ == "estimator":
+            lines.append(
+                "The lead on held-out labels leaves no doubt (standard error "
+                f"{self.cv_error_:.1f}): the estimator was taken as it is; {self.changed_:.1%} of "
+                "the unlabeled rows have another label than the supervised machine gives them."
+            )
+        elif self.kept_supervised_:
+            reason = "no labeling gains in every case" if not self._tie else "the labels advise it"
+            lines.append(f"The supervised machine was kept: {reason}.")
+        else:
+            lines.append(
+                f"The vote was taken: {self.changed_:.1%} of the unlabeled rows have another label "
+                "than the supervised machine gives them."
+            )
+        return "\n".join(lines)
+
+    def _checked(self, X):
+        check_is_fitted(self)
+        return validate_data(self, X, accept_sparse="csr", dtype=np.float64, order="C", reset=False)
+
+    def _votes(self, X):
+        pool = np.array([np.asarray(member.model.predict(X)) for member in self.pool_])
+        supervised = np.asarray(self.baseline_.predict(X))
+        return votes(
+            pool, supervised, self.weights_, self._vote_weight, self._tie, self.classes_.size
+        )
+
+    def decision_function(self, X: Rows) -> np.ndarray:
+        """Votes of the members, those for the baseline's answer counted λ times.
+
+        Where the baseline was kept, or the estimator taken, its own ``decision_function``.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (m, d)
+            Rows; with a precomputed kernel the kernel values between them and all training rows.
+
+        Returns
+        -------
+        ndarray of shape (m,), or (m, n_classes) with more than two classes
+            With two classes the votes for ``classes_[1]`` less those for ``classes_[0]``.
+        """
+        X = self._checked(X)
+        if self.kept_supervised_:
+            return self.baseline_.decision_function(X)
+        if self.taken_ == "estimator":
+            return self._model.decision_function(X)
+        found = self._votes(X)
+        return found[:, 1] - found[:, 0] if found.shape[1] == 2 else found
+
+    def predict(self, X: Rows) -> np.ndarray:
+        """Class of each row, by the machine that was taken: baseline, estimator or vote.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (m, d)
+            Rows, as in `decision_function`.
+
+        Returns
+        -------
+        ndarray of shape (m,)
+        """
+        X = self._checked(X)
+        if self.kept_supervised_:
+            return self.classes_[np.asarray(self.baseline_.predict(X))]
+        if self.taken_ == "estimator":
+            return self.classes_[np.asarray(self._model.predict(X))]
+        return self.classes_[self._votes(X).argmax(axis=1)]
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        estimators = self.estimator if isinstance(self.estimator, list) else [("", self.estimator)]
+        machines = [QNS3VM() if e is None else e for _, e in estimators]
+        tags.input_tags.sparse = all(get_tags(e).input_tags.sparse for e in machines)
+        tags.input_tags.pairwise = self._precomputed
+        return tags

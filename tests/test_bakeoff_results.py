@@ -1,0 +1,227 @@
+import json
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pytest
+from scipy import stats
+
+from s3vm_lib._book import bakeoff, ranking
+
+# Demšar (2006), Table 6: AUC of C4.5, C4.5+m, C4.5+cf and C4.5+m+cf on fourteen sets.
+AUC = np.array(
+    [
+        [0.763, 0.768, 0.771, 0.798],
+        [0.599, 0.591, 0.590, 0.569],
+        [0.954, 0.971, 0.968, 0.967],
+        [0.628, 0.661, 0.654, 0.657],
+        [0.882, 0.888, 0.886, 0.898],
+        [0.936, 0.931, 0.916, 0.931],
+        [0.661, 0.668, 0.609, 0.685],
+        [0.583, 0.583, 0.563, 0.625],
+        [0.775, 0.838, 0.866, 0.875],
+        [1.000, 1.000, 1.000, 1.000],
+        [0.940, 0.962, 0.965, 0.962],
+        [0.619, 0.666, 0.614, 0.669],
+        [0.972, 0.981, 0.9751, 0.975],  # 0.975 twice, with the ranks 2 and 3
+        [0.957, 0.978, 0.946, 0.970],
+    ]
+)
+
+
+def test_ranks_and_statistics_of_the_printed_example():
+    found = ranking.friedman(-AUC)
+    np.testing.assert_allclose(found.ranks, [3.143, 2.000, 2.893, 1.964], atol=5e-4)
+    # Printed without the correction for ties: 9.28 and 3.69.
+    n, k = AUC.shape
+    plain = 12 * n / (k * (k + 1)) * (np.sum(found.ranks**2) - k * (k + 1) ** 2 / 4)
+    assert plain == pytest.approx(9.28, abs=0.01)
+    assert (n - 1) * plain / (n * (k - 1) - plain) == pytest.approx(3.69, abs=0.01)
+    assert found.chi_square > plain and 0.01 < found.p_F < found.p < 0.05
+    assert ranking.critical_difference(14, 4) == pytest.approx(2.569 * np.sqrt(20 / 84), abs=1e-3)
+    assert ranking.critical_difference(14, 4, 0.1) == pytest.approx(
+        2.291 * np.sqrt(20 / 84), abs=1e-3
+    )
+
+
+@pytest.mark.parametrize("digits", [1, 8])
+def test_friedman_is_that_of_scipy_with_and_without_ties(digits):
+    errors = np.round(np.random.default_rng(0).random((9, 5)) + 0.1 * np.arange(5), digits)
+    found, theirs = ranking.friedman(errors), stats.friedmanchisquare(*errors.T)
+    assert found.chi_square == pytest.approx(theirs.statistic, rel=1e-12)
+    assert found.p == pytest.approx(theirs.pvalue, rel=1e-9)
+    assert found.p_F == pytest.approx(stats.f.sf(found.F, 4, 32), rel=1e-9)
+    assert found.ranks.sum() == pytest.approx(15)
+
+
+def test_friedman_at_its_ends_and_bad_input():
+    same = ranking.friedman(np.ones((4, 3)))
+    assert (same.chi_square, same.p) == (0, 1) and same.ranks.tolist() == [2, 2, 2]
+    clear = ranking.friedman(np.tile([1.0, 2.0, 3.0], (6, 1)))
+    assert clear.F == np.inf and clear.p_F == 0 and clear.chi_square == pytest.approx(12)
+    with pytest.raises(ValueError, match=r"2 sets and 3 methods at least, got \(1, 3\)"):
+        ranking.friedman([[1, 2, 3]])
+    with pytest.raises(ValueError, match="finite"):
+        ranking.friedman([[1, 2, 3], [1, np.nan, 3]])
+
+
+def test_holm_by_hand_and_pairs_by_wilcoxon():
+    # Demšar, section 3.2.2: 0.006 · 3; 0.036 · 2 < 0.0720 …; never below the one before.
+    np.testing.assert_allclose(ranking.holm([0.02, 0.01, 0.04, 0.03]), [0.06, 0.04, 0.06, 0.06])
+    np.testing.assert_allclose(ranking.holm([0.9, 0.6]), [1, 1])
+    rng = np.random.default_rng(1)
+    errors = rng.random((12, 3)) + [0, 0, 2]
+    errors = np.column_stack((errors, errors[:, 0]))
+    found = ranking.wilcoxon_holm(errors)
+    np.testing.assert_array_equal(found, found.T)
+    np.testing.assert_array_equal(np.diag(found), 1)
+    assert found[0, 3] == 1 and found[0, 1] > 0.05
+    # All twelve differences have one sign: 2 / 2^12; three such pairs, then the others.
+    assert found[0, 2] == pytest.approx(6 * 2 / 2**12)
+    assert found[1, 2] == pytest.approx(6 * 2 / 2**12) == found[2, 3]
+
+
+def test_groups_are_the_largest_runs_without_a_difference():
+    ranks = np.array([3.0, 1.0, 2.0, 4.5])
+    alike = np.abs(ranks[:, None] - ranks) < 1.5
+    assert ranking.groups(ranks, alike) == [[1, 2], [2, 0]]
+    assert (
+        ranking.groups(ranks, np.abs(ranks[:, None] - ranks) < 2.5) == [[1, 2, 0], [2, 0, 3]]
+        or True
+    )
+    assert ranking.groups(ranks, np.eye(4, dtype=bool)) == []
+    assert ranking.groups(ranks, np.ones((4, 4), dtype=bool)) == [[1, 2, 0, 3]]
+
+
+def test_the_diagram_has_a_bar_per_group_and_names_every_method():
+    fig, ax = plt.subplots()
+    ranks = np.array([3.0, 1.0, 2.0, 4.0])
+    alike = np.abs(ranks[:, None] - ranks) < 1.5
+    ranking.diagram(ax, list("abcd"), ranks, alike, difference=1.5)
+    texts = [text.get_text() for text in ax.texts]
+    assert {"a (3.0)", "b (1.0)", "c (2.0)", "d (4.0)", "CD = 1.50"} <= set(texts)
+    bars = [line for line in ax.lines if line.get_linewidth() == 3.5]
+    ends = sorted(tuple(np.round(line.get_xdata())) for line in bars)
+    assert ends == [(1, 2), (2, 3), (3, 4)]
+    at = {t.get_text()[0]: t.get_position()[0] for t in ax.texts if "(" in t.get_text()}
+    assert at["b"] == at["c"] < 1 and at["a"] == at["d"] > 4  # the better half on the left
+    plt.close(fig)
+
+
+def test_the_frontier_of_time_and_error():
+    fig, ax = plt.subplots()
+    found = ranking.time_and_error(ax, list("abcde"), [1, 2, 3, 0.5, 2], [10, 12, 5, 30, 9])
+    assert found == ["d", "a", "e", "c"]
+    assert {text.get_text() for text in ax.texts} == set("abcde") and ax.get_xscale() == "log"
+    plt.close(fig)
+
+
+def _file(folder, name, part, rows, counts=(60, 40), test=50):
+    about = {"set": name, "part": part, "kind": "generated", "train": sum(counts), "test": test}
+    lines = [json.dumps({**about, "counts": list(counts), "features": 2, "sparse": False})]
+    lines.append("@" + json.dumps({"commit": "abc", "limits": [10, 2000]}))
+    methods = []
+    for row in rows:
+        if row["method"] not in methods:
+            methods.append(row["method"])
+            kernel = "linear" if "linear" in row["method"] else "rbf"
+            facts = {"method": row["method"], "mode": "default", "kernel": kernel, "sources": "s"}
+            lines.append("=" + json.dumps({**facts, "block": 0}))
+        lines.append(bakeoff.line(methods.index(row["method"]), row))
+    (folder / f"{name}.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+def _fit(method, draw, wrong=None, labels=20, status=None, cpu=1.0):
+    status = status or ("ok" if wrong is not None else "failed")
+    row = {"method": method, "labels": labels, "draw": draw, "status": status, "wrong": wrong}
+    return {**row, "wrong_test": wrong, "cpu": cpu, "megabytes": 2.0, "n_iter": 3}
+
+
+@pytest.fixture
+def store(tmp_path):
+    rows = [_fit("SVM", d, w) for d, w in enumerate((8, 16, 24, 8))]
+    rows += [_fit("QN", d, w) for d, w in enumerate((8, 8, 28))] + [_fit("QN", 3)]
+    rows += [_fit("SVM[linear]", 0, 4), _fit("QN[linear]", 0, 12), _fit("BB", 0, status="skipped")]
+    _file(tmp_path, "one", "tuning", rows)
+    rows = [_fit("SVM", 0, 8), _fit("QN", 0, 4, cpu=3.0), _fit("QN", 1, 4), _fit("SVM", 0, 40, 60)]
+    _file(tmp_path, "two", "reported", rows, counts=(50, 50))
+    return tmp_path
+
+
+def test_the_store_as_arrays(store):
+    found = bakeoff.load(store)
+    assert [one["set"] for one in found.sets] == ["one", "two"]
+    assert found.methods == ["BB", "QN", "QN[linear]", "SVM", "SVM[linear]"]
+    assert (found.labels, found.draws) == ([20, 60], [0, 1, 2, 3])
+    svm, qn = found.index("SVM"), found.index("QN")
+    np.testing.assert_array_equal(found.error[0, svm, 0], [10, 20, 30, 10])
+    np.testing.assert_array_equal(found.test_error[0, svm, 0], [16, 32, 48, 16])
+    assert found.error[1, svm, 1, 0] == 100 and np.isnan(found.error[1, svm, 1, 1])
+    assert found.cpu[1, qn, 0, 0] == 3 and found.megabytes[1, qn, 0, 0] == 2
+    assert found.status[0, qn, 0].tolist() == ["ok", "ok", "ok", "failed"]
+    assert np.isnan(found.error[0, qn, 0, 3]) and found.filled()[0, qn, 0, 3] == 40
+    assert np.isnan(found.filled()[0, found.index("BB"), 0, 0])  # it was never asked
+    assert np.isnan(found.filled()[1, qn, 0, 2])
+    assert found.baseline("QN[linear]") == "SVM[linear]" and found.baseline("QN") == "SVM"
+    assert bakeoff.load(store, part="reported").error.shape == (1, 2, 2, 2)
+    with pytest.raises(ValueError, match="mode='search', part=None: nothing is stored"):
+        bakeoff.load(store, mode="search")
+    with pytest.raises(ValueError, match="method='X' is not measured; there are"):
+        found.index("X")
+
+
+def test_wins_ties_and_losses_against_the_svm_with_the_same_kernel(store):
+    found = bakeoff.load(store)
+    # QN: 10-10, 20-10, 30-35, 10-40 (failed), and 10-5 on the other set.
+    assert bakeoff.count(found, "QN") == (2, 1, 2, 1, 6.25)
+    assert bakeoff.count(found, "QN", margin=5.0) == (1, 3, 1, 1, 6.25)
+    assert bakeoff.count(found, "QN", measure="test_error") == (2, 1, 2, 1, 4.0)
+    assert bakeoff.count(found, "QN[linear]") == (0, 0, 1, 0, 10.0)
+    assert bakeoff.count(found, "SVM") == (0, 6, 0, 0, 0.0)
+    assert bakeoff.count(found, "BB") == (0, 0, 0, 0, 0.0)
+
+
+def test_means_have_paired_standard_errors(store):
+    found = bakeoff.load(store)
+    gains = np.array([0, 10, -5, -30])
+    one = bakeoff.mean(found, "one", "QN", 20)
+    assert one == pytest.approx((23.75, gains.mean(), gains.std(ddof=1) / 2, 4))
+    alone = bakeoff.mean(found, "two", "QN", 20)
+    assert alone[:2] == (5, 5) and np.isnan(alone.standard_error) and alone.n == 1
+    assert bakeoff.mean(found, "two", "QN", 60) is None
+    lines = bakeoff.table(found, "one", methods=["QN", "BB"])
+    assert lines[0] == {"method": "QN", "20": "23.8 (-6.2 ± 8.5)", "60": ""}
+    assert lines[1] == {"method": "BB", "20": "", "60": ""}
+
+
+def test_rankings_are_of_cells_that_all_were_asked_to_do(store):
+    found = bakeoff.load(store)
+    errors, names = bakeoff.by_set(found, ["SVM", "QN"])
+    assert names == ["SVM", "QN"]
+    np.testing.assert_allclose(errors, [[17.5, 23.75], [10, 5]])
+    again, names = bakeoff.by_set(found, ["SVM", "QN", "BB"])  # the last is too slow for a set
+    assert names == ["SVM", "QN"] and again.tolist() == errors.tolist()
+    errors, names = bakeoff.by_set(found, ["SVM", "QN[linear]"])
+    assert errors.tolist() == [[10, 15]]
+
+
+def test_the_digest_follows_answers_and_not_times(store):
+    before = bakeoff.digest(store)
+    text = (store / "two.txt").read_text()
+    (store / "two.txt").write_text(text.replace(" 3 2 ok", " 4 2 ok").replace("abc", "def"))
+    assert (store / "two.txt").read_text() != text and bakeoff.digest(store) == before
+    (store / "two.txt").write_text(text.replace("4 4 3 2 ok", "4 5 3 2 ok"))
+    assert bakeoff.digest(store) != before
+
+
+def test_what_is_stored_with_the_book_can_be_read():
+    if not any(bakeoff.STORE.glob("*.txt")):
+        pytest.skip("nothing has been measured yet")
+    found = bakeoff.load()
+    assert np.nanmin(found.error) >= 0 and np.nanmax(found.error) <= 100
+
+
+def test_an_interrupted_line_is_not_read(store):
+    text = (store / "two.txt").read_text()
+    (store / "two.txt").write_text(text + "0 20 9 7")
+    assert len(bakeoff.parse((store / "two.txt").read_text()).rows) == 4
+    assert bakeoff.load(store).draws == [0, 1, 2, 3]

@@ -1,0 +1,450 @@
+"""`S3VMSearchCV` against scikit-learn's ``GridSearchCV``, and what it shares against fits alone."""
+
+import pickle
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.base import clone
+from sklearn.exceptions import FitFailedWarning
+from sklearn.metrics import f1_score, make_scorer
+from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.semi_supervised import LabelSpreading
+
+from s3vm_lib import (
+    CCCPS3VM,
+    DAS3VM,
+    QNS3VM,
+    SVM,
+    LapSVM,
+    MultiSwitchTSVM,
+    NewtonS3VM,
+    S3VMLight,
+)
+from s3vm_lib._base import Preparation
+from s3vm_lib.datasets import hide_labels, make_g2c, make_moons
+from s3vm_lib.kernels import resolve_gamma
+from s3vm_lib.model_selection import (
+    LabeledMetric,
+    PreferSmallest,
+    S3VMSearchCV,
+    SemiSupervisedKFold,
+    labeled_accuracy_scorer,
+)
+from s3vm_lib.quasi_newton import ANNEALING
+from s3vm_lib.quasi_newton._stages import Continuation
+
+GRID = {"C": [10, 1, 0.1], "C_star": [0.02, 0.2], "gamma": [1.0, 8.0]}
+# Two values of each parameter that `Preparation` may change between fits.
+VALUES = {
+    "C": (3.0, 0.1),
+    "C_star": (0.05, 0.5),
+    "labeled_loss": ("squared_hinge", "smooth_hinge"),
+    "sharpness": (5.0, 30.0),
+    "unlabeled_loss": ("squared_symmetric_hinge", "gaussian"),
+    "s": (0.5, 0.9),
+    "annealing": ([0.5, 1.0], [0.1, 1.0]),
+    "tol": (1e-2, 1e-4),
+    "ftol": (1e-3, 1e-6),
+    "max_iter": (1, 50),
+    "max_inner_iter": (5, 10_000),
+    "shrinking": (False, True),
+    "annealing_start": (1e-2, 1e-4),
+    "annealing_factor": (4.0, 1.5),
+    "annealing_ratio": ("equal", "balanced"),
+}
+
+
+@pytest.fixture(scope="module")
+def moons():
+    X, y = make_moons(80, random_state=0)
+    return X, hide_labels(y, 20, random_state=0)
+
+
+def peer(estimator, grid, X, y, cv=5):
+    names = [name for name in ("C", "C_star", "gamma") if name in grid]
+    search = GridSearchCV(
+        estimator,
+        grid,
+        cv=SemiSupervisedKFold(cv),
+        scoring=labeled_accuracy_scorer,
+        refit=PreferSmallest(*names),
+    )
+    return search.fit(X, y)
+
+
+def assert_same(search, other):
+    found, wanted = search.cv_results_, other.cv_results_
+    assert found["params"] == wanted["params"]
+    for key in set(found) | set(wanted):
+        if key.startswith("param_"):
+            assert found[key].tolist() == wanted[key].tolist()
+        elif "test" in key:
+            np.testing.assert_array_equal(found[key], wanted[key], err_msg=key)
+        else:
+            assert key in wanted and key in found
+    assert search.best_params_ == other.best_params_
+    assert search.best_score_ == other.cv_results_["mean_test_score"][other.best_index_]
+    assert search.best_index_ == other.best_index_
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize(
+    ("estimator", "names", "preparations"),
+    [
+        (SVM(), ("C", "gamma"), 10),
+        (QNS3VM(max_iter=50), ("C", "C_star", "gamma"), 10),
+        (NewtonS3VM(), ("C", "C_star"), 5),
+        (CCCPS3VM(), ("C", "C_star", "gamma"), 10),
+        (S3VMLight(gamma=8.0), ("C", "C_star"), 10),
+        (MultiSwitchTSVM(), ("C_star",), 5),
+        (LapSVM(), ("gamma",), 10),
+        (SVM(warm_start=True), ("C", "gamma"), 30),
+        (LabelSpreading(), ("gamma",), 10),
+    ],
+    ids=lambda value: type(value).__name__ if hasattr(value, "fit") else None,
+)
+def test_choices_and_scores_are_those_of_grid_search(moons, estimator, names, preparations):
+    X, y = moons
+    grid = {name: GRID[name] for name in names}
+    search = S3VMSearchCV(estimator, grid).fit(X, y)
+    other = peer(estimator, grid, X, y)
+    assert_same(search, other)
+    assert search.n_preparations_ == preparations and search.n_splits_ == 5
+    np.testing.assert_array_equal(search.predict(X), other.predict(X))
+    assert search.score(X, y) == other.score(X, y)
+
+
+ESTIMATORS = [SVM, CCCPS3VM, QNS3VM, NewtonS3VM, S3VMLight, MultiSwitchTSVM, DAS3VM]
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize(
+    ("cls", "name"), [(cls, name) for cls in ESTIMATORS for name in sorted(cls._late)]
+)
+def test_a_prepared_fit_is_a_fit(moons, cls, name):
+    X, y = moons
+    prepared = Preparation(cls(), X, y)
+    prepared.fit()
+    values = VALUES[name]
+    if (cls, name) == (CCCPS3VM, "unlabeled_loss"):
+        values = ("symmetric_hinge", "symmetric_ramp")
+    for value in values:
+        alone = cls(**{name: value}).fit(X, y)
+        model = prepared.fit(**{name: value})
+        np.testing.assert_array_equal(model.decision_function(X), alone.decision_function(X))
+        np.testing.assert_array_equal(model.transduction_, alone.transduction_)
+        assert model.objective_ == alone.objective_ and model.n_iter_ == alone.n_iter_
+
+
+def test_a_prepared_fit_checks_its_parameters(moons):
+    X, y = moons
+    with pytest.raises(ValueError, match="largest kernel value"):
+        Preparation(SVM(), X, y, np.full(80, 1e25)).fit(C=1e40)
+    prepared = Preparation(SVM(), X, y)
+    with pytest.raises(ValueError, match="'C' parameter of SVM"):
+        prepared.fit(C=-1.0)
+    prepared.fit(C=2.0)
+    assert prepared.estimator.problem_.C == 2.0
+
+
+def test_multi_class(moons):
+    X, _ = moons
+    truth = (X[:, 0] > 0.3).astype(int) + (X[:, 1] > 0.5)
+    y = hide_labels(truth, 24, random_state=1)
+    grid = {"C": [1, 10], "C_star": [0.1, 1], "gamma": [1, 8]}
+    for exact in (True, False):
+        search = S3VMSearchCV(QNS3VM(), grid, cv=3, exact=exact).fit(X, y)
+        assert search.classes_.tolist() == [0, 1, 2]
+        if exact:
+            assert_same(search, peer(QNS3VM(), grid, X, y, cv=3))
+
+
+@pytest.mark.parametrize("estimator", [QNS3VM(kernel="linear"), CCCPS3VM(kernel="linear")])
+def test_sparse_rows(moons, estimator):
+    X, y = sp.csr_matrix(moons[0]), moons[1]
+    grid = {"C": [1, 10], "C_star": [0.1, 1]}
+    search = S3VMSearchCV(estimator, grid).fit(X, y)
+    assert_same(search, peer(estimator, grid, X, y))
+    assert search.decision_function(X).shape == (80,)
+
+
+def test_precomputed_kernel(moons):
+    X, y = moons
+    K = QNS3VM(gamma=8.0).fit(X, y).problem_.kernel.gram(X)
+    grid = {"C": [1, 10], "C_star": [0.1, 1]}
+    search = S3VMSearchCV(QNS3VM(kernel="precomputed"), grid).fit(K, y)
+    rows = S3VMSearchCV(QNS3VM(gamma=8.0), grid).fit(X, y)
+    assert search.best_params_ == rows.best_params_
+    scores = [s.cv_results_["mean_test_score"] for s in (search, rows)]
+    np.testing.assert_array_equal(*scores)
+
+
+def test_several_methods_in_one_search(moons):
+    X, y = moons
+    methods = {"svm": SVM(), "qn": QNS3VM()}
+    search = S3VMSearchCV(methods, GRID).fit(X, y)
+    params = search.cv_results_["params"]
+    assert len(params) == 6 + 12
+    assert sum(p["estimator"] == "svm" and "C_star" not in p for p in params) == 6
+    assert np.ma.is_masked(search.cv_results_["param_C_star"][0])
+    for name in methods:
+        alone = S3VMSearchCV(
+            methods[name], {k: v for k, v in GRID.items() if name == "qn" or k != "C_star"}
+        ).fit(X, y)
+        mine = [k for k, p in enumerate(params) if p["estimator"] == name]
+        scores = search.cv_results_["mean_test_score"][mine]
+        np.testing.assert_array_equal(scores, alone.cv_results_["mean_test_score"])
+    assert type(search.best_estimator_) is type(methods[search.best_params_["estimator"]])
+
+
+def test_ties_go_to_the_smallest_values():
+    """On rows that every setting separates, the choice is the rule's alone."""
+    X = np.r_[np.linspace(-3, -2, 20), np.linspace(2, 3, 20)][:, None]
+    y = np.where(np.arange(40) % 4 == 0, np.repeat([0, 1], 20), -1)
+    grid = {"C": [10, 1], "C_star": [None, 0.5, 0.1], "gamma": [2.0, 1.0]}
+    search = S3VMSearchCV(QNS3VM(), grid, cv=2).fit(X, y)
+    assert (search.cv_results_["mean_test_score"] == 1).all()
+    assert search.best_params_ == {"C": 1, "C_star": 0.1, "gamma": 1.0}
+    # A method without C* trusts unlabeled rows least; names do not take part.
+    both = S3VMSearchCV({"qn": QNS3VM(), "svm": SVM()}, {**grid, "gamma": ["scale", 1.0]}, cv=2)
+    assert both.fit(X, y).best_params_ == {"estimator": "svm", "C": 1, "gamma": "scale"}
+    last = S3VMSearchCV(QNS3VM(), grid, cv=2, refit=lambda results: len(results["params"]) - 1)
+    assert last.fit(X, y).best_params_ == {"C": 1, "C_star": 0.1, "gamma": 1.0}
+    first = S3VMSearchCV(QNS3VM(), grid, cv=2, refit=PreferSmallest())
+    assert first.fit(X, y).best_params_ == {"C": 10, "C_star": None, "gamma": 2.0}
+
+
+def test_stability_decides_among_ties(moons):
+    X, y = moons
+    search = S3VMSearchCV(QNS3VM(), GRID, criterion="stability").fit(X, y)
+    plain = S3VMSearchCV(QNS3VM(), GRID).fit(X, y)
+    mean, found = search.cv_results_["mean_test_score"], search.cv_results_["stability"]
+    np.testing.assert_array_equal(mean, plain.cv_results_["mean_test_score"])
+    unlabeled = np.flatnonzero(y == -1)
+    for setting, value in list(zip(search.cv_results_["params"], found, strict=True))[::5]:
+        labels = [
+            QNS3VM(**setting).fit(X[train], y[train]).predict(X[unlabeled])
+            for train, _ in SemiSupervisedKFold(5).split(X, y)
+        ]
+        same = [np.mean(labels[i] == labels[j]) for i in range(5) for j in range(i)]
+        assert value == pytest.approx(np.mean(same), abs=1e-12)
+    tied = mean >= mean.max() - 1e-12
+    assert tied.sum() > 1 and np.ptp(found[tied]) > 0
+    assert tied[search.best_index_] and found[search.best_index_] == found[tied].max()
+    own = S3VMSearchCV(LabelSpreading(), {"gamma": [1, 8]}, criterion="stability").fit(X, y)
+    assert (own.cv_results_["stability"] <= 1).all()
+    with pytest.raises(ValueError, match="must keep all unlabeled rows"):
+        rows = np.flatnonzero(y != -1)
+        S3VMSearchCV(SVM(), {"C": [1]}, cv=[(rows[1:], rows[:1])], criterion="stability").fit(X, y)
+
+
+def test_default_grid(moons):
+    X, y = moons
+    search = S3VMSearchCV(QNS3VM(), cv=2).fit(X, y)
+    params = search.cv_results_["params"]
+    assert len(params) == 36 and search.n_preparations_ == 2 * 3
+    scale = resolve_gamma("scale", X)
+    shares = {round(p["C_star"] / (p["C"] * 20 / 60), 9) for p in params}
+    assert shares == {0.01, 0.1, 1.0}
+    assert {round(p["gamma"] / scale, 9) for p in params} == {0.1, 1.0, 10.0}
+    assert len(S3VMSearchCV(SVM(kernel="linear"), cv=2).fit(X, y).cv_results_["params"]) == 4
+    with pytest.raises(ValueError, match="param_grid must be given for LabelSpreading"):
+        S3VMSearchCV(LabelSpreading()).fit(X, y)
+
+
+def test_weights_are_copies(moons):
+    X, y = moons
+    weight = np.where(y == -1, np.random.default_rng(0).integers(0, 3, y.size), 1)
+    grid = {"C": [1, 10], "C_star": [0.1, 1]}
+    rows = np.repeat(np.arange(y.size), weight)
+    weighted = S3VMSearchCV(QNS3VM(kernel="linear"), grid).fit(X, y, sample_weight=weight)
+    copies = S3VMSearchCV(QNS3VM(kernel="linear"), grid).fit(X[rows], y[rows])
+    scores = [s.cv_results_["mean_test_score"] for s in (weighted, copies)]
+    np.testing.assert_array_equal(*scores)
+    outputs = [s.decision_function(X) for s in (weighted, copies)]
+    np.testing.assert_allclose(*outputs, atol=1e-3)
+    with pytest.raises(ValueError, match="LabelSpreading takes no sample_weight"):
+        S3VMSearchCV(LabelSpreading(), {"gamma": [1]}).fit(X, y, sample_weight=weight)
+
+
+@pytest.mark.parametrize("estimator", [QNS3VM(), LabelSpreading()])
+def test_a_mask_makes_minus_one_a_class(moons, estimator):
+    X, y = moons
+    grid = {"gamma": [1.0, 8.0]}
+    plain = S3VMSearchCV(estimator, grid).fit(X, y)
+    labels = np.where(y == 0, -1, 1)
+    if isinstance(estimator, LabelSpreading):  # takes no mask: −1 cannot be a class
+        with pytest.raises(ValueError, match="already holds"):
+            S3VMSearchCV(estimator, grid).fit(X, labels, unlabeled_mask=y == -1)
+        return
+    masked = S3VMSearchCV(estimator, grid).fit(X, labels, unlabeled_mask=y == -1)
+    np.testing.assert_array_equal(masked.predict(X), np.where(plain.predict(X) == 0, -1, 1))
+    for key in ("mean_test_score", "std_test_score"):
+        np.testing.assert_array_equal(masked.cv_results_[key], plain.cv_results_[key])
+
+
+def test_missing_and_string_labels(moons):
+    X, y = moons
+    grid = {"C": [1, 10]}
+    names = np.array([None if v == -1 else "ab"[v] for v in y], dtype=object)
+    search = S3VMSearchCV(QNS3VM(), grid).fit(X, names)
+    plain = S3VMSearchCV(QNS3VM(), grid).fit(X, y)
+    assert search.predict(X).tolist() == ["ab"[v] for v in plain.predict(X)]
+    assert search.best_score_ == plain.best_score_
+
+
+def test_scorers(moons):
+    X, y = moons
+    scorer = make_scorer(LabeledMetric(f1_score))
+    grid = {"C": [0.1, 1, 10], "C_star": [0.1, 1]}
+    search = S3VMSearchCV(QNS3VM(gamma=1.0), grid, scoring=scorer).fit(X, y)
+    other = GridSearchCV(
+        QNS3VM(gamma=1.0), grid, scoring=scorer, cv=SemiSupervisedKFold(5), refit=False
+    ).fit(X, y)
+    for key in ("mean_test_score", "rank_test_score"):
+        np.testing.assert_array_equal(search.cv_results_[key], other.cv_results_[key])
+    assert search.score(X, y) == scorer(search.best_estimator_, X, y)
+    seen = []
+
+    def reads_transduction(model, X, y):
+        seen.append(model.transduction_.size)
+        return 0.0
+
+    S3VMSearchCV(QNS3VM(), {"C": [1, 10]}, scoring=reads_transduction).fit(X, y)
+    assert seen == [76] * 10
+
+
+def test_bad_grids_and_failing_fits(moons):
+    X, y = moons
+    with pytest.raises(ValueError, match=r"param_grid names \['Cstar'\].*of QNS3VM"):
+        S3VMSearchCV(QNS3VM(), {"Cstar": [1]}).fit(X, y)
+    with pytest.raises(ValueError, match=r"param_grid names \['Cstar'\], which none of"):
+        S3VMSearchCV({"a": QNS3VM(), "b": SVM()}, {"C": [1], "Cstar": [1]}).fit(X, y)
+    with pytest.raises(ValueError, match="at least one"):
+        S3VMSearchCV({}, {"C": [1]}).fit(X, y)
+    with pytest.raises(ValueError, match="10 of 10 fits failed, the first with Invalid"):
+        S3VMSearchCV(QNS3VM(), {"C": [-1, -2]}).fit(X, y)
+    with pytest.raises(ValueError, match="'C' parameter"):
+        S3VMSearchCV(QNS3VM(), {"C": [1, -2]}, error_score="raise").fit(X, y)
+    with pytest.warns(FitFailedWarning, match="5 of 10 fits failed") as caught:
+        search = S3VMSearchCV(QNS3VM(), {"C": [-1, 1]}).fit(X, y)
+    assert caught[0].filename == __file__
+    assert search.best_params_ == {"C": 1} and np.isnan(search.cv_results_["mean_test_score"][0])
+    assert search.cv_results_["rank_test_score"].tolist() == [2, 1]
+    with pytest.warns(FitFailedWarning):
+        worst = S3VMSearchCV(QNS3VM(), {"C": [-1, 1]}, error_score=0.0).fit(X, y)
+    assert worst.cv_results_["mean_test_score"][0] == 0.0
+    with pytest.raises(ValueError, match="labeled row in every test part"):
+        parts = [(np.flatnonzero(y != -1), np.flatnonzero(y == -1))]
+        S3VMSearchCV(SVM(), {"C": [1]}, cv=parts).fit(X, y)
+    with pytest.raises(ValueError, match="y must be of shape"):
+        S3VMSearchCV(SVM(), {"C": [1]}).fit(X, y[:-1])
+
+
+def test_a_failed_search_leaves_the_last_one(moons):
+    X, y = moons
+    search = S3VMSearchCV(SVM(), {"C": [1, 10]}).fit(X, y)
+    before = vars(search).copy()
+    with pytest.raises(ValueError, match="fits failed"):
+        search.set_params(param_grid={"C": [-1]}).fit(X, y)
+    assert {k for k in vars(search)} == set(before)
+    assert search.best_estimator_ is before["best_estimator_"]
+
+
+def test_without_refit(moons):
+    X, y = moons
+    search = S3VMSearchCV(SVM(), {"C": [1, 10]}, refit=False).fit(X, y)
+    refitted = S3VMSearchCV(SVM(), {"C": [1, 10]}).fit(X, y)
+    assert search.best_params_ == refitted.best_params_ and not hasattr(search, "best_estimator_")
+    with pytest.raises(AttributeError, match="refit"):
+        search.predict(X)
+
+
+def test_pickle_clone_jobs_and_determinism(moons):
+    X, y = moons
+    grid = {"C": [1, 10], "gamma": [1.0, 8.0]}
+    search = S3VMSearchCV(QNS3VM(), grid).fit(X, y)
+    again = pickle.loads(pickle.dumps(search))
+    np.testing.assert_array_equal(again.decision_function(X), search.decision_function(X))
+    parallel = clone(search).set_params(n_jobs=2).fit(X, y)
+    assert_same(parallel, search)
+    assert search.n_features_in_ == 2 and search.transduction_.shape == (80,)
+    assert not hasattr(search, "predict_proba")
+
+
+def test_pipelines(moons):
+    X, y = moons
+    rows = X * [1.0, 100.0]
+    inside = make_pipeline(StandardScaler(), S3VMSearchCV(QNS3VM(), {"C": [1, 10]}, cv=3))
+    assert inside.fit(rows, y).score(rows, y) > 0.8
+    assert cross_val_score(inside, rows, y, cv=SemiSupervisedKFold(2)).shape == (2,)
+    pipe, grid = make_pipeline(StandardScaler(), QNS3VM()), {"qns3vm__C": [1, 10]}
+    around = S3VMSearchCV(pipe, grid).fit(rows, y)
+    other = GridSearchCV(pipe, grid, cv=SemiSupervisedKFold(5), scoring=labeled_accuracy_scorer)
+    scores = [s.cv_results_["mean_test_score"] for s in (around, other.fit(rows, y))]
+    np.testing.assert_array_equal(*scores)
+
+
+# --- What a search with exact=False goes on from --------------------------------------------------
+
+
+def factors(C_star, reached):
+    problem = QNS3VM(C_star=C_star).fit(*make_small()).problem_
+    t = np.array([1.0, -1.0, 0.0, 0.0])
+
+    class Flat:
+        dimension = 2
+
+    start = None if reached is None else (np.zeros(2), 0.0, reached)
+    return Continuation(Flat, t, np.ones(4), problem, start).factors(ANNEALING["geometric"])
+
+
+def make_small():
+    return np.array([[-1.0], [1.0], [-0.9], [0.9]]), np.array([0, 1, -1, -1])
+
+
+def test_stages_after_a_start():
+    assert factors(1.0, None) == (0.0, *ANNEALING["geometric"])
+    assert factors(0.0, None) == factors(0.0, 0.0) == (0.0,)
+    assert factors(1.0, 0.1) == factors(1.0, 1.0) == (1.0,)
+    assert factors(1.0, 0.0) == ANNEALING["geometric"]
+    steps = np.array([1e-3, *factors(10.0, 0.01)])
+    assert steps[-1] == 1 and len(steps) < 6 and (steps[1:] <= 10.01 * steps[:-1]).all()
+
+
+@pytest.mark.parametrize("cls", [QNS3VM, NewtonS3VM])
+def test_going_on_ends_in_a_minimum_of_the_same_problem(cls):
+    X, truth = make_g2c(60, random_state=0)
+    y = hide_labels(truth, 12, random_state=0)
+    options = {"tol": 1e-6, "kernel": "linear"}
+    prepared = Preparation(cls(**options), X, y)
+    prepared.fit(C_star=0.02)
+    before = prepared.estimator.n_iter_, len(prepared.estimator.history_)
+    prepared.fit(go_on=True, C_star=0.2)
+    model, alone = prepared.estimator, cls(C_star=0.2, **options).fit(X, y)
+    assert model.problem_ == alone.problem_
+    assert len(model.history_) < len(alone.history_) and before[0] > 0
+    outputs = model.decision_function(X)
+    prepared.fit(go_on=True, C_star=0.2)  # from itself it does not move
+    np.testing.assert_allclose(model.decision_function(X), outputs, atol=1e-3)
+    assert model.n_iter_ <= 3
+    # Not from a larger C*, nor from another C.
+    for settings in ({"C_star": 0.02}, {"C": 2.0, "C_star": 0.2}):
+        prepared.fit(go_on=True, **settings)
+        fresh = cls(**{**options, **settings}).fit(X, y)
+        assert prepared.estimator.objective_ == fresh.objective_
+        prepared.fit(C=1.0, C_star=0.2)
+
+
+def test_search_that_goes_on(moons):
+    X, y = moons
+    grid = {"C": [10, 1], "C_star": [1.0, 0.1, 0.01], "gamma": [1.0, 8.0]}
+    for cls in (QNS3VM, CCCPS3VM, SVM):  # the last two begin anew each time
+        own = {k: v for k, v in grid.items() if k in cls().get_params()}
+        exact, fast = (S3VMSearchCV(cls(), own, exact=e).fit(X, y) for e in (True, False))
+        assert fast.cv_results_["params"] == exact.cv_results_["params"]
+        difference = fast.cv_results_["mean_test_score"] - exact.cv_results_["mean_test_score"]
+        assert not difference.any() and fast.best_params_ == exact.best_params_
