@@ -23,6 +23,7 @@ import scipy.sparse as sp
 from sklearn.utils._param_validation import Interval, StrOptions
 
 import s3vm_lib
+from s3vm_lib._base import RATIO_RULES
 from s3vm_lib.quasi_newton import Coordinates
 from s3vm_lib.stochastic import Features, Polish, Schedule
 
@@ -102,6 +103,8 @@ def trial(seed, number):
     name = names[number % len(names)]
     words = []
     parameters = _parameters(rng, name)
+    if "balance" in estimators()[name]().get_params():
+        _balance(np.random.default_rng([seed, number, 1]), parameters)
     X, new = _rows(rng, words)
     y = _targets(rng, X, words) if name == "GKMRegressor" else _labels(rng, X, words)
     if isinstance(parameters.get("kernel"), str) and parameters["kernel"] == "precomputed":
@@ -169,6 +172,11 @@ def _known():
         yield name, "C=1e300", dict(C=1e300), {}
         yield name, "class_weight of 1e300", heavy, {}
     yield "MultiSwitchTSVM", "C=1e100", dict(C=1e100), {}
+    for name in RATIO_RULES:
+        yield "QNS3VM", f"balance={name}, weights to 1e20", dict(balance=name), dict(spread=True)
+    for share in ("x", None, [0.5], 1.0, 1e-300):
+        shares = {0: share, 1: 1.0 - share if isinstance(share, float) else 0.5}
+        yield "MultiSwitchTSVM", f"share {share}", dict(balance=shares), {}
     for name in ("FRS3VM", "TSGS3VM"):
         for parameter in ("batch_size", "labeled_batch"):
             schedule = Schedule(**{parameter: 2**31 - 1})
@@ -203,6 +211,7 @@ def known(number):
     if name == "GKMRegressor":
         y = np.where(y < 0, np.nan, y)
     weight = np.full(n, change["weight"]) if "weight" in change else None
+    weight = 10.0 ** np.linspace(20, -20, n) if "spread" in change else weight
     options = QUICK[name] | parameters
     if "random_state" in estimators()[name]().get_params():
         options["random_state"] = 0
@@ -235,6 +244,19 @@ def _parameters(rng, name):
             continue
         parameters[drawn] = _value(rng, drawn, cls._parameter_constraints.get(drawn, []))
     return parameters
+
+
+def _balance(rng, parameters):
+    """In one trial of two a name, all of which are seldom drawn, or shares by class, good or bad."""
+    shares = [0.3, 0.5, 0.7, 0.0, 1.0, -1.0, 1e-300, np.inf, np.nan, True, "x", None, [0.5]]
+    kind = rng.random()
+    if kind < 0.3:
+        parameters["balance"] = str(rng.choice(sorted(RATIO_RULES)))
+    elif kind < 0.5:
+        classes = [(0, 1), ("no", "yes"), (0, 1, 2), (-1, 1), (0,), ()][rng.integers(6)]
+        first = shares[rng.integers(len(shares))] if rng.random() < 0.5 else 0.3
+        last = 1.0 - first if isinstance(first, float) else 0.5
+        parameters["balance"] = dict(zip(classes, (first, last, 0.2), strict=False))
 
 
 def _value(rng, name, constraints):
