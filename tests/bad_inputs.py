@@ -172,11 +172,6 @@ def _known():
         yield name, "C=1e300", dict(C=1e300), {}
         yield name, "class_weight of 1e300", heavy, {}
     yield "MultiSwitchTSVM", "C=1e100", dict(C=1e100), {}
-    for name in RATIO_RULES:
-        yield "QNS3VM", f"balance={name}, weights to 1e20", dict(balance=name), dict(spread=True)
-    for share in ("x", None, [0.5], 1.0, 1e-300):
-        shares = {0: share, 1: 1.0 - share if isinstance(share, float) else 0.5}
-        yield "MultiSwitchTSVM", f"share {share}", dict(balance=shares), {}
     for name in ("FRS3VM", "TSGS3VM"):
         for parameter in ("batch_size", "labeled_batch"):
             schedule = Schedule(**{parameter: 2**31 - 1})
@@ -211,7 +206,6 @@ def known(number):
     if name == "GKMRegressor":
         y = np.where(y < 0, np.nan, y)
     weight = np.full(n, change["weight"]) if "weight" in change else None
-    weight = 10.0 ** np.linspace(20, -20, n) if "spread" in change else weight
     options = QUICK[name] | parameters
     if "random_state" in estimators()[name]().get_params():
         options["random_state"] = 0
@@ -247,7 +241,7 @@ def _parameters(rng, name):
 
 
 def _balance(rng, parameters):
-    """In one trial of two a name, all of which are seldom drawn, or shares by class, good or bad."""
+    """In one trial of two a name, all of which are seldom drawn, or shares, good or bad."""
     shares = [0.3, 0.5, 0.7, 0.0, 1.0, -1.0, 1e-300, np.inf, np.nan, True, "x", None, [0.5]]
     kind = rng.random()
     if kind < 0.3:
