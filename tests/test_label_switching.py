@@ -433,7 +433,7 @@ def test_the_objective_counts_the_nearer_label(clouds):
 
 def test_classes_against_the_rest_have_their_counts(semi_supervised):
     X, y = semi_supervised(n=90, n_labeled=18, n_classes=3)
-    fit = S3VMLight().fit(X, y)
+    fit = S3VMLight(balance="labels").fit(X, y)
     assert fit.assigned_.shape == (3, 90)
     u = y < 0
     assert_array_equal((fit.assigned_[:, u] > 0).sum(axis=1), [24, 24, 24])
