@@ -822,7 +822,7 @@ def test_g2c_without_tuning():
         labeled = np.r_[train[truth[train] == 0][:13], train[truth[train] == 1][:12]]
         y = np.where(np.isin(train, labeled), truth[train], -1)
         # λ = 2^-4 and λ' = 1 in the notation of the paper.
-        model = QNS3VM(kernel="linear", C=2**4 / 50).fit(X[train], y)
+        model = QNS3VM(kernel="linear", C=2**4 / 50, balance="labels").fit(X[train], y)
         errors.append(np.mean(model.predict(X[test]) != truth[test]))
     assert np.mean(errors) <= 0.04
 

@@ -32,7 +32,7 @@ def label_posterior(positive, negative, prior=PRIOR):
     >>> from s3vm_lib.class_ratio import label_posterior
     >>> low, high = label_posterior(10, 15).interval(0.95)
     >>> print(f"{low:.2f} to {high:.2f}")
-    0.23 to 0.60
+    0.23 to 0.59
     """
     factor = _MOST / max(positive + negative, _MOST)
     return stats.beta(factor * positive + prior, factor * negative + prior)
