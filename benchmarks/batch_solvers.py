@@ -68,6 +68,7 @@ def make(method, kernel="linear", **options):
         if method not in LINEAR_ONLY:
             parameters |= {"kernel": kernel, "gamma": gamma}
         if method != "SVM":
+            parameters = {"balance": "labels", **parameters}
             labeled, unlabeled = np.sum(y != -1), max(np.sum(y == -1), 1)
             parameters["C_star"] = share * C * labeled / unlabeled
         return cls(**parameters)

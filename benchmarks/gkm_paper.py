@@ -131,7 +131,8 @@ def make(method, protocol, setting, y, W, large=False, loss="hinge", p=1.0, step
         options = dict(C=C, C_graph=share * C * l, gamma=setting["gamma"])
         return LapSVM(graph=W, rank=_rank(y), **options)
     if method == "CCCP":
-        return CCCPS3VM(**{"s": "paper", **setting} if protocol == "printed" else setting)
+        options = {"s": "paper"} if protocol == "printed" else {}
+        return CCCPS3VM(balance="labels", **options, **setting)
     if method == "Self-KNN":
         return SelfTrainingKNN(k_best=max(10, len(y) // 50), **setting)
     if method == "LabelSpreading":

@@ -41,7 +41,7 @@ def qn(lam, lam_prime, y, **options):
     y : ndarray of shape (n,)
         Target with −1 for unlabeled rows: the factors depend on the two counts.
     **options
-        Further parameters; the kernel is linear by default.
+        Further parameters; by default the kernel is linear, the balance that of the labels.
 
     Returns
     -------
@@ -50,7 +50,7 @@ def qn(lam, lam_prime, y, **options):
     """
     from s3vm_lib.quasi_newton import QNS3VM
 
-    options = {"kernel": "linear", "annealing": "paper", **options}
+    options = {"kernel": "linear", "annealing": "paper", "balance": "labels", **options}
     return QNS3VM(**{**costs(lam, lam_prime, y), **options})
 
 

@@ -64,10 +64,12 @@ def split(name, seed):
 
 
 def estimator(name, block_size=None, **options):
-    """`FRS3VM` or `TSGS3VM` by its name, with this number of features in a block."""
+    """`FRS3VM` or `TSGS3VM` by its name, with this number of features in a block, balanced by the
+    share of the labels."""
     import s3vm_lib
     from s3vm_lib.stochastic import Features
 
+    options = {"balance": "labels", **options}
     return getattr(s3vm_lib, name)(features=Features(block_size=block_size), **options)
 
 

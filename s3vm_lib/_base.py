@@ -596,8 +596,11 @@ class BaseS3VM(SemiSupervisedMixin, BaseMachine):
                 raise ValueError(
                     f"balance must give the share of each of the classes {classes}, got {balance}"
                 )
-            shares = np.array([balance[c] for c in classes], dtype=float)
-            if not (np.all(shares > 0) and abs(shares.sum() - 1) <= 1e-6):
+            try:
+                shares = np.array([float(balance[c]) for c in classes])
+            except (TypeError, ValueError):
+                raise ValueError(f"the shares of balance must be numbers, got {balance}") from None
+            if not (np.all((shares > 0) & (shares < 1)) and abs(shares.sum() - 1) <= 1e-6):
                 raise ValueError(
                     f"the shares of balance must be positive with sum 1, got {balance}"
                 )

@@ -23,6 +23,7 @@ import scipy.sparse as sp
 from sklearn.utils._param_validation import Interval, StrOptions
 
 import s3vm_lib
+from s3vm_lib._base import RATIO_RULES
 from s3vm_lib.quasi_newton import Coordinates
 from s3vm_lib.stochastic import Features, Polish, Schedule
 
@@ -103,6 +104,8 @@ def trial(seed, number):
     name = names[number % len(names)]
     words = []
     parameters = _parameters(rng, name)
+    if "balance" in estimators()[name]().get_params():
+        _balance(np.random.default_rng([seed, number, 1]), parameters)
     X, new = _rows(rng, words)
     y = _targets(rng, X, words) if name == "GKMRegressor" else _labels(rng, X, words)
     if isinstance(parameters.get("kernel"), str) and parameters["kernel"] == "precomputed":
@@ -236,6 +239,19 @@ def _parameters(rng, name):
             continue
         parameters[drawn] = _value(rng, drawn, cls._parameter_constraints.get(drawn, []))
     return parameters
+
+
+def _balance(rng, parameters):
+    """In one trial of two a name, all of which are seldom drawn, or shares, good or bad."""
+    shares = [0.3, 0.5, 0.7, 0.0, 1.0, -1.0, 1e-300, np.inf, np.nan, True, "x", None, [0.5]]
+    kind = rng.random()
+    if kind < 0.3:
+        parameters["balance"] = str(rng.choice(sorted(RATIO_RULES)))
+    elif kind < 0.5:
+        classes = [(0, 1), ("no", "yes"), (0, 1, 2), (-1, 1), (0,), ()][rng.integers(6)]
+        first = shares[rng.integers(len(shares))] if rng.random() < 0.5 else 0.3
+        last = 1.0 - first if isinstance(first, float) else 0.5
+        parameters["balance"] = dict(zip(classes, (first, last, 0.2), strict=False))
 
 
 def _value(rng, name, constraints):

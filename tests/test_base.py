@@ -212,7 +212,7 @@ def test_one_problem_per_class_beyond_two():
 
 def test_one_number_cannot_balance_three_classes():
     with pytest.raises(
-        ValueError, match=r"balance must be 'labels' or None with 3 classes, got 0\.3"
+        ValueError, match=r"balance must be a name, None or a dict .* with 3 classes, got 0\.3"
     ):
         Recorder(balance=0.3).fit(X6, [0, 1, 2, -1, 2, -1])
 

@@ -658,16 +658,15 @@ def test_the_line_step_of_the_twin():
 def test_the_papers_setting_by_name():
     X, t = clouds(n=60)
     y = labels(t)
-    paper = CCCPS3VM(s="paper").fit(X, y)
+    paper = CCCPS3VM(s="paper", balance="labels").fit(X, y)
     assert paper.problem_.unlabeled_loss == UnlabeledLoss("symmetric_ramp", 0.0)
     assert paper.problem_.C_star * 52 == pytest.approx(paper.problem_.C * 8)
-    hinge = CCCPS3VM(unlabeled_loss="symmetric_hinge").fit(X, y)
+    hinge = CCCPS3VM(unlabeled_loss="symmetric_hinge", balance="labels").fit(X, y)
     assert_array_equal(hinge.decision_function(X), paper.decision_function(X))
     # Equal up to the constant C* u.
     assert_allclose(paper.objective_ - hinge.objective_, paper.problem_.C_star * 52, rtol=1e-12)
-    default = CCCPS3VM().fit(X, y)
-    assert default.problem_.unlabeled_loss == RAMP
-    assert default.problem_.ratio == 0.5
+    assert paper.problem_.ratio == 0.5
+    assert CCCPS3VM().fit(X, y).problem_.unlabeled_loss == RAMP
 
 
 @pytest.mark.parametrize("balance", [0.3, "labels", None])

@@ -21,6 +21,7 @@ from s3vm_lib.class_ratio import (
     separation,
     structureless,
 )
+from s3vm_lib.class_ratio._profile import ratio_grid
 
 NAMES = ("auto", "bbse", "em", "gap", "labels", "objective", "posterior", "powered", "separation")
 
@@ -63,6 +64,9 @@ def test_black_box_shares_invert_the_confusion():
     confusion = np.array([[0.9, 0.2, 0.0], [0.1, 0.7, 0.1], [0.0, 0.1, 0.9]])
     shares = np.array([0.5, 0.2, 0.3])
     np.testing.assert_allclose(black_box_shares(confusion, confusion @ shares), shares, atol=1e-12)
+    # Predictions that no labeled row has had are all that is known.
+    never = black_box_shares(np.array([[1.0, 1.0], [0.0, 0.0]]), np.array([0.0, 1.0]))
+    np.testing.assert_array_equal(never, [0.0, 1.0])
     # What no shares explain gives none that are negative.
     found = black_box_shares(np.array([[0.8, 0.3], [0.2, 0.7]]), np.array([0.9, 0.1]))
     assert np.all(found >= 0) and found.sum() == pytest.approx(1)
@@ -377,6 +381,10 @@ def test_shares_may_be_given_by_class():
         ({0: 0.5, 1: 0.3, 2: 0.2}, "balance must give the share of each"),
         ({0: 0.5, 1: 0.4}, "positive with sum 1"),
         ({0: 1.0, 1: 0.0}, "positive with sum 1"),
+        ({0: 1e-300, 1: 1.0}, "positive with sum 1"),
+        ({0: np.nan, 1: 0.5}, "positive with sum 1"),
+        ({0: "half", 1: 0.5}, "shares of balance must be numbers"),
+        ({0: None, 1: 0.5}, "shares of balance must be numbers"),
         ("best", "'balance' parameter"),
         (1.5, "'balance' parameter"),
     ],
@@ -385,6 +393,33 @@ def test_wrong_shares_are_refused(balance, message):
     X, _, partly = misleading(n=40)
     with pytest.raises(ValueError, match=message):
         QNS3VM(balance=balance).fit(X, partly)
+
+
+def test_below_eight_labels_auto_is_their_share():
+    X, y = two_clusters(200, 0.5)
+    for n_positive, trusted in ((5, True), (6, False)):
+        rows = [*np.flatnonzero(y == 0)[:2], *np.flatnonzero(y == 1)[:n_positive]]
+        ratio = QNS3VM().fit(X, hidden(y, rows)).class_ratio_[1]
+        assert (ratio == n_positive / (2 + n_positive)) == trusted
+
+
+def test_the_range_of_a_rare_class_holds_its_share():
+    for positive, negative in ((5, 2000), (1, 300), (1e-3, 1e20), (1e20, 1e19), (1e30, 1e30)):
+        grid = ratio_grid(positive, negative, 9)
+        assert np.all(np.diff(grid) > 0) and 0 < grid[0] and grid[-1] < 1
+        share = positive / (positive + negative)
+        assert share < 1e-9 or grid[0] < share < grid[-1]
+    np.testing.assert_allclose(ratio_grid(1, 3, 2), (0.01, label_posterior(1, 3).isf(1e-3)))
+
+
+@pytest.mark.parametrize("name", ["bbse", "em"])
+def test_no_share_is_zero(name):
+    X, y = two_clusters(80, 0.0)
+    y[:4] = 1
+    X[:4, 0] += 12.0  # the unlabeled rows are all of one class
+    rows = np.arange(12)
+    ratio = QNS3VM(balance=name).fit(X, hidden(y, rows)).class_ratio_
+    np.testing.assert_allclose(ratio, [0.999, 0.001], atol=1e-4)
 
 
 def test_one_label_of_a_class_is_enough_for_a_fit():

@@ -639,7 +639,7 @@ def test_all_roads_lead_to_the_same_convex_optimum(losses):
 @pytest.mark.parametrize("solver", ["newton", "conjugate_gradient"])
 def test_the_full_kernel_and_its_factor_of_full_rank_find_the_same_minimum(solver):
     X, y, _ = blobs(distance=1.5, n=120)
-    options = {"gamma": 0.3, "solver": solver, **TIGHT}
+    options = {"gamma": 0.3, "solver": solver, "balance": "labels", **TIGHT}
     full = NewtonS3VM(coordinates="eigen", **options).fit(X, y)
     factor = NewtonS3VM(coordinates=Coordinates(rank=120, rank_tol=1e-13), **options).fit(X, y)
     assert_allclose(factor.objective_, full.objective_, rtol=1e-6)
@@ -841,7 +841,8 @@ def test_the_squared_symmetric_hinge_ends_off_its_kink():
 @pytest.mark.parametrize("annealing", ["geometric", "doubling", "none", [0.01, 0.1, 1.0]])
 def test_unlabeled_rows_help(solver, annealing):
     X, y, truth = blobs(distance=1.8, n=200, labeled=10)
-    model = NewtonS3VM(gamma=0.1, solver=solver, annealing=annealing).fit(X, y)
+    options = dict(solver=solver, annealing=annealing, balance="labels")
+    model = NewtonS3VM(gamma=0.1, **options).fit(X, y)
     assert model.score(X, truth) >= 0.93
     assert abs(model.decision_function(X)[y < 0].mean()) <= 1e-9
     expected = ANNEALING[annealing] if isinstance(annealing, str) else annealing

@@ -786,8 +786,9 @@ def test_unlabeled_rows_help_in_all_coordinates_with_all_engines(coordinates, en
     X, y, truth = blobs(distance=1.6, n=200, labeled=10)
     supervised = SVC(gamma=0.1).fit(X[:10], truth[:10]).score(X, truth)
     model = QNS3VM(
-        gamma=0.1, coordinates=Coordinates(coordinates, rank=40), engine=engine, random_state=0
-    )
+        gamma=0.1, coordinates=Coordinates(coordinates, rank=40), engine=engine, balance="labels",
+        random_state=0,
+    )  # fmt: skip
     model.fit(X, y)
     assert model.score(X, truth) >= max(0.92, supervised)
     assert_array_equal(model.transduction_, np.where(y >= 0, y, model.predict(X)))
@@ -821,7 +822,7 @@ def test_g2c_without_tuning():
         labeled = np.r_[train[truth[train] == 0][:13], train[truth[train] == 1][:12]]
         y = np.where(np.isin(train, labeled), truth[train], -1)
         # λ = 2^-4 and λ' = 1 in the notation of the paper.
-        model = QNS3VM(kernel="linear", C=2**4 / 50).fit(X[train], y)
+        model = QNS3VM(kernel="linear", C=2**4 / 50, balance="labels").fit(X[train], y)
         errors.append(np.mean(model.predict(X[test]) != truth[test]))
     assert np.mean(errors) <= 0.04
 
@@ -844,7 +845,7 @@ def test_three_classes():
     X = centers[truth] + rng.standard_normal((120, 2))
     y = truth.copy()
     y[12:] = -1
-    model = QNS3VM().fit(X, y)
+    model = QNS3VM(balance="labels").fit(X, y)
     assert model.score(X, truth) > 0.97
     assert model.decision_function(X).shape == (120, 3)
     assert model.objective_.shape == (3,) and len(model.history_) == 3

@@ -368,6 +368,7 @@ def test_penalty_and_other_choices(blobs):
         dict(schedule=Schedule(rule="constant")),
         dict(labeled_loss=LabeledLoss("modified_logistic", 5.0)),
     ):
+        options = {"balance": "labels", **options}
         for model in (
             FRS3VM(polish=False, n_features=128, random_state=0, **options),
             TSGS3VM(update="block", polish=False, n_steps=300, random_state=0, **options),
@@ -595,12 +596,12 @@ def test_kept_features_and_features_computed_again_agree(blobs, monkeypatch):
 def test_it_is_qns3vm_on_these_features(blobs):
     X, t, _ = blobs
     y = np.where(t != 0, t + 1, -1).astype(int)
-    exact = dict(tol=1e-8, ftol=0.0)
+    exact, same = dict(tol=1e-8, ftol=0.0), dict(C=2.0, balance="labels")
     polish = Polish(rows=None, **exact)
-    model = FRS3VM(C=2.0, n_steps=0, n_features=64, random_state=0, polish=polish).fit(X, y)
+    model = FRS3VM(n_steps=0, n_features=64, random_state=0, polish=polish, **same).fit(X, y)
     blocks = range(model.feature_coef_.shape[1])
     Z = np.hstack([model.stream_.features(X, model.stream_.block(k)) for k in blocks])
-    other = QNS3VM(kernel="linear", C=2.0, **exact).fit(Z / np.sqrt(Z.shape[1]), y)
+    other = QNS3VM(kernel="linear", **exact, **same).fit(Z / np.sqrt(Z.shape[1]), y)
     assert_allclose(model.objective_, other.objective_, rtol=1e-5)
     weights = model.feature_coef_[0].ravel() * np.sqrt(Z.shape[1])
     assert_allclose(weights, other.coef_[0], atol=2e-3)

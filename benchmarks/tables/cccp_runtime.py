@@ -40,12 +40,11 @@ def runtime(u):
     seeds = (0,) if u == 8000 else (0, 1, 2)
     instances = {seed: mixture20(50, u, 2000, seed) for seed in seeds}
     options = {"gamma": MIXTURE_GAMMA, "tol": 1e-3}
+    costs = {"C": 10.0, "C_star": 1.0, "balance": "labels"}
     functions = {}
     for seed, instance in instances.items():
         data = instance.training()
-        functions[f"seed {seed}"] = lambda data=data: CCCPS3VM(C=10.0, C_star=1.0, **options).fit(
-            *data
-        )
+        functions[f"seed {seed}"] = lambda data=data: CCCPS3VM(**costs, **options).fit(*data)
     for n in YARDSTICK:
         data = mixture20(n, 0, 2000).training()
         functions[f"SVC {n}"] = lambda data=data: SVC(C=1.0, cache_size=1000, **options).fit(*data)

@@ -47,7 +47,7 @@ def measure(kind, labels, coordinates, **setting):
     for seed in SEEDS:
         instance = gaussians(kind, seed, stratified=labels == "stratified")
         X, y = instance.training()
-        options = {"annealing": "geometric"}
+        options = {"annealing": "geometric", "balance": "labels"}
         if labels == "true ratio":
             options["balance"] = float(instance.y_unlabeled.mean())
         if coordinates == "c":

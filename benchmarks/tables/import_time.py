@@ -37,6 +37,8 @@ imported = time.perf_counter() - start
 rng = np.random.default_rng(0)
 X = rng.standard_normal((40, 2)); y = np.arange(40) % 2; X[:, 0] += 3 * y; y[20:] = -1
 model = {estimator}(kernel="rbf", gamma=0.5)
+if hasattr(model, "balance"):
+    model.set_params(balance="labels")
 start = time.perf_counter()
 model.fit(X, y)
 first = time.perf_counter() - start

@@ -145,7 +145,8 @@ def _fit(u, fit):
         instance = mixture20(50, u, 0, draw)
         X, y = instance.training()
         costs = qn_paper.qn(2.0**-10, 1.0, y)
-        model = build(gamma=MIXTURE_GAMMA, C=costs.C, C_star=costs.C_star, **options)
+        costs = {"C": costs.C, "C_star": costs.C_star, "balance": "labels"}
+        model = build(gamma=MIXTURE_GAMMA, **costs, **options)
         if draw == 0:
             model.fit(X[:300], y[:300])  # compiles
         start = time.process_time()

@@ -57,7 +57,7 @@ def measure(n, noise):
     def cccp(setting, y):
         gamma, lam, prime = setting
         costs = qn_paper.costs(lam, prime, y)
-        return CCCPS3VM(kernel="rbf", gamma=gamma, **costs)
+        return CCCPS3VM(kernel="rbf", gamma=gamma, balance="labels", **costs)
 
     methods = {"SVM": (svm_grid, svm), "CCCP": (grid, cccp), "QN": (grid, quasi_newton)}
     hindsight = qn_paper.compare(parts, methods, n // 2, n_splits=0)

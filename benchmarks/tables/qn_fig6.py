@@ -28,13 +28,14 @@ def measure(set, quarters):
     part = next(parts)
     X, y = part.X, part.y
     ones, means = {"C": 1.0, "C_star": 1.0}, {"C": 1 / n_labeled, "C_star": 1 / n_unlabeled}
+    share = {"balance": "labels"}
     timings, models = race(
         {
             "SVM": lambda: SVM(C=1.0, kernel="linear").fit(X, y),
             "QN": lambda: qn_paper.qn(1.0, 1.0, y).fit(X, y),
-            "CCCP": lambda: CCCPS3VM(kernel="linear", **ones).fit(X, y),
-            "multi-switch": lambda: MultiSwitchTSVM(**means).fit(X, y),
-            "annealing": lambda: DAS3VM(**means).fit(X, y),
+            "CCCP": lambda: CCCPS3VM(kernel="linear", **ones, **share).fit(X, y),
+            "multi-switch": lambda: MultiSwitchTSVM(**means, **share).fit(X, y),
+            "annealing": lambda: DAS3VM(**means, **share).fit(X, y),
         }
     )
     return {

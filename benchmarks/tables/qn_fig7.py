@@ -41,8 +41,8 @@ def model(method, y):
     if method in OPTIONS:
         return qn_paper.qn(1.0, 1.0, y, **OPTIONS[method])
     if method == "CCCP":
-        return CCCPS3VM(kernel="linear", C=1.0, C_star=1.0)
-    means = {"C": 1 / np.sum(y != -1), "C_star": 1 / np.sum(y == -1)}
+        return CCCPS3VM(kernel="linear", C=1.0, C_star=1.0, balance="labels")
+    means = {"C": 1 / np.sum(y != -1), "C_star": 1 / np.sum(y == -1), "balance": "labels"}
     return {"multi-switch": MultiSwitchTSVM, "annealing": DAS3VM}[method](**means)
 
 

@@ -52,7 +52,7 @@ def measure(u, settings):
 
     from s3vm_lib import SVM, S3VMLight
 
-    common = {"C": 10.0, "gamma": MIXTURE_GAMMA}
+    common = {"C": 10.0, "gamma": MIXTURE_GAMMA, "balance": "labels"}
     X, y = mixture20(50, u, 2000, 0).training()
     X_yardstick, y_yardstick, *_ = mixture20(5000, 0, 2000)
     yardstick = SVC(C=1, gamma=MIXTURE_GAMMA, tol=1e-3, cache_size=1000)

@@ -44,7 +44,7 @@ def measure(method, n, **setting):
     instance = bag_of_words(n)
     X, y = instance.training()
     estimator = {"multi_switch": MultiSwitchTSVM, "annealing": DAS3VM}[method]
-    model = estimator(C=1 / (50 * lam), C_star=1 / ((n - 50) * lam))
+    model = estimator(C=1 / (50 * lam), C_star=1 / ((n - 50) * lam), balance="labels")
     X_dense, y_dense, *_ = mixture20(2000, 0, 2000)
     svc = SVC(C=1, gamma=MIXTURE_GAMMA, tol=1e-3, cache_size=1000)
     timings, _ = race(

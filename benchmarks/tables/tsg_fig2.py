@@ -45,11 +45,13 @@ def model(method, n, C, gamma, seed=0):
     if method == "Algorithm 1":
         return s3vm_lib.TSGS3VM(
             C=C, gamma=gamma, update="block", n_steps=-(-n // 256), labeled_loss="hinge",
-            unlabeled_loss="symmetric_hinge", random_state=seed,
+            unlabeled_loss="symmetric_hinge", balance="labels", random_state=seed,
         )  # fmt: skip
     options = {} if method in ("S3VMLight", "CCCPS3VM") else {"random_state": seed}
     if method == "BGS3VM":
         options |= {"budget_unlabeled": "paper", "max_iter": n}
+    else:
+        options["balance"] = "labels"
     return getattr(s3vm_lib, method)(C=C, gamma=gamma, **options)
 
 

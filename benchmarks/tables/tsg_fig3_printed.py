@@ -53,7 +53,7 @@ def model(method, n, C, sigma, step, seed):
     if method == "SVM":
         return s3vm_lib.SVM(C=C, **common)
     if method == "S3VMLight":
-        return s3vm_lib.S3VMLight(**sums, **common)
+        return s3vm_lib.S3VMLight(**sums, **common, balance="labels")
     if method == "CCCPS3VM":
         return s3vm_lib.CCCPS3VM(**sums, **common, unlabeled_loss="symmetric_hinge", balance=None)
     if method == "BGS3VM":

@@ -32,7 +32,7 @@ from s3vm_lib.stochastic import Features, Polish
 method, n, path = sys.argv[1], int(sys.argv[2]), sys.argv[3]
 X, y = rows_on_disk(path, n)
 partly = np.where(np.arange(n) < 200, y, -1)
-common = dict(gamma=0.5 / 30, random_state=0, C=10.0)
+common = dict(gamma=0.5 / 30, random_state=0, C=10.0, balance="labels")
 model = {
     "frs": lambda: FRS3VM(**common),
     "tsg": lambda: TSGS3VM(**common),

@@ -62,7 +62,8 @@ def _pass(n, d, m):
     partly = np.where(np.arange(n) < N_LABELED, y, -1)
     model = TSGS3VM(
         update="block", features=Features(block_size=m), n_steps=-(-n // 256), labeled_loss="hinge",
-        unlabeled_loss="symmetric_hinge", gamma=0.5 / d, transduce=False, random_state=0,
+        unlabeled_loss="symmetric_hinge", gamma=0.5 / d, balance="labels", transduce=False,
+        random_state=0,
     )  # fmt: skip
     model.fit(X[:2000], partly[:2000])
     seconds = []
@@ -79,7 +80,7 @@ def _fit(data, estimator):
 
     X, y, X_test, y_test = split(data, 0)
     chosen = select(X[:N_LABELED], y[:N_LABELED], 0)
-    model = getattr(s3vm_lib, estimator)(random_state=0, **chosen)
+    model = getattr(s3vm_lib, estimator)(balance="labels", random_state=0, **chosen)
     model.fit(X[:1000], y[:1000])
     start = time.process_time()
     model.fit(X, y)

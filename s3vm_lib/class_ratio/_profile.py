@@ -287,9 +287,12 @@ def _smooth(x, y, width=0.12):
 
 
 def ratio_grid(positive, negative, n_ratios):
-    """An even grid on the 99.8 % interval of the labels' posterior."""
-    low, high = label_posterior(positive, negative).interval(0.998)
-    return np.linspace(max(low, 0.01), min(high, 0.99), n_ratios)
+    """An even grid on the 99.8 % interval of the labels' posterior, hardly beyond 1 and 99 %."""
+    posterior = label_posterior(positive, negative)
+    low, high = posterior.interval(0.998)
+    mean = posterior.mean()
+    low, high = max(low, min(0.01, mean / 2)), min(high, max(0.99, (1 + mean) / 2))
+    return np.linspace(low, high, n_ratios)
 
 
 def profile_of(refits, ratios=None, folds=(), references=()):

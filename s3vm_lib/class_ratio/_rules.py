@@ -24,6 +24,7 @@ from s3vm_lib.quasi_newton import QNS3VM
 
 N_FOLDS = 5
 FEWEST = 8  # labeled rows below which nothing is known but their share
+LEAST = 1e-3  # share of a class: it has labels, so it is not empty
 KNOBS = (0.15, 0.38, 0.62, 0.85)  # where in the range of ratios labels are held out
 N_RATIOS = 9  # of the profile
 N_SURROGATES = 6
@@ -179,6 +180,11 @@ def _by_class(name):
     return rule
 
 
+def _auto(data):
+    labeled = data.sample_weight[data.codes >= 0].sum()
+    return label_shares(data) if labeled < FEWEST else _by_class("auto")(data)
+
+
 def held_out_scores(data):
     """Supervised outputs of each class against the rest, on the labeled rows held out.
 
@@ -209,7 +215,7 @@ def _black_box(data):
     confusion = np.zeros((K, K))
     np.add.at(confusion, (predicted[labeled], data.codes[labeled]), s[labeled])
     share = np.bincount(predicted[~labeled], s[~labeled], K)
-    return black_box_shares(confusion / confusion.sum(axis=0), share / share.sum())
+    return _not_empty(black_box_shares(confusion / confusion.sum(axis=0), share / share.sum()))
 
 
 def _em(data):
@@ -218,12 +224,18 @@ def _em(data):
     s = data.sample_weight
     model = LogisticRegression().fit(scores[labeled], data.codes[labeled], s[labeled])
     chances = model.predict_proba(scores[~labeled])
-    return em_shares(chances, label_shares(data), s[~labeled])
+    return _not_empty(em_shares(chances, label_shares(data), s[~labeled]))
+
+
+def _not_empty(shares):
+    shares = np.maximum(shares, LEAST)
+    return shares / shares.sum()
 
 
 RATIO_RULES.update(
     posterior=_posterior_mean,
     bbse=_black_box,
     em=_em,
-    **{name: _by_class(name) for name in ("auto", "powered", "separation", "objective", "gap")},
+    auto=_auto,
+    **{name: _by_class(name) for name in ("powered", "separation", "objective", "gap")},
 )

@@ -8,6 +8,7 @@ from scipy.optimize import nnls
 from scipy.special import xlogy
 
 PRIOR = 0.5  # of Jeffreys: half a row of each class
+_MOST = 1e9  # labels: scipy has no interval of a share that is known much better
 
 
 def label_posterior(positive, negative, prior=PRIOR):
@@ -16,7 +17,8 @@ def label_posterior(positive, negative, prior=PRIOR):
     Parameters
     ----------
     positive, negative : float
-        Labeled rows of the class and of the others, or their total weights.
+        Labeled rows of the class and of the others, or their total weights; more than 10⁹ count
+        as so many.
     prior : float, default=0.5
         Rows of each kind that the prior is worth; 0.5 is Jeffreys', 1 the uniform one.
 
@@ -32,7 +34,8 @@ def label_posterior(positive, negative, prior=PRIOR):
     >>> print(f"{low:.2f} to {high:.2f}")
     0.23 to 0.59
     """
-    return stats.beta(positive + prior, negative + prior)
+    factor = _MOST / max(positive + negative, _MOST)
+    return stats.beta(factor * positive + prior, factor * negative + prior)
 
 
 def black_box_shares(confusion, predicted):
@@ -51,15 +54,16 @@ def black_box_shares(confusion, predicted):
     Returns
     -------
     ndarray of shape (n_classes,)
-        Non-negative least squares solution, divided by its sum.
+        Non-negative least squares solution, divided by its sum; ``predicted`` where that is 0.
 
     References
     ----------
     Z. Lipton, Y.-X. Wang and A. Smola, "Detecting and correcting for label shift with black box
     predictors", ICML 2018.
     """
-    shares = nnls(np.asarray(confusion, dtype=float), np.asarray(predicted, dtype=float))[0]
-    return shares / shares.sum()
+    predicted = np.asarray(predicted, dtype=float)
+    shares = nnls(np.asarray(confusion, dtype=float), predicted)[0]
+    return shares / shares.sum() if shares.any() else predicted
 
 
 def em_shares(posterior, prior, weight=None, tol=1e-8, max_iter=10_000):
