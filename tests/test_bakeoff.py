@@ -467,7 +467,8 @@ def test_the_command(tmp_path, monkeypatch, capsys):
         monkeypatch.setenv(name, "1")
     defaults = {**plan.run.__kwdefaults__, "worker": Scripted()}
     monkeypatch.setattr(plan.run, "__kwdefaults__", defaults)
-    words = "--sets g2c --methods SVM SVM[linear] --labels 10 25 --results".split() + [str(tmp_path)]
+    words = "--sets g2c --methods SVM SVM[linear] --labels 10 25 --results".split()
+    words.append(str(tmp_path))
     assert command.main([*words, "--draws", "0-1"]) == 0
     assert len(_raw(tmp_path)) == 8
     capsys.readouterr()

@@ -69,7 +69,7 @@ ESTIMATORS = {
         "graph_kernel_machine",
     ),
     "SelfTrainingKNN": ("self-training with nearest neighbours", "none", "graph_kernel_machine"),
-    "S3VC": ("one door: chooses, guards and says what it did", "those of its solver", "how_to_read"),
+    "S3VC": ("one door: chooses, guards, says what it did", "of its solver", "how_to_read"),
     "SafeS3VM": ("a safeguard around any of them", "those of the estimator", "how_to_read"),
 }
 
