@@ -267,6 +267,9 @@ def test_held_out_labels_are_not_seen():
     less[rows] = -1
     refits = Refits(clone(model), data)
     found = refits.fit(0.4, rows).outputs
+    other = data._replace(codes=data.codes.copy())
+    other.codes[rows] = 1 - data.codes[rows]
+    np.testing.assert_array_equal(Refits(clone(model), other).fit(0.4, rows).outputs, found)
     alone = model.fit(X, less)
     outputs = alone.decision_function(X)
     # The center of the coordinates is that of the rows without label before the fold was hidden.
