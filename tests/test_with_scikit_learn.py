@@ -143,7 +143,7 @@ META = {
 def test_a_tool_that_takes_minus_one_for_a_class_is_met_by_a_warning(moons, name):
     X, _, y = moons
     with pytest.warns(UserWarning, match=r"no unlabeled rows.*WithUnlabeled"):
-        META[name](QNS3VM(gamma=8)).fit(X, y)
+        META[name](QNS3VM(gamma=8, balance="labels")).fit(X, y)
 
 
 def test_a_mask_says_that_no_unlabeled_row_is_meant(moons):
@@ -158,12 +158,12 @@ def test_a_mask_says_that_no_unlabeled_row_is_meant(moons):
 def test_the_same_tool_around_a_model_with_its_unlabeled_rows(moons, name):
     X, truth, y = moons
     labeled = y != -1
-    carrying = WithUnlabeled(QNS3VM(gamma=8), X[~labeled])
+    carrying = WithUnlabeled(QNS3VM(gamma=8, balance="labels"), X[~labeled])
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         model = META[name](carrying).fit(X[labeled], NAMES[truth[labeled]])
     assert model.classes_.tolist() == ["ham", "spam"]
-    alone = QNS3VM(gamma=8).fit(X, y)
+    alone = QNS3VM(gamma=8, balance="labels").fit(X, y)
     assert np.mean(model.predict(X) == NAMES[alone.predict(X)]) > 0.9
 
 
@@ -210,8 +210,8 @@ def test_with_unlabeled_names_what_is_wrong(moons):
 def test_the_sigmoid_is_platts_on_outputs_of_folds_left_out(moons):
     X, truth, y = moons
     labeled = y != -1
-    model = CalibratedS3VM(QNS3VM(gamma=8), cv=4).fit(X, y)
-    carrying = WithUnlabeled(QNS3VM(gamma=8), X[~labeled])
+    model = CalibratedS3VM(QNS3VM(gamma=8, balance="labels"), cv=4).fit(X, y)
+    carrying = WithUnlabeled(QNS3VM(gamma=8, balance="labels"), X[~labeled])
     outputs = cross_val_predict(
         carrying, X[labeled], truth[labeled], cv=StratifiedKFold(4), method="decision_function"
     )
@@ -238,7 +238,8 @@ def test_probabilities_of_three_classes():
     truth = np.repeat([0, 1, 2], 40)
     X = rng.normal(size=(120, 2)) + 4 * np.array([[0, 0], [1, 0], [0, 1]])[truth]
     y = np.where(np.arange(120) % 4 == 0, truth, -1)
-    model = CalibratedS3VM(QNS3VM(kernel="linear")).fit(X, NAMES_3[truth], unlabeled_mask=y == -1)
+    model = CalibratedS3VM(QNS3VM(kernel="linear", balance="labels"))
+    model.fit(X, NAMES_3[truth], unlabeled_mask=y == -1)
     chances = model.predict_proba(X)
     assert chances.shape == (120, 3)
     np.testing.assert_allclose(chances.sum(axis=1), 1)

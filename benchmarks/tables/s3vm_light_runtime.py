@@ -52,13 +52,14 @@ def measure(u, settings):
 
     from s3vm_lib import SVM, S3VMLight
 
-    common = {"C": 10.0, "gamma": MIXTURE_GAMMA, "balance": "labels"}
+    common = {"C": 10.0, "gamma": MIXTURE_GAMMA}
+    chosen = {"balance": "labels", **common, **SETTINGS[settings]}
     X, y = mixture20(50, u, 2000, 0).training()
     X_yardstick, y_yardstick, *_ = mixture20(5000, 0, 2000)
     yardstick = SVC(C=1, gamma=MIXTURE_GAMMA, tol=1e-3, cache_size=1000)
     timings, models = race(
         {
-            "S3VMLight": lambda: S3VMLight(**common, **SETTINGS[settings]).fit(X, y),
+            "S3VMLight": lambda: S3VMLight(**chosen).fit(X, y),
             "yardstick": lambda: yardstick.fit(X_yardstick, y_yardstick),
         }
     )
@@ -66,7 +67,7 @@ def measure(u, settings):
     for draw in DRAWS:
         instance = mixture20(50, u, 2000, draw)
         X, y = instance.training()
-        outputs, assigned = _errors(S3VMLight(**common, **SETTINGS[settings]).fit(X, y), instance)
+        outputs, assigned = _errors(S3VMLight(**chosen).fit(X, y), instance)
         values = (
             outputs,
             assigned,

@@ -195,7 +195,7 @@ def separation(outputs, share, weight=None):
     outputs : ndarray of shape (u,)
         f(x_j) + b of the unlabeled rows.
     share : float
-        r; at least one row is left to each group.
+        r, in (0, 1); the row in which the first group ends is divided.
     weight : ndarray of shape (u,), default=None
         Weights of the rows.
 
@@ -213,13 +213,12 @@ def separation(outputs, share, weight=None):
     order = np.argsort(-np.asarray(outputs, dtype=float), kind="stable")
     f = np.asarray(outputs, dtype=float)[order]
     s = np.full(f.size, 1.0 / f.size) if weight is None else (weight / np.sum(weight))[order]
-    # The group ends where its weight is nearest to r.
-    first = min(max(int(np.sum(np.cumsum(s) - 0.5 * s < share)), 1), f.size - 1)
-    groups = slice(None, first), slice(first, None)
+    # A row in which the group ends belongs to both, so that copies are the same as a weight.
+    top = np.clip(share - (np.cumsum(s) - s), 0.0, s)
     total = s @ (f - s @ f) ** 2
     if total <= 0:
         return 0.0
-    r = s[groups[0]].sum()
-    within = sum(s[g] @ (f[g] - s[g] @ f[g] / s[g].sum()) ** 2 for g in groups)
+    r = top.sum()
+    within = sum(g @ (f - g @ f / g.sum()) ** 2 for g in (top, s - top))
     within = max(within, 1e-12 * total)
     return float(0.5 * np.log(total / within) + xlogy(r, r) + xlogy(1 - r, 1 - r))
