@@ -441,7 +441,7 @@ class BaseMachine(BaseEstimator):
         return tags
 
 
-# Estimators of class shares by name, data -> shares; `class_ratio` enters them.
+# Estimators of class shares by name, (data, C) -> shares; `class_ratio` enters them.
 RATIO_RULES: dict[str, Callable] = {}
 Balance = (
     Literal[
@@ -578,9 +578,10 @@ class BaseS3VM(SemiSupervisedMixin, BaseMachine):
 
     def _ratios(self, data):
         """Share r of positives of each two-class problem, or None without balance."""
-        balance = getattr(self, "balance", None)
-        unused = balance is None or not np.any(data.codes < 0)
-        self.class_ratio_ = None if unused else self._shares(balance, data)
+        if not hasattr(self, "balance"):
+            return [None for _ in _positives(data)]
+        unused = self.balance is None or not np.any(data.codes < 0)
+        self.class_ratio_ = None if unused else self._shares(self.balance, data)
         return [None if unused else float(self.class_ratio_[k]) for k in _positives(data)]
 
     def _shares(self, balance, data):
@@ -589,7 +590,7 @@ class BaseS3VM(SemiSupervisedMixin, BaseMachine):
         if isinstance(balance, str):
             if balance == "labels" or getattr(self, "C_star", None) == 0:
                 return label_shares(data)
-            return RATIO_RULES[balance](data)
+            return RATIO_RULES[balance](data, float(self.C))
         if isinstance(balance, dict):
             missing = [c for c in classes if c not in balance]
             if missing or len(balance) > len(classes):
@@ -723,8 +724,10 @@ class Preparation:
         return model
 
     def _known_ratios(self, model):
-        """The ratios, estimated once: they depend on the rows, the kernel and ``balance``."""
-        key = repr(getattr(model, "balance", None)), getattr(model, "C_star", None) == 0
+        """The ratios, estimated once: they depend on the rows, the kernel, ``balance`` and C."""
+        if not hasattr(model, "balance"):
+            return model._ratios(self._data)
+        key = repr(model.balance), model.C, getattr(model, "C_star", None) == 0
         if key not in self._ratios:
             self._ratios[key] = model._ratios(self._data), model.class_ratio_
         ratios, model.class_ratio_ = self._ratios[key]

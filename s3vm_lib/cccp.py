@@ -303,6 +303,8 @@ class CCCPS3VM(KernelParameters, BaseS3VM):
     ----------
     classes_ : ndarray of shape (n_classes,)
         Class labels.
+    class_ratio_ : ndarray of shape (n_classes,), or None
+        Shares of the classes among the unlabeled rows, as ``balance`` gave them; None without.
     support_ : ndarray of shape (n_support,)
         Training rows with a nonzero coefficient. The balance constraint involves the mean of the
         unlabeled rows, and with it all of them.

@@ -100,6 +100,8 @@ class BranchBoundS3VM(KernelParameters, BaseS3VM):
     ----------
     classes_ : ndarray of shape (n_classes,)
         Class labels.
+    class_ratio_ : ndarray of shape (n_classes,), or None
+        Shares of the classes among the unlabeled rows, as ``balance`` gave them; None without.
     support_ : ndarray of shape (n_support,)
         Training rows that carry the model.
     support_vectors_ : {ndarray, CSR matrix} of shape (n_support, d)

@@ -38,13 +38,14 @@ class Supervised:
     ----------
     data : Training
         Of two classes.
+    C : float
     """
 
-    def __init__(self, data):
+    def __init__(self, data, C):
         self.data = data
         self.labeled = np.flatnonzero(data.codes >= 0)
         self.columns = data.kernel.columns(data.X, self.labeled)
-        self.engine = QNS3VM(C_star=0.0, kernel="precomputed", balance=None)
+        self.engine = QNS3VM(C=C, C_star=0.0, kernel="precomputed", balance=None)
 
     def outputs(self, hidden=()):
         """Outputs on all rows, shape (n,); the labeled rows ``hidden`` are left out of training."""
@@ -95,20 +96,22 @@ def thinned(data, outputs, largest=LARGEST):
 class Evidence:
     """What is known of the share of one class against the others.
 
-    The profiles are those of `QNS3VM` with the kernel of the estimator, C = 1 and equal weight to
-    both parts: its fits take milliseconds once the kernel is factorized, and the share that is
-    looked for is a property of the rows, not of a solver or of its penalties.
+    The profiles are those of `QNS3VM` with the kernel and the C of the estimator, and equal weight
+    to both parts: its fits take milliseconds once the kernel is factorized, and the share that is
+    looked for is a property of the rows, not of a solver.
 
     Parameters
     ----------
     data : Training
     positive : int
         Code of the class.
+    C : float
     """
 
-    def __init__(self, data, positive):
+    def __init__(self, data, positive, C=1.0):
+        self.C = C
         data = data._replace(codes=two_classes(data.codes, positive), n_classes=2)
-        outputs = Supervised(data).outputs()
+        outputs = Supervised(data, C).outputs()
         self.data = thinned(data, outputs)
         margins = np.zeros(self.data.codes.size)
         margins[self.data.codes >= 0] = outputs[data.codes >= 0]  # thinning keeps their order
@@ -119,7 +122,7 @@ class Evidence:
 
     def prepared(self, data):
         """`QNS3VM` on thinned rows, balanced by the mean of the outputs."""
-        return Refits(QNS3VM(kernel=data.kernel.name), data)
+        return Refits(QNS3VM(C=self.C, kernel=data.kernel.name), data)
 
     def profile(self, references=()):
         """The `BalanceProfile` on the range of ratios that the labels leave possible."""
@@ -161,7 +164,7 @@ class Evidence:
         return self.profile([self.prepared(other) for other in sets]).best("gap")
 
 
-def _posterior_mean(data):
+def _posterior_mean(data, C):
     labeled = data.codes >= 0
     mass = np.bincount(data.codes[labeled], data.sample_weight[labeled], data.n_classes) + PRIOR
     return mass / mass.sum()
@@ -170,9 +173,9 @@ def _posterior_mean(data):
 def _by_class(name):
     """A rule that asks `Evidence` of each class against the rest; shares are made to sum to one."""
 
-    def rule(data):
+    def rule(data, C):
         classes = [1] if data.n_classes == 2 else range(data.n_classes)
-        shares = [getattr(Evidence(data, k), name)() for k in classes]
+        shares = [getattr(Evidence(data, k, C), name)() for k in classes]
         if data.n_classes == 2:
             return np.array([1 - shares[0], shares[0]])
         return np.array(shares) / sum(shares)
@@ -180,12 +183,12 @@ def _by_class(name):
     return rule
 
 
-def _auto(data):
+def _auto(data, C):
     labeled = data.sample_weight[data.codes >= 0].sum()
-    return label_shares(data) if labeled < FEWEST else _by_class("auto")(data)
+    return label_shares(data) if labeled < FEWEST else _by_class("auto")(data, C)
 
 
-def held_out_scores(data):
+def held_out_scores(data, C):
     """Supervised outputs of each class against the rest, on the labeled rows held out.
 
     Returns
@@ -197,7 +200,7 @@ def held_out_scores(data):
     scores = np.empty((data.codes.size, len(classes)))
     for column, k in enumerate(classes):
         part = data._replace(codes=two_classes(data.codes, k), n_classes=2)
-        supervised = Supervised(part)
+        supervised = Supervised(part, C)
         outputs = supervised.outputs()
         margins = np.where(part.codes == 1, outputs, -outputs)
         folds = label_folds(margins, part.codes, N_FOLDS)
@@ -207,8 +210,8 @@ def held_out_scores(data):
     return scores
 
 
-def _black_box(data):
-    scores = held_out_scores(data)
+def _black_box(data, C):
+    scores = held_out_scores(data, C)
     predicted = BaseS3VM._decide(scores)
     s, K = data.sample_weight, data.n_classes
     labeled = data.codes >= 0
@@ -218,8 +221,8 @@ def _black_box(data):
     return _not_empty(black_box_shares(confusion / confusion.sum(axis=0), share / share.sum()))
 
 
-def _em(data):
-    scores = held_out_scores(data)
+def _em(data, C):
+    scores = held_out_scores(data, C)
     labeled = data.codes >= 0
     s = data.sample_weight
     model = LogisticRegression().fit(scores[labeled], data.codes[labeled], s[labeled])

@@ -460,6 +460,8 @@ class S3VMLight(KernelParameters, LabelSwitching):
     ----------
     classes_ : ndarray of shape (n_classes,)
         Class labels.
+    class_ratio_ : ndarray of shape (n_classes,), or None
+        Shares of the classes among the unlabeled rows, as ``balance`` gave them; None without.
     support_ : ndarray of shape (n_support,)
         Training rows with a nonzero dual variable.
     support_vectors_ : {ndarray, CSR matrix} of shape (n_support, d)

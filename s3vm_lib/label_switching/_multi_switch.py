@@ -297,6 +297,8 @@ class MultiSwitchTSVM(LabelSwitching):
     ----------
     classes_ : ndarray of shape (n_classes,)
         Class labels.
+    class_ratio_ : ndarray of shape (n_classes,), or None
+        Shares of the classes among the unlabeled rows, as ``balance`` gave them; None without.
     coef_ : ndarray of shape (n_problems, d)
         Weights w; one row for two classes, otherwise one per class.
     intercept_ : ndarray of shape (n_problems,)

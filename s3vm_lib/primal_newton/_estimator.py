@@ -103,6 +103,8 @@ default="squared_hinge"
     ----------
     classes_ : ndarray of shape (n_classes,)
         Class labels.
+    class_ratio_ : ndarray of shape (n_classes,), or None
+        Shares of the classes among the unlabeled rows, as ``balance`` gave them; None without.
     support_ : ndarray of shape (n_support,)
         Training rows that carry the model; absent where the search was in the weights of the
         features.
