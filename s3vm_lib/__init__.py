@@ -15,6 +15,7 @@ from s3vm_lib.nn_branch_and_bound import NNBBS3VM
 from s3vm_lib.path_following import ILS3VM
 from s3vm_lib.primal_newton import NewtonS3VM
 from s3vm_lib.quasi_newton import QNS3VM
+from s3vm_lib.s3vc import S3VC
 from s3vm_lib.safe import SafeS3VM
 from s3vm_lib.self_training import SelfTrainingKNN
 from s3vm_lib.smo import SVM
@@ -35,6 +36,7 @@ __all__ = [
     "NNBBS3VM",
     "NewtonS3VM",
     "QNS3VM",
+    "S3VC",
     "S3VMLight",
     "SVM",
     "SafeS3VM",

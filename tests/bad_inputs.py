@@ -46,6 +46,7 @@ QUICK = {
     "QNS3VM": {},
     "S3VMLight": {},
     "SVM": {},
+    "S3VC": {},
     "SafeS3VM": {},
     "SelfTrainingKNN": {},
     "TSGS3VM": dict(

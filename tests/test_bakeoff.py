@@ -75,6 +75,10 @@ def test_cells_of_generated_sets(one):
     assert least[one.labels[0]] >= 1 and least[one.labels[1]] >= 2
     if sp.issparse(whole.X):
         return
+    if one.kind == "generated":  # the scale is part of what was made
+        rows = draws.whole(one, 3)[0]
+        assert np.isin(whole.X[:20, 0], rows[:, 0]).all()
+        return
     # All rows of the training part, labeled or not, and no test row, decide the scale.
     np.testing.assert_allclose(whole.X.mean(axis=0), 0, atol=1e-10)
     spread = whole.X.std(axis=0)
@@ -463,7 +467,8 @@ def test_the_command(tmp_path, monkeypatch, capsys):
         monkeypatch.setenv(name, "1")
     defaults = {**plan.run.__kwdefaults__, "worker": Scripted()}
     monkeypatch.setattr(plan.run, "__kwdefaults__", defaults)
-    words = "--sets g2c --methods SVM* --labels 10 25 --results".split() + [str(tmp_path)]
+    words = "--sets g2c --methods SVM SVM[linear] --labels 10 25 --results".split()
+    words.append(str(tmp_path))
     assert command.main([*words, "--draws", "0-1"]) == 0
     assert len(_raw(tmp_path)) == 8
     capsys.readouterr()

@@ -95,11 +95,11 @@ def assert_same(search, other):
     ("estimator", "names", "preparations"),
     [
         (SVM(), ("C", "gamma"), 10),
-        (QNS3VM(max_iter=50), ("C", "C_star", "gamma"), 10),
-        (NewtonS3VM(), ("C", "C_star"), 5),
-        (CCCPS3VM(), ("C", "C_star", "gamma"), 10),
-        (S3VMLight(gamma=8.0), ("C", "C_star"), 10),
-        (MultiSwitchTSVM(), ("C_star",), 5),
+        (QNS3VM(balance="labels", max_iter=50), ("C", "C_star", "gamma"), 10),
+        (NewtonS3VM(balance="labels"), ("C", "C_star"), 5),
+        (CCCPS3VM(balance="labels"), ("C", "C_star", "gamma"), 10),
+        (S3VMLight(balance="labels", gamma=8.0), ("C", "C_star"), 10),
+        (MultiSwitchTSVM(balance="labels"), ("C_star",), 5),
         (LapSVM(), ("gamma",), 10),
         (SVM(warm_start=True), ("C", "gamma"), 30),
         (LabelSpreading(), ("gamma",), 10),
@@ -156,13 +156,16 @@ def test_multi_class(moons):
     y = hide_labels(truth, 24, random_state=1)
     grid = {"C": [1, 10], "C_star": [0.1, 1], "gamma": [1, 8]}
     for exact in (True, False):
-        search = S3VMSearchCV(QNS3VM(), grid, cv=3, exact=exact).fit(X, y)
+        search = S3VMSearchCV(QNS3VM(balance="labels"), grid, cv=3, exact=exact).fit(X, y)
         assert search.classes_.tolist() == [0, 1, 2]
         if exact:
-            assert_same(search, peer(QNS3VM(), grid, X, y, cv=3))
+            assert_same(search, peer(QNS3VM(balance="labels"), grid, X, y, cv=3))
 
 
-@pytest.mark.parametrize("estimator", [QNS3VM(kernel="linear"), CCCPS3VM(kernel="linear")])
+@pytest.mark.parametrize(
+    "estimator",
+    [QNS3VM(balance="labels", kernel="linear"), CCCPS3VM(balance="labels", kernel="linear")],
+)
 def test_sparse_rows(moons, estimator):
     X, y = sp.csr_matrix(moons[0]), moons[1]
     grid = {"C": [1, 10], "C_star": [0.1, 1]}
@@ -173,10 +176,10 @@ def test_sparse_rows(moons, estimator):
 
 def test_precomputed_kernel(moons):
     X, y = moons
-    K = QNS3VM(gamma=8.0).fit(X, y).problem_.kernel.gram(X)
+    K = QNS3VM(balance="labels", gamma=8.0).fit(X, y).problem_.kernel.gram(X)
     grid = {"C": [1, 10], "C_star": [0.1, 1]}
-    search = S3VMSearchCV(QNS3VM(kernel="precomputed"), grid).fit(K, y)
-    rows = S3VMSearchCV(QNS3VM(gamma=8.0), grid).fit(X, y)
+    search = S3VMSearchCV(QNS3VM(balance="labels", kernel="precomputed"), grid).fit(K, y)
+    rows = S3VMSearchCV(QNS3VM(balance="labels", gamma=8.0), grid).fit(X, y)
     assert search.best_params_ == rows.best_params_
     scores = [s.cv_results_["mean_test_score"] for s in (search, rows)]
     np.testing.assert_array_equal(*scores)
@@ -184,7 +187,7 @@ def test_precomputed_kernel(moons):
 
 def test_several_methods_in_one_search(moons):
     X, y = moons
-    methods = {"svm": SVM(), "qn": QNS3VM()}
+    methods = {"svm": SVM(), "qn": QNS3VM(balance="labels")}
     search = S3VMSearchCV(methods, GRID).fit(X, y)
     params = search.cv_results_["params"]
     assert len(params) == 6 + 12
@@ -205,28 +208,32 @@ def test_ties_go_to_the_smallest_values():
     X = np.r_[np.linspace(-3, -2, 20), np.linspace(2, 3, 20)][:, None]
     y = np.where(np.arange(40) % 4 == 0, np.repeat([0, 1], 20), -1)
     grid = {"C": [10, 1], "C_star": [None, 0.5, 0.1], "gamma": [2.0, 1.0]}
-    search = S3VMSearchCV(QNS3VM(), grid, cv=2).fit(X, y)
+    search = S3VMSearchCV(QNS3VM(balance="labels"), grid, cv=2).fit(X, y)
     assert (search.cv_results_["mean_test_score"] == 1).all()
     assert search.best_params_ == {"C": 1, "C_star": 0.1, "gamma": 1.0}
     # A method without C* trusts unlabeled rows least; names do not take part.
-    both = S3VMSearchCV({"qn": QNS3VM(), "svm": SVM()}, {**grid, "gamma": ["scale", 1.0]}, cv=2)
+    both = S3VMSearchCV(
+        {"qn": QNS3VM(balance="labels"), "svm": SVM()}, {**grid, "gamma": ["scale", 1.0]}, cv=2
+    )
     assert both.fit(X, y).best_params_ == {"estimator": "svm", "C": 1, "gamma": "scale"}
-    last = S3VMSearchCV(QNS3VM(), grid, cv=2, refit=lambda results: len(results["params"]) - 1)
+    last = S3VMSearchCV(
+        QNS3VM(balance="labels"), grid, cv=2, refit=lambda results: len(results["params"]) - 1
+    )
     assert last.fit(X, y).best_params_ == {"C": 1, "C_star": 0.1, "gamma": 1.0}
-    first = S3VMSearchCV(QNS3VM(), grid, cv=2, refit=PreferSmallest())
+    first = S3VMSearchCV(QNS3VM(balance="labels"), grid, cv=2, refit=PreferSmallest())
     assert first.fit(X, y).best_params_ == {"C": 10, "C_star": None, "gamma": 2.0}
 
 
 def test_stability_decides_among_ties(moons):
     X, y = moons
-    search = S3VMSearchCV(QNS3VM(), GRID, criterion="stability").fit(X, y)
-    plain = S3VMSearchCV(QNS3VM(), GRID).fit(X, y)
+    search = S3VMSearchCV(QNS3VM(balance="labels"), GRID, criterion="stability").fit(X, y)
+    plain = S3VMSearchCV(QNS3VM(balance="labels"), GRID).fit(X, y)
     mean, found = search.cv_results_["mean_test_score"], search.cv_results_["stability"]
     np.testing.assert_array_equal(mean, plain.cv_results_["mean_test_score"])
     unlabeled = np.flatnonzero(y == -1)
     for setting, value in list(zip(search.cv_results_["params"], found, strict=True))[::5]:
         labels = [
-            QNS3VM(**setting).fit(X[train], y[train]).predict(X[unlabeled])
+            QNS3VM(balance="labels", **setting).fit(X[train], y[train]).predict(X[unlabeled])
             for train, _ in SemiSupervisedKFold(5).split(X, y)
         ]
         same = [np.mean(labels[i] == labels[j]) for i in range(5) for j in range(i)]
@@ -243,7 +250,7 @@ def test_stability_decides_among_ties(moons):
 
 def test_default_grid(moons):
     X, y = moons
-    search = S3VMSearchCV(QNS3VM(), cv=2).fit(X, y)
+    search = S3VMSearchCV(QNS3VM(balance="labels"), cv=2).fit(X, y)
     params = search.cv_results_["params"]
     assert len(params) == 36 and search.n_preparations_ == 2 * 3
     scale = resolve_gamma("scale", X)
@@ -260,8 +267,10 @@ def test_weights_are_copies(moons):
     weight = np.where(y == -1, np.random.default_rng(0).integers(0, 3, y.size), 1)
     grid = {"C": [1, 10], "C_star": [0.1, 1]}
     rows = np.repeat(np.arange(y.size), weight)
-    weighted = S3VMSearchCV(QNS3VM(kernel="linear"), grid).fit(X, y, sample_weight=weight)
-    copies = S3VMSearchCV(QNS3VM(kernel="linear"), grid).fit(X[rows], y[rows])
+    weighted = S3VMSearchCV(QNS3VM(balance="labels", kernel="linear"), grid).fit(
+        X, y, sample_weight=weight
+    )
+    copies = S3VMSearchCV(QNS3VM(balance="labels", kernel="linear"), grid).fit(X[rows], y[rows])
     scores = [s.cv_results_["mean_test_score"] for s in (weighted, copies)]
     np.testing.assert_array_equal(*scores)
     outputs = [s.decision_function(X) for s in (weighted, copies)]
@@ -270,7 +279,7 @@ def test_weights_are_copies(moons):
         S3VMSearchCV(LabelSpreading(), {"gamma": [1]}).fit(X, y, sample_weight=weight)
 
 
-@pytest.mark.parametrize("estimator", [QNS3VM(), LabelSpreading()])
+@pytest.mark.parametrize("estimator", [QNS3VM(balance="labels"), LabelSpreading()])
 def test_a_mask_makes_minus_one_a_class(moons, estimator):
     X, y = moons
     grid = {"gamma": [1.0, 8.0]}
@@ -290,8 +299,8 @@ def test_missing_and_string_labels(moons):
     X, y = moons
     grid = {"C": [1, 10]}
     names = np.array([None if v == -1 else "ab"[v] for v in y], dtype=object)
-    search = S3VMSearchCV(QNS3VM(), grid).fit(X, names)
-    plain = S3VMSearchCV(QNS3VM(), grid).fit(X, y)
+    search = S3VMSearchCV(QNS3VM(balance="labels"), grid).fit(X, names)
+    plain = S3VMSearchCV(QNS3VM(balance="labels"), grid).fit(X, y)
     assert search.predict(X).tolist() == ["ab"[v] for v in plain.predict(X)]
     assert search.best_score_ == plain.best_score_
 
@@ -300,9 +309,13 @@ def test_scorers(moons):
     X, y = moons
     scorer = make_scorer(LabeledMetric(f1_score))
     grid = {"C": [0.1, 1, 10], "C_star": [0.1, 1]}
-    search = S3VMSearchCV(QNS3VM(gamma=1.0), grid, scoring=scorer).fit(X, y)
+    search = S3VMSearchCV(QNS3VM(balance="labels", gamma=1.0), grid, scoring=scorer).fit(X, y)
     other = GridSearchCV(
-        QNS3VM(gamma=1.0), grid, scoring=scorer, cv=SemiSupervisedKFold(5), refit=False
+        QNS3VM(balance="labels", gamma=1.0),
+        grid,
+        scoring=scorer,
+        cv=SemiSupervisedKFold(5),
+        refit=False,
     ).fit(X, y)
     for key in ("mean_test_score", "rank_test_score"):
         np.testing.assert_array_equal(search.cv_results_[key], other.cv_results_[key])
@@ -313,29 +326,31 @@ def test_scorers(moons):
         seen.append(model.transduction_.size)
         return 0.0
 
-    S3VMSearchCV(QNS3VM(), {"C": [1, 10]}, scoring=reads_transduction).fit(X, y)
+    S3VMSearchCV(QNS3VM(balance="labels"), {"C": [1, 10]}, scoring=reads_transduction).fit(X, y)
     assert seen == [76] * 10
 
 
 def test_bad_grids_and_failing_fits(moons):
     X, y = moons
     with pytest.raises(ValueError, match=r"param_grid names \['Cstar'\].*of QNS3VM"):
-        S3VMSearchCV(QNS3VM(), {"Cstar": [1]}).fit(X, y)
+        S3VMSearchCV(QNS3VM(balance="labels"), {"Cstar": [1]}).fit(X, y)
     with pytest.raises(ValueError, match=r"param_grid names \['Cstar'\], which none of"):
-        S3VMSearchCV({"a": QNS3VM(), "b": SVM()}, {"C": [1], "Cstar": [1]}).fit(X, y)
+        S3VMSearchCV({"a": QNS3VM(balance="labels"), "b": SVM()}, {"C": [1], "Cstar": [1]}).fit(
+            X, y
+        )
     with pytest.raises(ValueError, match="at least one"):
         S3VMSearchCV({}, {"C": [1]}).fit(X, y)
     with pytest.raises(ValueError, match="10 of 10 fits failed, the first with Invalid"):
-        S3VMSearchCV(QNS3VM(), {"C": [-1, -2]}).fit(X, y)
+        S3VMSearchCV(QNS3VM(balance="labels"), {"C": [-1, -2]}).fit(X, y)
     with pytest.raises(ValueError, match="'C' parameter"):
-        S3VMSearchCV(QNS3VM(), {"C": [1, -2]}, error_score="raise").fit(X, y)
+        S3VMSearchCV(QNS3VM(balance="labels"), {"C": [1, -2]}, error_score="raise").fit(X, y)
     with pytest.warns(FitFailedWarning, match="5 of 10 fits failed") as caught:
-        search = S3VMSearchCV(QNS3VM(), {"C": [-1, 1]}).fit(X, y)
+        search = S3VMSearchCV(QNS3VM(balance="labels"), {"C": [-1, 1]}).fit(X, y)
     assert caught[0].filename == __file__
     assert search.best_params_ == {"C": 1} and np.isnan(search.cv_results_["mean_test_score"][0])
     assert search.cv_results_["rank_test_score"].tolist() == [2, 1]
     with pytest.warns(FitFailedWarning):
-        worst = S3VMSearchCV(QNS3VM(), {"C": [-1, 1]}, error_score=0.0).fit(X, y)
+        worst = S3VMSearchCV(QNS3VM(balance="labels"), {"C": [-1, 1]}, error_score=0.0).fit(X, y)
     assert worst.cv_results_["mean_test_score"][0] == 0.0
     with pytest.raises(ValueError, match="labeled row in every test part"):
         parts = [(np.flatnonzero(y != -1), np.flatnonzero(y == -1))]
@@ -366,7 +381,7 @@ def test_without_refit(moons):
 def test_pickle_clone_jobs_and_determinism(moons):
     X, y = moons
     grid = {"C": [1, 10], "gamma": [1.0, 8.0]}
-    search = S3VMSearchCV(QNS3VM(), grid).fit(X, y)
+    search = S3VMSearchCV(QNS3VM(balance="labels"), grid).fit(X, y)
     again = pickle.loads(pickle.dumps(search))
     np.testing.assert_array_equal(again.decision_function(X), search.decision_function(X))
     parallel = clone(search).set_params(n_jobs=2).fit(X, y)
@@ -378,10 +393,12 @@ def test_pickle_clone_jobs_and_determinism(moons):
 def test_pipelines(moons):
     X, y = moons
     rows = X * [1.0, 100.0]
-    inside = make_pipeline(StandardScaler(), S3VMSearchCV(QNS3VM(), {"C": [1, 10]}, cv=3))
+    inside = make_pipeline(
+        StandardScaler(), S3VMSearchCV(QNS3VM(balance="labels"), {"C": [1, 10]}, cv=3)
+    )
     assert inside.fit(rows, y).score(rows, y) > 0.8
     assert cross_val_score(inside, rows, y, cv=SemiSupervisedKFold(2)).shape == (2,)
-    pipe, grid = make_pipeline(StandardScaler(), QNS3VM()), {"qns3vm__C": [1, 10]}
+    pipe, grid = make_pipeline(StandardScaler(), QNS3VM(balance="labels")), {"qns3vm__C": [1, 10]}
     around = S3VMSearchCV(pipe, grid).fit(rows, y)
     other = GridSearchCV(pipe, grid, cv=SemiSupervisedKFold(5), scoring=labeled_accuracy_scorer)
     scores = [s.cv_results_["mean_test_score"] for s in (around, other.fit(rows, y))]
@@ -392,7 +409,7 @@ def test_pipelines(moons):
 
 
 def factors(C_star, reached):
-    problem = QNS3VM(C_star=C_star).fit(*make_small()).problem_
+    problem = QNS3VM(balance="labels", C_star=C_star).fit(*make_small()).problem_
     t = np.array([1.0, -1.0, 0.0, 0.0])
 
     class Flat:

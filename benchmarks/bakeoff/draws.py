@@ -132,7 +132,8 @@ def pool(one, draw):
     rows = rng.permutation(len(y))[: n_train + min(ROWS, len(y) - n_train)]
     train, test = rows[:n_train], rows[n_train:]
     train = train[_order(y[train], one.labels, rng)]
-    X, X_test = _scaled(X[train][:, one.skip :], X[test][:, one.skip :])
+    X, X_test = X[train][:, one.skip :], X[test][:, one.skip :]
+    X, X_test = _scaled(X, X_test, one.kind != "generated")
     return Cell(X, y[train], y[train], X_test, y[test])
 
 
@@ -147,11 +148,13 @@ def _order(y, labels, rng):
     raise RuntimeError(f"no order of {len(y)} rows has all classes among its first {labels[:2]}")
 
 
-def _scaled(X, X_test):
+def _scaled(X, X_test, wanted=True):
     if sp.issparse(X) and X.nnz < DENSE * np.prod(X.shape):
         return sp.csr_matrix(X, dtype=np.float64), sp.csr_matrix(X_test, dtype=np.float64)
     X, X_test = (A.toarray() if sp.issparse(A) else A for A in (X, X_test))
     X, X_test = X.astype(np.float64), X_test.astype(np.float64)
+    if not wanted:
+        return X, X_test
     mean, deviation = X.mean(axis=0), X.std(axis=0)
     deviation[deviation <= 1e-12 * (1 + np.abs(mean))] = 1.0
     return (X - mean) / deviation, (X_test - mean) / deviation

@@ -69,6 +69,7 @@ ESTIMATORS = {
         "graph_kernel_machine",
     ),
     "SelfTrainingKNN": ("self-training with nearest neighbours", "none", "graph_kernel_machine"),
+    "S3VC": ("one door: chooses, guards, says what it did", "of its solver", "how_to_read"),
     "SafeS3VM": ("a safeguard around any of them", "those of the estimator", "how_to_read"),
 }
 
@@ -88,6 +89,8 @@ EXPLAINED = {
     "budgeted": ["graph_kernel_machine"],
     "self_training": ["graph_kernel_machine"],
     "safe": ["how_to_read"],
+    "s3vc": ["how_to_read"],
+    "class_ratio": ["notation"],
     "random_features": ["random_features"],
     "stochastic": ["stochastic", "distributed"],
     "path_following": ["path_following"],

@@ -420,8 +420,8 @@ class SafeS3VM(MetaEstimatorMixin, SemiSupervisedMixin, BaseEstimator):
                 f"{counts.sum()} against the supervised machine (asked for: {margin:g})."
             )
         lines.append(
-            f"The pool has {len(self.pool_)} labelings; on {self._disagreement:.1%} of the "
-            "unlabeled rows they do not all agree."
+            f"The pool has {len(self.pool_)} labeling{'s' * (len(self.pool_) > 1)}; on "
+            f"{self._disagreement:.1%} of the unlabeled rows they do not all agree."
         )
         lines.append(
             f"The vote gains {self._possible:.1%} of the unlabeled rows in the worst case, lost "

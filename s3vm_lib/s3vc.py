@@ -1,0 +1,442 @@
+"""One door to the library: the estimator that chooses, guards and says what it did."""
+
+from typing import Literal, Self
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import ArrayLike
+from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils import get_tags
+from sklearn.utils._param_validation import HasMethods, StrOptions
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+
+from s3vm_lib._base import (
+    BALANCE,
+    Balance,
+    Rows,
+    SemiSupervisedMixin,
+    unchanged_on_error,
+    validated_inside,
+)
+from s3vm_lib._limits import SCALE, WEIGHT, check_size, checked_gram
+from s3vm_lib.calibration import CalibratedS3VM
+from s3vm_lib.class_ratio import separation
+from s3vm_lib.kernels import KERNELS
+from s3vm_lib.labels import Labels, mark_missing, split_labels
+from s3vm_lib.model_selection import SemiSupervisedKFold
+from s3vm_lib.quasi_newton import QNS3VM
+from s3vm_lib.safe import SafeS3VM
+from s3vm_lib.smo import SVM
+from s3vm_lib.stochastic import FRS3VM
+
+UNLIKE = 10.0  # ratio of standard deviations from which columns are not of one unit
+LARGEST_KERNEL = 10_000  # rows up to which the kernel itself is used
+N_FOLDS, N_REPEATS = 5, 2  # of the labels, to choose the kernel
+
+
+class S3VC(SemiSupervisedMixin, MetaEstimatorMixin, BaseEstimator):
+    """Semi-supervised support vector classifier: one door to the solvers, with a guard.
+
+    It scales columns of different units, chooses the kernel by held-out labels, a solver by the
+    number of rows, estimates the class ratio, gives the labeled and the unlabeled part equal
+    weight, and keeps the supervised machine where labels or the worst case advise it.
+    `summary` says in words and numbers what was chosen and why.
+
+    Parameters
+    ----------
+    C : float, default=1.0
+        Weight of the labeled losses.
+    C_star : float, default=None
+        Weight of the unlabeled losses. None gives both parts equal total weight.
+    kernel : {"auto", "linear", "poly", "rbf", "laplacian", "precomputed"}, default="auto"
+        ``"auto"`` is linear for sparse rows, and otherwise linear or rbf, whichever supervised
+        machine predicts more held-out labels; rbf in a tie.
+    gamma : {"scale", "auto"} or float, default="scale"
+        Kernel coefficient, see `resolve_gamma`.
+    scale : {"auto", True, False}, default="auto"
+        Whether columns are brought to mean 0 and variance 1. ``"auto"`` does it to dense rows whose
+        columns have standard deviations that differ by more than a factor of ten: within that they
+        may well have one unit, and then the larger ones often are what matters.
+    solver : "auto" or estimator, default="auto"
+        ``"auto"`` is `QNS3VM`, and `FRS3VM` with the rbf kernel for more than 10,000 rows. Another
+        estimator keeps its own parameters, except for those that are given here.
+    balance : "auto", "labels", another name, float, dict or None, default="auto"
+        Share of the classes among the unlabeled rows, see `s3vm_lib.class_ratio`.
+    guard : bool, default=True
+        Whether `SafeS3VM` decides between the machine and the supervised one. Without it the
+        machine is returned as it is.
+    probability : bool, default=False
+        Whether `predict_proba` is wanted, which costs five more fits.
+    random_state : int, RandomState instance or None, default=None
+        Folds of the labels, and the solver where it draws numbers.
+    verbose : int, default=0
+        Print the summary after a fit.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        Class labels.
+    transduction_ : ndarray of shape (n,)
+        A label for every training row: its own, or the one found where it was unlabeled.
+    kernel_ : str
+        The kernel that was chosen.
+    scaler_ : StandardScaler or None
+        What was done to the columns.
+    solver_ : estimator
+        The solver with all its parameters, not fitted.
+    class_ratio_ : ndarray of shape (n_classes,), or None
+        Shares of the classes that the solver was given.
+    model_ : estimator
+        What predicts, on scaled rows: a `SafeS3VM`, or the solver where there is no guard.
+    kept_supervised_ : bool
+        Whether the supervised machine was kept.
+    n_features_in_ : int
+        Number of features.
+
+    See Also
+    --------
+    SafeS3VM : The guard.
+    SVM : The supervised machine.
+
+    Notes
+    -----
+    What is guaranteed is what `SafeS3VM` guarantees. Probabilities come from outputs on labeled
+    rows that were held out, see `CalibratedS3VM` for their limits.
+
+    Examples
+    --------
+    >>> from s3vm_lib import S3VC
+    >>> from s3vm_lib.datasets import hide_labels, make_moons
+    >>> X, truth = make_moons(300, random_state=0)
+    >>> y = hide_labels(truth, 20, random_state=0)
+    >>> model = S3VC(random_state=0).fit(X, y)
+    >>> model.kernel_
+    'rbf'
+    """
+
+    _parameter_constraints = {
+        "C": [WEIGHT],
+        "C_star": [WEIGHT, None],
+        "kernel": [StrOptions({"auto", *KERNELS})],
+        "gamma": [StrOptions({"scale", "auto"}), SCALE],
+        "scale": [StrOptions({"auto"}), "boolean"],
+        "solver": [StrOptions({"auto"}), HasMethods(["fit", "predict"])],
+        "balance": BALANCE,
+        "guard": ["boolean"],
+        "probability": ["boolean"],
+        "random_state": ["random_state"],
+        "verbose": ["verbose"],
+    }
+    _largest_n = 100_000
+    _memory = "that of the solver, and of one model per member of the pool"
+
+    def __init__(
+        self,
+        *,
+        C: float = 1.0,
+        C_star: float | None = None,
+        kernel: Literal["auto", "linear", "poly", "rbf", "laplacian", "precomputed"] = "auto",
+        gamma: Literal["scale", "auto"] | float = "scale",
+        scale: Literal["auto"] | bool = "auto",
+        solver: Literal["auto"] | BaseEstimator = "auto",
+        balance: Balance = "auto",
+        guard: bool = True,
+        probability: bool = False,
+        random_state: int | np.random.RandomState | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.C = C
+        self.C_star = C_star
+        self.kernel = kernel
+        self.gamma = gamma
+        self.scale = scale
+        self.solver = solver
+        self.balance = balance
+        self.guard = guard
+        self.probability = probability
+        self.random_state = random_state
+        self.verbose = verbose
+
+    @validated_inside
+    def fit(
+        self,
+        X: Rows,
+        y: Labels,
+        sample_weight: ArrayLike | None = None,
+        unlabeled_mask: ArrayLike | None = None,
+    ) -> Self:
+        """Choose, fit and guard.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n, d)
+            Training rows, labeled and unlabeled; the n × n Gram matrix with
+            ``kernel="precomputed"``.
+        y : array-like of shape (n,)
+            Labels; −1 marks unlabeled rows, and so do missing labels (None, NaN, pandas.NA).
+        sample_weight : array-like of shape (n,), default=None
+            Non-negative weights of labeled and unlabeled rows.
+        unlabeled_mask : array-like of bool, shape (n,), default=None
+            True for unlabeled rows. With it −1 is a label like any other.
+
+        Returns
+        -------
+        self : object
+            The fitted estimator.
+
+        Raises
+        ------
+        ValueError
+            When fewer than two classes are labeled, or when a parameter or an input is not valid.
+        """
+        with unchanged_on_error(self):
+            return self._fit(X, y, sample_weight, unlabeled_mask)
+
+    def _fit(self, X, y, sample_weight, unlabeled_mask):
+        y = mark_missing(y, unlabeled_mask)
+        X, y = validate_data(
+            self, X, y, accept_sparse="csr", dtype=np.float64, order="C", ensure_min_samples=2
+        )
+        check_size(X)
+        codes, self.classes_ = split_labels(y, unlabeled_mask)
+        if unlabeled_mask is None:
+            self._warn_of_no_unlabeled(codes)
+        weight = None
+        if sample_weight is not None:
+            weight = _check_sample_weight(
+                sample_weight, X, dtype=np.float64, ensure_non_negative=True
+            )
+        self._said = []
+        X = self._scaled(X, weight)
+        self.kernel_ = self._chosen_kernel(X, codes, weight)
+        self.solver_ = self._chosen_solver(X)
+        options = {"unlabeled_mask": codes < 0}
+        if weight is not None:
+            options["sample_weight"] = weight
+        model = clone(self.solver_)
+        if self.guard:
+            model = SafeS3VM(estimator=model, random_state=self.random_state)
+        self.model_ = model.fit(X, codes, **options)
+        self._report_shares(codes)
+        self.kept_supervised_ = bool(getattr(model, "kept_supervised_", False))
+        self.transduction_ = self.classes_[np.where(codes >= 0, codes, model.transduction_)]
+        self._say_gap(X, codes, weight)
+        if self.guard:
+            self._said += model.summary().splitlines()[1:]
+        self._calibrated = None
+        if self.probability:
+            self._calibrated = CalibratedS3VM(self._frozen()).fit(X, codes, codes < 0)
+        if self.verbose:
+            print(self.summary())
+        return self
+
+    # What is chosen ------------------------------------------------------------------------------
+
+    def _scaled(self, X, weight):
+        """The rows with columns of one scale, where that is wanted."""
+        self.scaler_ = None
+        if self.kernel == "precomputed":
+            return checked_gram(X)
+        deviation = None
+        if sp.issparse(X):
+            if self.scale is True:
+                raise ValueError("scale must be 'auto' or False with sparse rows, got True")
+            self._said.append("Sparse rows stay as they are.")
+            return X
+        scaler = StandardScaler().fit(X, sample_weight=weight)
+        deviation = np.sqrt(scaler.var_[scaler.var_ > 0])
+        ratio = deviation.max() / deviation.min() if deviation.size else 1.0
+        wanted = ratio > UNLIKE if self.scale == "auto" else self.scale
+        self._said.append(
+            f"The standard deviations of the columns differ by a factor of {ratio:.3g}: they "
+            f"{'were scaled to 1' if wanted else 'stay as they are'}."
+        )
+        if not wanted:
+            return X
+        self.scaler_ = scaler
+        return scaler.transform(X)
+
+    def _chosen_kernel(self, X, codes, weight):
+        """The kernel, by held-out labels where it is between two."""
+        if self.kernel != "auto":
+            return self.kernel
+        if self.solver != "auto":
+            return getattr(self.solver, "kernel", "linear")
+        if sp.issparse(X):
+            self._said.append("The kernel is linear, as for all sparse rows.")
+            return "linear"
+        labeled = np.flatnonzero(codes >= 0)
+        if weight is not None:
+            labeled = labeled[weight[labeled] > 0]
+        rows, known = X[labeled], codes[labeled]
+        folds = min(N_FOLDS, int(np.bincount(known, minlength=1).min()))
+        if folds < 2:
+            self._said.append("The kernel is rbf: with one label of a class none can be held out.")
+            return "rbf"
+        right = dict.fromkeys(("rbf", "linear"), 0)
+        for seed in range(N_REPEATS):
+            split = SemiSupervisedKFold(folds, shuffle=True, random_state=seed).split(None, known)
+            for train, test in split:
+                for kernel in right:
+                    machine = SVM(C=self.C, kernel=kernel, gamma=self.gamma)
+                    mask = np.zeros(train.size, dtype=bool)
+                    machine.fit(rows[train], known[train], unlabeled_mask=mask)
+                    right[kernel] += int(np.sum(machine.predict(rows[test]) == known[test]))
+        kernel = max(right, key=right.get)
+        shown = ", ".join(f"{n / N_REPEATS:g} with {k}" for k, n in right.items())
+        self._said.append(
+            f"The kernel is {kernel}: of {known.size} held-out labels the supervised machine "
+            f"predicts {shown}."
+        )
+        return kernel
+
+    def _chosen_solver(self, X):
+        """The solver with its parameters."""
+        mine = {
+            "C": float(self.C),
+            "C_star": self.C_star,
+            "kernel": self.kernel_,
+            "gamma": self.gamma,
+            "balance": self.balance,
+            "random_state": self.random_state,
+        }
+        solver = self.solver
+        if solver == "auto":
+            large = X.shape[0] > LARGEST_KERNEL and self.kernel_ not in ("linear", "precomputed")
+            solver = FRS3VM() if large else QNS3VM()
+        elif self.kernel == "auto":  # chosen with the solver
+            del mine["kernel"], mine["gamma"]
+        given = solver.get_params()
+        changed = {
+            k: v
+            for k, v in mine.items()
+            if k in given and (self.solver == "auto" or v != type(self)().get_params().get(k))
+        }
+        solver = clone(solver).set_params(**changed)
+        self._said.append(f"The solver is {type(solver).__name__}.")
+        return solver
+
+    # What is said --------------------------------------------------------------------------------
+
+    def _report_shares(self, codes):
+        """Shares that the solver was given, and those of the labels."""
+        model = self.model_
+        while hasattr(model, "pool_"):
+            if not model.pool_:
+                break
+            model = model.pool_[0].model
+        self.class_ratio_ = getattr(model, "class_ratio_", None)
+        if self.class_ratio_ is not None:
+            counts = np.bincount(codes[codes >= 0])
+            shown = ", ".join(
+                f"{name} {share:.1%} (labels: {n / counts.sum():.1%})"
+                for name, share, n in zip(
+                    self.classes_.tolist(), self.class_ratio_, counts, strict=True
+                )
+            )
+            self._said.append(f"Shares of the classes among the unlabeled rows: {shown}.")
+
+    def _say_gap(self, X, codes, weight):
+        """Whether the outputs of the solver's machine fall into two groups."""
+        model = self.model_.pool_[0].model if getattr(self.model_, "pool_", None) else self.model_
+        unlabeled = np.flatnonzero(codes < 0)
+        if self.classes_.size > 2 or not unlabeled.size or not hasattr(model, "decision_function"):
+            return
+        f = np.asarray(model.decision_function(X[unlabeled]), dtype=float)
+        share = float(np.mean(f > 0))
+        if not 0 < share < 1 or np.ptp(f) == 0:
+            return
+        found = separation(f, share, None if weight is None else weight[unlabeled])
+        normal = np.random.RandomState(0).standard_normal(20_000)
+        expected = separation(normal, share)
+        word = "fall into two groups" if found > max(expected, 0.0) else "show no gap"
+        self._said.append(
+            f"The outputs on the unlabeled rows {word} (separation {found:.2f}; one normal "
+            f"distribution, cut at the same share, has {expected:.2f})."
+        )
+
+    def summary(self) -> str:
+        """What was chosen, and the numbers that it rests on.
+
+        Returns
+        -------
+        str
+            One sentence per line.
+        """
+        check_is_fitted(self)
+        return "\n".join(self._said)
+
+    # What is predicted ---------------------------------------------------------------------------
+
+    def _frozen(self):
+        """The machine that predicts, with what was chosen as numbers, to be fitted again."""
+        model = self.model_
+        solver = clone(self.solver_)
+        if self.class_ratio_ is not None:
+            solver.set_params(balance=dict(enumerate(self.class_ratio_.tolist())))
+        if not self.guard or model.taken_ == "estimator":
+            return solver
+        if model.taken_ == "supervised":
+            return clone(model.baseline_)
+        return clone(model).set_params(estimator=solver, n_folds=None)
+
+    def _rows(self, X):
+        check_is_fitted(self)
+        X = validate_data(self, X, accept_sparse="csr", dtype=np.float64, order="C", reset=False)
+        return X if self.scaler_ is None else self.scaler_.transform(X)
+
+    def decision_function(self, X: Rows) -> np.ndarray:
+        """Outputs of the machine that was taken; positive means ``classes_[1]``.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (m, d)
+            Rows; with a precomputed kernel the kernel values between them and all training rows.
+
+        Returns
+        -------
+        ndarray of shape (m,), or (m, n_classes) with more than two classes
+        """
+        X = self._rows(X)
+        return self.model_.decision_function(X)
+
+    def predict(self, X: Rows) -> np.ndarray:
+        """Class of each row.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (m, d)
+            Rows, as in `decision_function`.
+
+        Returns
+        -------
+        ndarray of shape (m,)
+        """
+        X = self._rows(X)
+        return self.classes_[np.asarray(self.model_.predict(X))]
+
+    @available_if(lambda self: self.probability)
+    def predict_proba(self, X: Rows) -> np.ndarray:
+        """Probability of each class; only with ``probability=True``.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (m, d)
+            Rows, as in `decision_function`.
+
+        Returns
+        -------
+        ndarray of shape (m, n_classes)
+            Columns in the order of ``classes_``; rows sum to one.
+        """
+        X = self._rows(X)
+        return self._calibrated.predict_proba(X)
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        solver = QNS3VM() if isinstance(self.solver, str) else self.solver
+        tags.input_tags.sparse = get_tags(solver).input_tags.sparse
+        tags.input_tags.pairwise = self.kernel == "precomputed"
+        return tags

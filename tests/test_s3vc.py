@@ -1,0 +1,226 @@
+"""The one door: what it chooses, that every choice can be overridden, and what it says."""
+
+import pickle
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.base import clone
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+import s3vm_lib.s3vc
+from s3vm_lib import CCCPS3VM, FRS3VM, QNS3VM, S3VC, SVM, MultiSwitchTSVM, SafeS3VM
+from s3vm_lib.calibration import CalibratedS3VM
+from s3vm_lib.class_ratio import separation
+from s3vm_lib.datasets import hide_labels, make_moons
+from s3vm_lib.kernels import resolve_gamma
+
+CLASSES = {
+    "check_classifiers_classes": "the check fits the labels {-1, 1}, of which -1 means unlabeled; "
+    "scikit-learn exempts its own semi-supervised classifiers by name"
+}
+EXPECTED = CLASSES | {
+    f"check_sample_weight_equivalence_on_{kind}_data": "held-out labels are rows, whatever they "
+    "weigh, and the supervised machine stops at its tolerance"
+    for kind in ("dense", "sparse")
+}
+
+
+@pytest.fixture(scope="module")
+def clusters():
+    """Two clusters in 60 dimensions that twenty labels do not tell apart well."""
+    rng = np.random.default_rng(0)
+    truth = np.arange(240) % 2
+    X = rng.standard_normal((240, 60))
+    X[:, 0] += 5 * (truth - 0.5)
+    X[:, 1:] *= 1.6
+    order = rng.permutation(240)
+    y = np.full(240, -1)
+    y[order[:24]] = truth[order[:24]]
+    return X, y, truth
+
+
+@pytest.mark.interface
+@parametrize_with_checks(
+    [S3VC(random_state=0), S3VC(guard=False, solver=CCCPS3VM(tol=1e-10), kernel="rbf")],
+    expected_failed_checks=lambda estimator: EXPECTED if estimator.guard else CLASSES,
+)
+def test_scikit_learn_checks(estimator, check):
+    check(estimator)
+
+
+def test_it_is_what_it_says(clusters):
+    X, y, truth = clusters
+    model = S3VC(random_state=0).fit(X, y)
+    by_hand = SafeS3VM(estimator=model.solver_, random_state=0).fit(X, y)
+    assert_array_equal(model.transduction_, by_hand.transduction_)
+    assert_array_equal(model.predict(X), by_hand.predict(X))
+    assert_allclose(model.decision_function(X), by_hand.decision_function(X))
+    assert model.scaler_ is None and isinstance(model.solver_, QNS3VM)
+    assert by_hand.summary().splitlines()[1:] == model.summary().splitlines()[-4:]
+    alone = clone(model.solver_).fit(X, y)
+    assert_allclose(model.class_ratio_, alone.class_ratio_, rtol=1e-6)
+    assert f"{model.class_ratio_[1]:.1%}" in model.summary()
+    f = alone.decision_function(X[y == -1])
+    shown = separation(f, np.mean(f > 0))
+    assert f"separation {shown:.2f}" in model.summary()
+    assert "fall into two groups" in model.summary()
+    supervised = SVM(kernel=model.kernel_).fit(X[y >= 0], y[y >= 0])
+    assert np.mean(model.predict(X) == truth) > np.mean(supervised.predict(X) == truth) + 0.02
+    assert not hasattr(model, "predict_proba")
+
+
+def test_a_wrong_ratio_keeps_the_supervised_machine(clusters):
+    X, y, _ = clusters
+    model = S3VC(kernel="linear", balance=0.95, random_state=0).fit(X, y)
+    assert model.kept_supervised_ and model.class_ratio_[1] == 0.95
+    assert "On held-out labels the estimator loses" in model.summary()
+    assert "The supervised machine was kept" in model.summary()
+    known = y >= 0
+    supervised = SVM(kernel="linear").fit(X[known], y[known])
+    assert_array_equal(model.predict(X), supervised.predict(X))
+    careless = S3VC(kernel="linear", balance=0.95, guard=False, random_state=0).fit(X, y)
+    assert not careless.kept_supervised_ and np.mean(careless.transduction_ == 1) > 0.6
+
+
+def test_one_crowd_shows_no_gap():
+    rng = np.random.default_rng(1)
+    X = rng.standard_normal((300, 2))
+    partly = hide_labels((X[:, 1] > 0).astype(int), 40, random_state=0)
+    assert "show no gap" in S3VC(kernel="linear", random_state=0).fit(X, partly).summary()
+
+
+def test_held_out_labels_choose_the_kernel():
+    X, truth = make_moons(240, random_state=0)
+    y = hide_labels(truth, 40, random_state=1)
+    assert S3VC(gamma=4.0, random_state=0).fit(X, y).kernel_ == "rbf"
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((200, 60))  # rbf kernels of 40 labels in 60 dimensions know nothing
+    truth = (X @ rng.standard_normal(60) > 0).astype(int)
+    y = np.where(np.arange(200) < 80, truth, -1)
+    model = S3VC(gamma=1.0, random_state=0).fit(X, y)
+    assert model.kernel_ == "linear"
+    numbers = [line for line in model.summary().splitlines() if "kernel is linear" in line]
+    assert "of 80 held-out labels" in numbers[0]
+    assert S3VC(kernel="rbf", random_state=0).fit(X, y).kernel_ == "rbf"
+    one = np.where(np.cumsum(y == 1) <= 1, y, np.where(y == 0, 0, -1))
+    assert "none can be held out" in S3VC(random_state=0).fit(X, one).summary()
+
+
+def test_columns_of_different_units_are_scaled(clusters):
+    X, y, _ = clusters
+    units = X * np.logspace(0, 2, 60)
+    scaled = S3VC(random_state=0).fit(units, y)
+    by_hand = make_pipeline(StandardScaler(), S3VC(scale=False, random_state=0)).fit(units, y)
+    assert scaled.scaler_ is not None
+    assert_array_equal(scaled.predict(units), by_hand.predict(units))
+    assert_allclose(scaled.decision_function(units), by_hand.decision_function(units))
+    assert S3VC(scale=False, random_state=0).fit(units, y).scaler_ is None
+    assert S3VC(scale=True, random_state=0).fit(X, y).scaler_ is not None
+    assert S3VC(random_state=0).fit(X, y).scaler_ is None
+    constant = np.hstack([X, np.ones((240, 1))])
+    assert S3VC(random_state=0).fit(constant, y).scaler_ is None
+
+
+def test_sparse_rows_get_the_linear_kernel(clusters):
+    X, y, _ = clusters
+    A = sp.csr_matrix(np.where(np.abs(X) > 1.5, X, 0))
+    model = S3VC(random_state=0).fit(A, y)
+    assert model.kernel_ == "linear" and model.scaler_ is None
+    dense = S3VC(kernel="linear", scale=False, random_state=0).fit(A.toarray(), y)
+    assert_array_equal(model.transduction_, dense.transduction_)
+    with pytest.raises(ValueError, match="scale must be 'auto' or False with sparse rows"):
+        S3VC(scale=True).fit(A, y)
+
+
+def test_a_gram_matrix(clusters):
+    X, y, _ = clusters
+    kernel = S3VC(kernel="linear", scale=False, random_state=0).fit(X, y)
+    gram = S3VC(kernel="precomputed", random_state=0).fit(X @ X.T, y)
+    assert_array_equal(gram.transduction_, kernel.transduction_)
+    assert_array_equal(gram.predict(X[:9] @ X.T), kernel.predict(X[:9]))
+
+
+def test_a_solver_of_ones_own(clusters):
+    X, y, _ = clusters
+    own = CCCPS3VM(kernel="linear", s=-0.3, C=3.0)
+    model = S3VC(solver=own, guard=False, random_state=0).fit(X, y)
+    assert model.kernel_ == "linear" and model.solver_.get_params() == own.get_params()
+    assert_array_equal(model.transduction_, own.fit(X, y).transduction_)
+    changed = S3VC(solver=own, C=0.5, balance=0.4, kernel="rbf", random_state=0).fit(X, y)
+    assert changed.solver_.C == 0.5 and changed.solver_.balance == 0.4
+    assert changed.solver_.kernel == "rbf" and changed.solver_.s == -0.3
+    assert S3VC(solver=MultiSwitchTSVM(), random_state=0).fit(X, y).kernel_ == "linear"
+
+
+def test_many_rows_get_random_features(clusters, monkeypatch):
+    X, y, _ = clusters
+    monkeypatch.setattr(s3vm_lib.s3vc, "LARGEST_KERNEL", 100)
+    model = S3VC(kernel="rbf", guard=False, random_state=0).fit(X, y)
+    assert isinstance(model.solver_, FRS3VM) and "FRS3VM" in model.summary()
+    assert isinstance(S3VC(kernel="linear", random_state=0).fit(X, y).solver_, QNS3VM)
+
+
+@pytest.mark.parametrize("guard", [True, False])
+def test_probabilities(clusters, guard):
+    X, y, truth = clusters
+    model = S3VC(probability=True, guard=guard, random_state=0).fit(X, y)
+    chances = model.predict_proba(X)
+    assert_allclose(chances.sum(axis=1), 1)
+    assert np.mean((chances[:, 1] > 0.5) == (model.predict(X) == model.classes_[1])) > 0.9
+    brier = np.mean((chances[:, 1] - truth) ** 2)
+    assert brier < 0.2
+    if not guard:
+        shares = dict(enumerate(model.class_ratio_))
+        by_hand = CalibratedS3VM(clone(model.solver_).set_params(balance=shares)).fit(X, y)
+        assert_allclose(chances, by_hand.predict_proba(X), atol=1e-6)
+
+
+def test_several_classes_and_names(clusters):
+    rng = np.random.default_rng(0)
+    truth = np.repeat(["a", "b", "c"], 50)
+    X = rng.standard_normal((150, 2)) + 5 * np.repeat([[0, 0], [1, 0], [0, 1]], 50, axis=0)
+    y = truth.astype(object)
+    y[rng.permutation(150)[24:]] = -1
+    model = S3VC(random_state=0, probability=True).fit(X, y)
+    assert model.classes_.tolist() == ["a", "b", "c"]
+    assert np.mean(model.transduction_ == truth) > 0.9
+    assert model.predict_proba(X[:4]).shape == (4, 3)
+    assert model.class_ratio_.sum() == pytest.approx(1)
+
+
+def test_masks_and_weights(clusters):
+    X, y, _ = clusters
+    mask = y == -1
+    signs = np.where(y == 1, 1, -1)
+    there = S3VC(random_state=0).fit(X, y)
+    masked = S3VC(random_state=0).fit(X, signs, unlabeled_mask=mask)
+    assert_array_equal(masked.transduction_ == 1, there.transduction_ == 1)
+    ones = S3VC(random_state=0).fit(X, y, sample_weight=np.ones(240))
+    assert_array_equal(ones.transduction_, there.transduction_)
+    weight = np.ones(240)
+    weight[200:] = 0
+    less = S3VC(kernel="linear", random_state=0).fit(X, y, sample_weight=weight)
+    few = S3VC(kernel="linear", random_state=0).fit(X[:200], y[:200])
+    assert np.mean(less.transduction_[:200] == few.transduction_) > 0.97
+
+
+def test_pickle_and_a_failed_fit(clusters):
+    X, y, _ = clusters
+    model = S3VC(random_state=0).fit(X, y)
+    again = pickle.loads(pickle.dumps(model))
+    assert_array_equal(again.predict(X), model.predict(X))
+    before = vars(model).copy()
+    with pytest.raises(ValueError, match="at least two labeled classes"):
+        model.fit(X, np.where(y == 1, 1, -1))
+    assert vars(model) == before
+    assert S3VC(random_state=0, verbose=1).fit(X, y).summary() == model.summary()
+
+
+def test_gamma_is_handed_on(clusters):
+    X, y, _ = clusters
+    model = S3VC(kernel="rbf", gamma="auto", guard=False, random_state=0).fit(X, y)
+    assert model.model_.gamma_ == pytest.approx(resolve_gamma("auto", X))
