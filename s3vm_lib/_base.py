@@ -601,7 +601,7 @@ class BaseS3VM(SemiSupervisedMixin, BaseMachine):
                 shares = np.array([float(balance[c]) for c in classes])
             except (TypeError, ValueError):
                 raise ValueError(f"the shares of balance must be numbers, got {balance}") from None
-            if not (np.all((shares > 0) & (shares < 1)) and abs(shares.sum() - 1) <= 1e-6):
+            if not (np.all(shares > 0) and abs(shares.sum() - 1) <= 1e-6):
                 raise ValueError(
                     f"the shares of balance must be positive with sum 1, got {balance}"
                 )

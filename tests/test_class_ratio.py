@@ -386,7 +386,6 @@ def test_shares_may_be_given_by_class():
         ({0: 0.5, 1: 0.3, 2: 0.2}, "balance must give the share of each"),
         ({0: 0.5, 1: 0.4}, "positive with sum 1"),
         ({0: 1.0, 1: 0.0}, "positive with sum 1"),
-        ({0: 1e-300, 1: 1.0}, "positive with sum 1"),
         ({0: np.nan, 1: 0.5}, "positive with sum 1"),
         ({0: "half", 1: 0.5}, "shares of balance must be numbers"),
         ({0: None, 1: 0.5}, "shares of balance must be numbers"),
@@ -460,3 +459,22 @@ def test_partial_fit_takes_shares_too():
     named = TSGS3VM(balance={0: 0.6, 1: 0.4}, random_state=0).partial_fit(X, partly)
     assert number.problem_.ratio == named.problem_.ratio == 0.4
     assert TSGS3VM(random_state=0).partial_fit(X, partly).problem_.ratio == pytest.approx(2 / 3)
+
+
+@pytest.mark.parametrize("name", ["auto", "powered", "separation", "bbse"])
+@pytest.mark.parametrize("a", [2.0**20, 1e-6])
+def test_the_unit_of_rows_and_kernel_is_free(name, a):
+    X, _, partly = misleading(n=80)
+    there = QNS3VM(balance=name, kernel="linear").fit(X, partly).class_ratio_[1]
+    rows = QNS3VM(balance=name, kernel="linear", C=1 / a**2).fit(a * X, partly)
+    assert rows.class_ratio_[1] == pytest.approx(there, abs=1e-4)
+    kernel = QNS3VM(balance=name, kernel="linear", sigma_f=a, C=1 / a**2).fit(X, partly)
+    assert kernel.class_ratio_[1] == pytest.approx(there, abs=1e-4)
+
+
+def test_single_precision_is_double_for_the_ratio():
+    X, _, partly = misleading(n=80)
+    X = np.round(4 * X)
+    double = TSGS3VM(random_state=0, n_steps=20).fit(X, partly)
+    single = TSGS3VM(random_state=0, n_steps=20).fit(X.astype(np.float32), partly)
+    assert single.class_ratio_[1] == double.class_ratio_[1]

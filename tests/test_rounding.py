@@ -52,6 +52,8 @@ def fit(case, X, y, kernel, weight=None, **parameters):
     options = dict(kernel=kernel, gamma=0.5, C=1.0, **case.exact)
     if case.cls in WITHOUT_OFFSET:
         options["fit_intercept"] = False
+    if hasattr(case.cls, "balance"):  # estimates of it are tested on their own
+        options.setdefault("balance", "labels")
     return case(**{**options, **parameters}).fit(X, y, sample_weight=weight)
 
 

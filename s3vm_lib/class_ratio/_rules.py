@@ -110,7 +110,11 @@ class Evidence:
 
     def __init__(self, data, positive, C=1.0):
         self.C = C
-        data = data._replace(codes=two_classes(data.codes, positive), n_classes=2)
+        data = data._replace(
+            X=data.X.astype(np.float64, copy=False),
+            codes=two_classes(data.codes, positive),
+            n_classes=2,
+        )
         outputs = Supervised(data, C).outputs()
         self.data = thinned(data, outputs)
         margins = np.zeros(self.data.codes.size)
