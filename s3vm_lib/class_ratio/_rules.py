@@ -44,8 +44,10 @@ class Supervised:
     def __init__(self, data, C):
         self.data = data
         self.labeled = np.flatnonzero(data.codes >= 0)
-        self.columns = data.kernel.columns(data.X, self.labeled)
-        self.engine = QNS3VM(C=C, C_star=0.0, kernel="precomputed", balance=None)
+        columns = data.kernel.columns(data.X, self.labeled)
+        unit = float(np.mean(data.kernel.diagonal(data.X)[self.labeled])) or 1.0
+        self.columns = columns / unit  # the engine stops early where kernel values are tiny
+        self.engine = QNS3VM(C=C * unit, C_star=0.0, kernel="precomputed", balance=None)
 
     def outputs(self, hidden=()):
         """Outputs on all rows, shape (n,); the labeled rows ``hidden`` are left out of training."""
