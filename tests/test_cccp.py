@@ -762,12 +762,12 @@ def test_sparse_text_with_many_features():
     X = sp.csr_matrix((np.ones(n * 30), (rows, words)), shape=(n, d))
     X = sp.csr_matrix(X.multiply(1 / np.sqrt(X.multiply(X).sum(axis=1))))
     y = np.where(np.arange(n) < 40, truth, -1)
-    model = CCCPS3VM(kernel="linear", C=10.0, C_star=1.0).fit(X, y)
+    model = CCCPS3VM(kernel="linear", C=10.0, C_star=1.0, balance="labels").fit(X, y)
     assert sp.issparse(model.support_vectors_)
     error = np.mean(model.transduction_ != truth)
     baseline = np.mean(SVM(kernel="linear", C=10.0).fit(X, y).transduction_ != truth)
     assert error < 0.03 < baseline
-    dense = CCCPS3VM(kernel="linear", C=10.0, C_star=1.0).fit(X.toarray(), y)
+    dense = CCCPS3VM(kernel="linear", C=10.0, C_star=1.0, balance="labels").fit(X.toarray(), y)
     # At tol=1e-3 a few rows near ±s may take another slope, and end on another side of it.
     assert np.mean(dense.transduction_ == model.transduction_) > 0.995
     assert_allclose(dense.objective_, model.objective_, rtol=1e-3)
