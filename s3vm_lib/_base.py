@@ -119,6 +119,45 @@ def unchanged_on_error(estimator):
         raise
 
 
+def checked_input(estimator, X, y, sample_weight=None, unlabeled_mask=None):
+    """The arguments of ``fit``, checked; sets ``classes_`` and ``n_features_in_``.
+
+    Returns
+    -------
+    X : ndarray or CSR matrix of shape (n, d)
+        The n × n Gram matrix where the estimator takes one.
+    codes : ndarray of int, shape (n,)
+        Class index of each row, −1 where unlabeled.
+    weight : ndarray of shape (n,), or None as ``sample_weight``
+    """
+    y = mark_missing(y, unlabeled_mask)
+    dtype = getattr(estimator, "_dtype", [np.float64])
+    X, y = validate_data(
+        estimator, X, y, accept_sparse="csr", dtype=dtype, order="C", ensure_min_samples=2
+    )
+    X = checked_rows(X, getattr(estimator, "_precomputed", False))
+    codes, estimator.classes_ = split_labels(y, unlabeled_mask)
+    if sample_weight is not None:
+        sample_weight = _check_sample_weight(
+            sample_weight, X, dtype=np.float64, ensure_non_negative=True
+        )
+    return X, codes, sample_weight
+
+
+def checked_rows(X, precomputed=False):
+    """The rows, of numbers whose squares are numbers; or a Gram matrix that is one."""
+    check_size(X)
+    if not precomputed:
+        return X
+    if X.shape[0] != X.shape[1]:
+        raise ValueError(
+            f"X must be the square Gram matrix when kernel='precomputed', got shape {X.shape}"
+        )
+    if sp.issparse(X):
+        raise ValueError("X must be dense when kernel='precomputed', got a sparse matrix")
+    return checked_gram(X)
+
+
 # --- Linear models --------------------------------------------------------------------------------
 
 
@@ -366,19 +405,6 @@ class BaseMachine(BaseEstimator):
     def _precomputed(self):
         return getattr(self, "kernel", "linear") == "precomputed"
 
-    def _checked_rows(self, X):
-        """The rows, of numbers whose squares are numbers; or a Gram matrix that is one."""
-        check_size(X)
-        if not self._precomputed:
-            return X
-        if X.shape[0] != X.shape[1]:
-            raise ValueError(
-                f"X must be the square Gram matrix when kernel='precomputed', got shape {X.shape}"
-            )
-        if sp.issparse(X):
-            raise ValueError("X must be dense when kernel='precomputed', got a sparse matrix")
-        return checked_gram(X)
-
     def _store(self, data, problems, fits):
         """Set the fitted attributes from the two-class problems."""
         self._store_model(data.rows, data.X, problems, fits)
@@ -553,16 +579,11 @@ class BaseS3VM(SemiSupervisedMixin, BaseMachine):
 
     def _validated(self, X, y, sample_weight, unlabeled_mask):
         """The checked rows, the codes of all of them, and the `Training` of those with weight."""
-        y = mark_missing(y, unlabeled_mask)
-        X, y = validate_data(
-            self, X, y, accept_sparse="csr", dtype=self._dtype, order="C", ensure_min_samples=2
-        )
-        X = self._checked_rows(X)
-        codes, classes = split_labels(y, unlabeled_mask)
-        weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
-        data = self._training(X, codes, weight, classes)
+        X, codes, weight = checked_input(self, X, y, sample_weight, unlabeled_mask)
+        if weight is None:
+            weight = np.ones(codes.size)
+        data = self._training(X, codes, weight, self.classes_)
         self._check_scales(data)
-        self.classes_ = classes
         self.gamma_ = data.kernel.gamma
         return X, codes, data
 
@@ -694,7 +715,7 @@ class Preparation:
         self._shared = estimator._prepare(self._data)
         self._last, self._ratios = None, {}
 
-    def fit(self, transduce=True, go_on=False, **settings):
+    def fit(self, transduce=True, go_on=False, sample_weight=None, **settings):
         """The model of ``clone(estimator).set_params(**settings).fit(X, y, ...)``.
 
         Parameters
@@ -703,6 +724,9 @@ class Preparation:
             Without it the model has no ``transduction_``, which costs outputs of all rows.
         go_on : bool, default=False
             Whether the solver may begin at the last solution, where that is one for a smaller C*.
+        sample_weight : ndarray of shape (n,), default=None
+            Other weights of the labeled rows, of which none is left out; what was prepared and
+            ``gamma="scale"`` stay those of the first weights.
         **settings
             Values of parameters in ``_late``.
 
@@ -717,11 +741,22 @@ class Preparation:
             model._check_scales(self._data)
             self._largest_C = settings["C"]
         model._previous = self._last if go_on else None
-        self._last = model._fit_prepared(self._data, self._shared, self._known_ratios(model))
-        model._previous = None
+        if sample_weight is None:
+            data, ratios = self._data, self._known_ratios(model)
+        else:
+            weight = sample_weight[self._data.rows]
+            factor = model._class_weights(self._data.codes, weight, model.classes_)
+            data = self._data._replace(sample_weight=weight, loss_weight=weight * factor)
+            ratios = model._ratios(data)
+        self._last = model._fit_prepared(data, self._shared, ratios)
+        del model._previous
         if transduce:
             model._transduce(self._X, self._codes, self._data.rows, self._last[1])
         return model
+
+    def warn_of_limits(self):
+        """The warning of ``fit``, where the solver met its limit in the last one."""
+        self.estimator._warn_of_limits(self._last[1])
 
     def _known_ratios(self, model):
         """The ratios, estimated once: they depend on the rows, the kernel, ``balance`` and C."""

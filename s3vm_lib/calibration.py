@@ -11,9 +11,15 @@ from sklearn.utils import get_tags
 from sklearn.utils._param_validation import HasMethods, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from s3vm_lib._base import Rows, SemiSupervisedMixin, unchanged_on_error, validated_inside
+from s3vm_lib._base import (
+    Rows,
+    SemiSupervisedMixin,
+    checked_input,
+    unchanged_on_error,
+    validated_inside,
+)
 from s3vm_lib._limits import COUNT
-from s3vm_lib.labels import Labels, mark_missing, split_labels
+from s3vm_lib.labels import Labels
 from s3vm_lib.model_selection import WithUnlabeled
 
 
@@ -121,9 +127,7 @@ class CalibratedS3VM(SemiSupervisedMixin, MetaEstimatorMixin, BaseEstimator):
             raise ValueError(
                 "estimator must not have kernel='precomputed': the folds need other kernel values"
             )
-        y = mark_missing(y, unlabeled_mask)
-        X, y = validate_data(self, X, y, accept_sparse="csr", ensure_min_samples=2)
-        codes, self.classes_ = split_labels(y, unlabeled_mask)
+        X, codes, _ = checked_input(self, X, y, unlabeled_mask=unlabeled_mask)
         labeled = codes >= 0
         counts = np.bincount(codes[labeled])
         if counts.min() < 2:

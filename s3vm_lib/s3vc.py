@@ -10,21 +10,22 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils import get_tags
 from sklearn.utils._param_validation import HasMethods, StrOptions
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from s3vm_lib._base import (
     BALANCE,
     Balance,
     Rows,
     SemiSupervisedMixin,
+    checked_input,
     unchanged_on_error,
     validated_inside,
 )
-from s3vm_lib._limits import SCALE, WEIGHT, check_size, checked_gram
+from s3vm_lib._limits import SCALE, WEIGHT
 from s3vm_lib.calibration import CalibratedS3VM
 from s3vm_lib.class_ratio import separation
 from s3vm_lib.kernels import KERNELS
-from s3vm_lib.labels import Labels, mark_missing, split_labels
+from s3vm_lib.labels import Labels
 from s3vm_lib.model_selection import SemiSupervisedKFold
 from s3vm_lib.quasi_newton import QNS3VM
 from s3vm_lib.safe import SafeS3VM
@@ -195,19 +196,9 @@ class S3VC(SemiSupervisedMixin, MetaEstimatorMixin, BaseEstimator):
             return self._fit(X, y, sample_weight, unlabeled_mask)
 
     def _fit(self, X, y, sample_weight, unlabeled_mask):
-        y = mark_missing(y, unlabeled_mask)
-        X, y = validate_data(
-            self, X, y, accept_sparse="csr", dtype=np.float64, order="C", ensure_min_samples=2
-        )
-        check_size(X)
-        codes, self.classes_ = split_labels(y, unlabeled_mask)
+        X, codes, weight = checked_input(self, X, y, sample_weight, unlabeled_mask)
         if unlabeled_mask is None:
             self._warn_of_no_unlabeled(codes)
-        weight = None
-        if sample_weight is not None:
-            weight = _check_sample_weight(
-                sample_weight, X, dtype=np.float64, ensure_non_negative=True
-            )
         self._said = []
         X = self._scaled(X, weight)
         self.kernel_ = self._chosen_kernel(X, codes, weight)
@@ -232,14 +223,17 @@ class S3VC(SemiSupervisedMixin, MetaEstimatorMixin, BaseEstimator):
             print(self.summary())
         return self
 
+    @property
+    def _precomputed(self):
+        return self.kernel == "precomputed"
+
     # What is chosen ------------------------------------------------------------------------------
 
     def _scaled(self, X, weight):
         """The rows with columns of one scale, where that is wanted."""
         self.scaler_ = None
-        if self.kernel == "precomputed":
-            return checked_gram(X)
-        deviation = None
+        if self._precomputed:
+            return X
         if sp.issparse(X):
             if self.scale is True:
                 raise ValueError("scale must be 'auto' or False with sparse rows, got True")
@@ -438,5 +432,5 @@ class S3VC(SemiSupervisedMixin, MetaEstimatorMixin, BaseEstimator):
         tags = super().__sklearn_tags__()
         solver = QNS3VM() if isinstance(self.solver, str) else self.solver
         tags.input_tags.sparse = get_tags(solver).input_tags.sparse
-        tags.input_tags.pairwise = self.kernel == "precomputed"
+        tags.input_tags.pairwise = self._precomputed
         return tags

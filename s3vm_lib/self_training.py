@@ -16,9 +16,15 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from s3vm_lib._base import Rows, SemiSupervisedMixin, unchanged_on_error, validated
-from s3vm_lib._limits import COUNT, check_size
-from s3vm_lib.labels import Labels, mark_missing, split_labels
+from s3vm_lib._base import (
+    Rows,
+    SemiSupervisedMixin,
+    checked_input,
+    unchanged_on_error,
+    validated,
+)
+from s3vm_lib._limits import COUNT
+from s3vm_lib.labels import Labels
 
 __all__ = ["Round", "SelfTrainingKNN", "Solution", "solve_self_training"]
 
@@ -225,12 +231,7 @@ class SelfTrainingKNN(SemiSupervisedMixin, BaseEstimator):
             return self._fit(X, y, unlabeled_mask)
 
     def _fit(self, X, y, unlabeled_mask):
-        y = mark_missing(y, unlabeled_mask)
-        X, y = validate_data(
-            self, X, y, accept_sparse="csr", dtype=np.float64, order="C", ensure_min_samples=2
-        )
-        check_size(X)
-        codes, self.classes_ = split_labels(y, unlabeled_mask)
+        X, codes, _ = checked_input(self, X, y, unlabeled_mask=unlabeled_mask)
         if unlabeled_mask is None:
             self._warn_of_no_unlabeled(codes)
         solution = solve_self_training(

@@ -25,7 +25,7 @@ from s3vm_lib.reference.safe import worst_case
 from s3vm_lib.safe import gains, solve_safe, votes
 from s3vm_lib.safe._pool import (
     Member,
-    Refits,
+    MemberFits,
     Rows,
     common_objective,
     make_pool,
@@ -268,7 +268,7 @@ REUSED = [
 @pytest.mark.parametrize("estimator", REUSED, ids=lambda e: type(e).__name__)
 def test_a_refit_is_a_clone_that_is_fitted(estimator, clusters):
     X, codes, _ = clusters
-    refits = Refits(estimator, Rows(X, codes, None))
+    refits = MemberFits(estimator, Rows(X, codes, None))
     weight = np.where(codes >= 0, np.linspace(0.3, 2, codes.size), 1.0)
     mask = codes < 0
     for setting, s in (({}, None), ({"C_star": 0.3}, None), ({"balance": 0.4}, None), ({}, weight)):
@@ -289,7 +289,7 @@ def test_objectives_are_compared_under_one_problem(estimator, clusters):
     data = Rows(X, codes, None)
     base = clone(estimator).fit(X, codes)
     weight = np.where(codes >= 0, np.linspace(0.3, 2, codes.size), 1.0)
-    refits = Refits(estimator, data)
+    refits = MemberFits(estimator, data)
     for setting, s in (({"C_star": 0.5}, None), ({"balance": 0.3}, None), ({}, weight)):
         model = refits.fit(setting, s)
         found = common_objective(model, base, data, s)

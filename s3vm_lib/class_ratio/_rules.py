@@ -123,7 +123,6 @@ class Evidence:
         margins[self.data.codes >= 0] = outputs[data.codes >= 0]  # thinning keeps their order
         margins[self.data.codes == 0] *= -1
         self.folds = label_folds(margins, self.data.codes, N_FOLDS)
-
         self.refits = self.prepared(self.data)
 
     def prepared(self, data):
@@ -172,7 +171,7 @@ class Evidence:
 
 def _posterior_mean(data, C):
     labeled = data.codes >= 0
-    mass = np.bincount(data.codes[labeled], data.sample_weight[labeled], data.n_classes) + PRIOR
+    mass = data.sample_weight[labeled].sum() * label_shares(data) + PRIOR
     return mass / mass.sum()
 
 

@@ -10,7 +10,7 @@ from sklearn.utils import check_array, check_consistent_length, column_or_1d
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
-from s3vm_lib._base import Rows, parameters, unchanged_on_error, validated
+from s3vm_lib._base import Rows, checked_rows, parameters, unchanged_on_error, validated
 from s3vm_lib._limits import SHAPE, require_finite_outputs
 from s3vm_lib.graph_kernel_machine._common import GraphMachine
 from s3vm_lib.labels import Labels
@@ -176,7 +176,7 @@ class GKMRegressor(RegressorMixin, GraphMachine):
             self, X, accept_sparse="csr", dtype=self._dtype, order="C", ensure_min_samples=2
         )
         y = _targets(X, y, unlabeled_mask)
-        X = self._checked_rows(X)
+        X = checked_rows(X, self._precomputed)
         weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
         known = ~np.isnan(y)
         if not np.any(weight[known] > 0):

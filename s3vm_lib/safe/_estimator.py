@@ -11,17 +11,18 @@ from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state, get_tags
 from sklearn.utils._param_validation import HasMethods, Interval
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from s3vm_lib._base import (
     BaseS3VM,
     Rows,
     SemiSupervisedMixin,
+    checked_input,
     unchanged_on_error,
     validated_inside,
 )
-from s3vm_lib._limits import COUNT, check_size, checked_gram
-from s3vm_lib.labels import Labels, mark_missing, split_labels
+from s3vm_lib._limits import COUNT
+from s3vm_lib.labels import Labels
 from s3vm_lib.model_selection import SemiSupervisedKFold
 from s3vm_lib.quasi_newton import QNS3VM
 from s3vm_lib.safe._pool import Rows as Data
@@ -235,21 +236,9 @@ class SafeS3VM(MetaEstimatorMixin, SemiSupervisedMixin, BaseEstimator):
     def _fit(self, X, y, sample_weight, unlabeled_mask):
         estimators, baseline = self._machines()
         factors = self._factors()
-        y = mark_missing(y, unlabeled_mask)
-        X, y = validate_data(
-            self, X, y, accept_sparse="csr", dtype=np.float64, order="C", ensure_min_samples=2
-        )
-        check_size(X)
-        if self._precomputed:
-            X = checked_gram(X)
-        codes, self.classes_ = split_labels(y, unlabeled_mask)
+        X, codes, weight = checked_input(self, X, y, sample_weight, unlabeled_mask)
         if unlabeled_mask is None:
             self._warn_of_no_unlabeled(codes)
-        weight = None
-        if sample_weight is not None:
-            weight = _check_sample_weight(
-                sample_weight, X, dtype=np.float64, ensure_non_negative=True
-            )
         data, random_state = Data(X, codes, weight), check_random_state(self.random_state)
         unlabeled = codes < 0
         self.baseline_ = self._supervised(baseline, data)

@@ -1,5 +1,6 @@
 """The pool: labelings of the unlabeled rows that explain the labels about as well."""
 
+import copy
 import inspect
 import warnings
 from typing import Any, NamedTuple
@@ -9,7 +10,7 @@ from sklearn.base import clone
 from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
 
-from s3vm_lib._base import BaseS3VM
+from s3vm_lib._base import BaseS3VM, Preparation
 from s3vm_lib.cccp import CCCPS3VM
 from s3vm_lib.class_ratio import label_posterior
 from s3vm_lib.label_switching import S3VMLight
@@ -55,7 +56,7 @@ def fitted(model, data, sample_weight=None):
     return model.fit(data.X, data.codes, **options)
 
 
-class Refits:
+class MemberFits:
     """Fits of one estimator under many settings, which share what can be prepared once.
 
     Parameters
@@ -66,37 +67,27 @@ class Refits:
 
     def __init__(self, estimator, data):
         self.estimator, self.data = estimator, data
-        self._parts = self._gamma = None
+        self._prepared = self._gamma = None
 
     def fit(self, setting, sample_weight=None):
         """``clone(estimator).set_params(**setting).fit``, with other weights of labeled rows."""
-        model = clone(self.estimator).set_params(**setting)
-        if not isinstance(model, _REUSED) or _DRAWN & setting.keys():
+        if not isinstance(self.estimator, _REUSED) or _DRAWN & setting.keys():
+            model = clone(self.estimator).set_params(**setting)
             if sample_weight is not None and self._gamma is not None:
                 model.set_params(gamma=self._gamma)  # of all rows alike, or ‖f‖ is another norm
             model = fitted(model, self.data, sample_weight)
             if hasattr(model, "gamma") and sample_weight is None:
                 self._gamma = getattr(model, "gamma_", None)
             return model
-        model._validate_params()
-        if self._parts is None:
+        if self._prepared is None:
             weight, unlabeled = self.data.sample_weight, self.data.codes < 0
-            checked = model._validated(self.data.X, self.data.codes, weight, unlabeled)
-            shared = model._prepare(checked[2])
-            self._parts = checked, shared, set(vars(model)) - set(model.get_params())
-            self._first = model
-        (X, codes, training), shared, names = self._parts
-        vars(model).update({name: vars(self._first)[name] for name in names})
-        if sample_weight is not None:
-            weight = sample_weight[training.rows]
-            factor = model._class_weights(training.codes, weight, model.classes_)
-            training = training._replace(sample_weight=weight, loss_weight=weight * factor)
-        problems, fits = model._solve_all(training, shared, model._ratios(training))
-        model._store(training, problems, fits)
-        model._check_result()
-        model._transduce(X, codes, training.rows, fits)
-        model._warn_of_limits(fits)
-        return model
+            self._prepared = Preparation(
+                clone(self.estimator), self.data.X, self.data.codes, weight, unlabeled
+            )
+        own = {name: self.estimator.get_params()[name] for name in ("C_star", "balance")}
+        model = self._prepared.fit(sample_weight=sample_weight, **{**own, **setting})
+        self._prepared.warn_of_limits()
+        return copy.copy(model)
 
 
 def with_shares(estimator, data):
@@ -242,16 +233,16 @@ def make_pool(estimators, data, factors, n_ratios, confidence, n_starts, random_
     """
     found, bases, n_stopped, unlabeled = {}, [], 0, data.codes < 0
     for name, estimator in estimators:
-        refits = Refits(estimator, data)
+        fits = MemberFits(estimator, data)
         plans = [(s, None) for s in settings(estimator, data, factors, n_ratios, confidence)]
         plans += starts(estimator, data, n_starts, random_state)
         base = None  # under its own settings: what objectives are compared under
         if ({}, None) not in plans[:1]:
-            base = refits.fit({})
+            base = fits.fit({})
         for setting, weight in plans:
             with warnings.catch_warnings(record=True) as caught:
                 warnings.simplefilter("always")
-                model = refits.fit(setting, weight)
+                model = fits.fit(setting, weight)
             limits = [w for w in caught if issubclass(w.category, ConvergenceWarning)]
             n_stopped += bool(limits)
             for other in (w for w in caught if w not in limits):
