@@ -37,6 +37,7 @@ from s3vm_lib._limits import (
     COUNT,
     DEGREE,
     SCALE,
+    SHAPE,
     SIGMA,
     TOL,
     WEIGHT,
@@ -49,6 +50,7 @@ from s3vm_lib._limits import (
 )
 from s3vm_lib.kernels import KERNELS, Kernel, resolve_gamma
 from s3vm_lib.labels import Labels, mark_missing, missing_entries, plain, split_labels
+from s3vm_lib.losses import LabeledLoss
 
 if TYPE_CHECKING:  # scikit-learn has no types, and a base without types would allow any parameter
 
@@ -156,6 +158,27 @@ def checked_rows(X, precomputed=False):
     if sp.issparse(X):
         raise ValueError("X must be dense when kernel='precomputed', got a sparse matrix")
     return checked_gram(X)
+
+
+def checked_labeled_loss(loss, names):
+    """The `LabeledLoss` that a parameter of an estimator names or is.
+
+    Parameters
+    ----------
+    loss : str or LabeledLoss
+    names : sequence of str
+        Losses that the estimator was proved for.
+
+    Raises
+    ------
+    ValueError
+        For another loss, or for one whose parameter is beyond the limits.
+    """
+    if isinstance(loss, str):
+        return LabeledLoss(loss)
+    if loss.name not in names or not (loss.parameter is None or loss.parameter in SHAPE):
+        raise ValueError(f"labeled_loss must be one of {names}, its parameter {SHAPE}, got {loss}")
+    return loss
 
 
 # --- Linear models --------------------------------------------------------------------------------

@@ -267,9 +267,11 @@ class S3VC(SemiSupervisedMixin, MetaEstimatorMixin, BaseEstimator):
         rows, known = X[labeled], codes[labeled]
         folds = min(N_FOLDS, int(np.bincount(known, minlength=1).min()))
         if folds < 2:
-            self._said.append("The kernel is rbf: with one label of a class none can be held out.")
-            return "rbf"
-        right = dict.fromkeys(("rbf", "linear"), 0)
+            self._said.append(
+                "The kernel is linear: with one label of a class none can be held out."
+            )
+            return "linear"
+        right = dict.fromkeys(("linear", "rbf"), 0)
         for seed in range(N_REPEATS):
             split = SemiSupervisedKFold(folds, shuffle=True, random_state=seed).split(None, known)
             for train, test in split:
@@ -299,7 +301,7 @@ class S3VC(SemiSupervisedMixin, MetaEstimatorMixin, BaseEstimator):
         solver = self.solver
         if solver == "auto":
             large = X.shape[0] > LARGEST_KERNEL and self.kernel_ not in ("linear", "precomputed")
-            solver = FRS3VM() if large else QNS3VM()
+            solver = FRS3VM() if large else QNS3VM(reconsider=True)
         elif self.kernel == "auto":  # chosen with the solver
             del mine["kernel"], mine["gamma"]
         given = solver.get_params()

@@ -714,7 +714,7 @@ def test_logistic_loss_equals_scikit_learn(solver):
 
 
 @pytest.mark.parametrize("fit_intercept", [True, False])
-@pytest.mark.parametrize("losses", [("squared_hinge", 20.0), ("modified_logistic", 5.0)])
+@pytest.mark.parametrize("losses", [("squared_hinge",), ("modified_logistic", 5.0)])
 @pytest.mark.parametrize("curvature", ["drop", "trust"])
 def test_fits_are_stationary(fit_intercept, losses, curvature):
     X, y, _ = blobs(distance=1.2)
@@ -723,8 +723,7 @@ def test_fits_are_stationary(fit_intercept, losses, curvature):
         gamma=1.0,
         balance=None,
         fit_intercept=fit_intercept,
-        labeled_loss=losses[0],
-        sharpness=losses[1],
+        labeled_loss=LabeledLoss(*losses),
         curvature=curvature,
         coordinates="eigen",
         tol=1e-11,

@@ -11,7 +11,7 @@ from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 from sklearn.svm import SVC
 
-from s3vm_lib.datasets import make_moons
+from s3vm_lib.datasets import hide_labels, make_g4c, make_moons
 from s3vm_lib.kernels import Kernel
 from s3vm_lib.losses import LabeledLoss, UnlabeledLoss
 from s3vm_lib.objective import Problem, evaluate
@@ -38,6 +38,7 @@ from s3vm_lib.quasi_newton._coordinates import (
     kpca_coordinates,
     regressor_coordinates,
 )
+from s3vm_lib.quasi_newton._second import Without
 from s3vm_lib.quasi_newton._solver import (
     SharePenalty,
     offset_for_share,
@@ -692,7 +693,7 @@ def test_large_sharpness_is_the_support_vector_machine(coordinates):
     for sharpness in (100.0, 1000.0):
         model = QNS3VM(
             gamma=0.5,
-            sharpness=sharpness,
+            labeled_loss=LabeledLoss("modified_logistic", sharpness),
             coordinates=coordinates,
             tol=1e-7,
             ftol=1e-13,
@@ -827,6 +828,114 @@ def test_g2c_without_tuning():
     assert np.mean(errors) <= 0.04
 
 
+# --- The labels that a separator contradicts ------------------------------------------------------
+
+
+def across(seed, labeled=12):
+    """Few labels in a space of many dimensions, where the widest gap runs across the classes."""
+    X, truth = make_g4c(200, 300, random_state=seed)
+    return X, hide_labels(truth, labeled, random_state=seed), truth
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        dict(),
+        dict(kernel="linear", sigma_f=0.7),
+        dict(coordinates="raw"),
+        dict(kernel="linear", coordinates="raw", sigma_f=0.7),
+        dict(coordinates="eigen", balance=None),
+        dict(balance_tol=0.05),
+    ],
+)
+def test_the_part_of_the_unlabeled_rows_is_what_it_says(options):
+    X, y, truth = blobs(3, labeled=12, distance=0.7)
+    weight = np.random.default_rng(0).uniform(0.5, 2.0, y.size)
+    y[:12] = np.roll(truth[:12], 1)  # some labels are wrong
+    model = QNS3VM(tol=1e-9, ftol=0.0, **{"balance": 0.4, **options}).fit(X, y, weight)
+    u, f, problem = y == -1, model.decision_function(X), model.problem_
+    slope = -2 * 3.0 * problem.C_star * weight[u] * f[u] * np.exp(-3.0 * f[u] ** 2)
+    m = weight[u] / weight[u].sum()
+    K = problem.kernel.gram(X)
+    between = K[:, u] - K[:, u] @ m[:, None] - m @ K[u][:, u] + m @ K[u][:, u] @ m
+    center = 0.0 if not model.fit_intercept else m @ f[u]
+    part = center - between @ slope  # outputs of w_U and the offset of centered rows
+    wrong = (part[:12] > 0) != (y[:12] == 1)
+    assert 0 < wrong.sum() < 12
+    assert_allclose(model.contradicted_, weight[:12][wrong].sum() / weight[:12].sum())
+
+
+def test_without_unlabeled_rows_nothing_is_contradicted():
+    X, y, truth = blobs()
+    assert QNS3VM(C_star=0.0).fit(X, y).contradicted_ == 0
+    nobody = np.zeros(y.size, bool)
+    assert QNS3VM().fit(X, truth, unlabeled_mask=nobody).contradicted_ == 0
+
+
+@pytest.mark.parametrize("name", ["dense", "csr", "cholesky"])
+def test_a_direction_that_is_left_out_has_no_influence(name):
+    X, t, weight = problem()
+    m = mean_weight(t, weight)
+    inner = make_coordinates(name, X, m)
+    rng = np.random.default_rng(0)
+    direction, w = rng.standard_normal((2, inner.dimension))
+    rest = Without(inner, direction)
+    assert_allclose(rest.outputs(w + 3 * direction), rest.outputs(w), atol=1e-10)
+    flat = w - (w @ direction) / (direction @ direction) * direction
+    assert_allclose(rest.outputs(w), inner.outputs(flat), atol=1e-10)
+    index = np.array([2, 5])
+    assert_allclose(rest.rows(index).outputs(w), rest.outputs(w)[index], atol=1e-12)
+    a = rng.standard_normal(t.size)
+    between = np.column_stack([rest.applied(e) for e in np.eye(t.size)])
+    assert_allclose(between @ a, rest.applied(a), atol=1e-9)
+    assert_allclose(between, between.T, atol=1e-9)
+    losses = LabeledLoss("modified_logistic"), UnlabeledLoss("gaussian")
+    scaled = ScaledObjective(rest, t, normalized(t, weight), *losses, 0.6, 0.3, 0.1)
+    assert difference_error(scaled, w) < 1e-5
+
+
+@pytest.mark.parametrize("seed", [7, 34, 47])
+def test_a_separator_that_contradicts_the_labels_is_reconsidered(seed):
+    X, y, truth = across(seed)
+    u = y == -1
+    plain = QNS3VM(kernel="linear", balance=0.5).fit(X, y)
+    assert np.mean(plain.transduction_[u] != truth[u]) > 0.4 and plain.contradicted_ >= 0.2
+    model = QNS3VM(kernel="linear", balance=0.5, reconsider=True).fit(X, y)
+    assert np.mean(model.transduction_[u] != truth[u]) < 0.1 and model.contradicted_ <= 0.1
+    assert model.objective_ > plain.objective_  # which is why J alone cannot choose
+    last = model.history_[-1]
+    assert last.alpha == 1 and last.gradient_norm < 1e-4 and last.status == "converged"
+    assert model.history_[: len(plain.history_)] == plain.history_
+    assert model.n_iter_ == sum(stage.n_iter for stage in model.history_)
+    sparse = clone(model).fit(sp.csr_matrix(X), y)
+    assert_array_equal(sparse.transduction_, model.transduction_)
+    eigen = clone(model).set_params(coordinates="eigen").fit(X, y)
+    assert_array_equal(eigen.transduction_, model.transduction_)
+    twice = np.r_[np.arange(y.size), np.arange(y.size)]
+    copies = clone(model).set_params(C=0.5).fit(X[twice], y[twice])
+    assert_array_equal(copies.transduction_[: y.size], model.transduction_)
+
+
+def test_what_contradicts_few_labels_is_left_alone():
+    X, y, _ = blobs()
+    plain, model = QNS3VM(balance=0.5), QNS3VM(balance=0.5, reconsider=True)
+    assert_array_equal(model.fit(X, y).dual_coef_, plain.fit(X, y).dual_coef_)
+    assert model.history_ == plain.history_
+    # Contradicted, but no other separator is better by enough.
+    X, y, _ = across(1)
+    plain, model = (clone(m).set_params(kernel="linear").fit(X, y) for m in (plain, model))
+    assert plain.contradicted_ > 0.2
+    assert_array_equal(model.coef_, plain.coef_)
+
+
+def test_reconsider_needs_explicit_features_and_respects_the_callback():
+    X, y, _ = across(7)
+    with pytest.raises(ValueError, match="reconsider must be False with coordinates='raw'"):
+        QNS3VM(coordinates="raw", reconsider=True).fit(X, y)
+    stopped = QNS3VM(kernel="linear", balance=0.5, reconsider=True, callback=lambda s: True)
+    assert len(stopped.fit(X, y).history_) == 1
+
+
 def test_labels_of_every_kind():
     X, y, truth = blobs(distance=2.5)
     names = np.array(["a", "b"], dtype=object)
@@ -900,7 +1009,7 @@ def test_without_offset_the_zero_output_is_a_plane_through_the_origin():
         ({"C_star": -1.0}, "C_star"),
         ({"balance": 1.0}, "balance"),
         ({"balance_tol": 0.0}, "balance_tol"),
-        ({"sharpness": 0.0}, "sharpness"),
+        ({"labeled_loss": LabeledLoss("modified_logistic", 1e-200)}, "labeled_loss"),
     ],
 )
 def test_bad_parameters_are_named(options, message):

@@ -385,9 +385,12 @@ def test_scikit_learn_checks(estimator, check):
     check(estimator)
 
 
+VOTE = dict(contradiction=None, trust=None, margin=-9.0)  # whatever the labels say
+
+
 def test_what_a_fit_says_is_so(clusters):
     X, codes, y = clusters
-    model = SafeS3VM(random_state=0).fit(X, codes)
+    model = SafeS3VM(**VOTE, random_state=0).fit(X, codes)
     unlabeled = codes < 0
     baseline = SVM().fit(X, codes)
     b = baseline.transduction_[unlabeled]
@@ -410,7 +413,7 @@ def test_what_a_fit_says_is_so(clusters):
 
 def test_new_rows_are_voted_on(clusters):
     X, codes, _ = clusters
-    model = SafeS3VM(random_state=0).fit(X, codes)
+    model = SafeS3VM(**VOTE, random_state=0).fit(X, codes)
     new = np.random.default_rng(1).standard_normal((200, 6))
     pool = np.array([m.model.predict(new) for m in model.pool_])
     b = model.baseline_.predict(new)
@@ -440,7 +443,7 @@ def test_a_clear_lead_is_trusted(clusters):
     assert_array_equal(model.predict(rows), alone.predict(rows))
     assert_allclose(model.decision_function(rows), alone.decision_function(rows), atol=1e-6)
     assert "leaves no doubt" in model.summary()
-    never = SafeS3VM(estimator=QNS3VM(kernel="linear"), trust=None, random_state=0).fit(rows, codes)
+    never = clone(model).set_params(trust=None, contradiction=None).fit(rows, codes)
     assert never.taken_ != "estimator" and never.cv_gain_ == model.cv_gain_
 
 
@@ -465,13 +468,52 @@ def test_the_guard_counts_held_out_labels(clusters):
         for base in (SVM(gamma=9), SVM(gamma=1e-9))
     ]
     assert rights[0] == 0 and rights[1] < 7
-    kept = SafeS3VM(n_folds=3, n_repeats=1, random_state=3, margin=gain + 0.5).fit(X, codes)
-    taken = SafeS3VM(n_folds=3, n_repeats=1, random_state=3, margin=gain).fit(X, codes)
+    seen.set_params(trust=None, contradiction=None)
+    edge = gain / seen.cv_error_
+    kept, taken = (clone(seen).set_params(margin=edge + e).fit(X, codes) for e in (1e-6, -1e-6))
     assert kept.kept_supervised_ and not taken.kept_supervised_
     assert kept.worst_gain_ == kept.changed_ == 0 and kept.bound_ == taken.bound_
     assert "the labels advise it" in kept.summary()
     assert_array_equal(kept.predict(X), kept.baseline_.predict(X))
     assert_array_equal(kept.decision_function(X), kept.baseline_.decision_function(X))
+
+
+def test_an_estimator_whose_gap_follows_the_labels_is_taken(clusters):
+    X, codes, _ = clusters
+    model = SafeS3VM(random_state=0).fit(X, codes)
+    alone = QNS3VM(reconsider=True).fit(X, codes)
+    assert model.taken_ == "estimator" and model.contradicted_ == alone.contradicted_ <= 0.08
+    assert_array_equal(model.transduction_, alone.transduction_)
+    assert f"contradicts {alone.contradicted_:.0%} of the labels" in model.summary()
+    strict = clone(model).set_params(trust=None, margin=1e3)  # by the first guard alone
+    assert strict.fit(X, codes).taken_ == "estimator"
+    assert "The gap follows the labels" in strict.summary()
+    assert strict.set_params(contradiction=None).fit(X, codes).kept_supervised_
+    few = codes.copy()
+    few[np.flatnonzero(codes >= 0)[7:]] = -1
+    assert np.unique(few).size == 3 and np.isnan(strict.fit(X, few).contradicted_)
+    # Labels that have nothing to do with the gap contradict it.
+    wrong = codes.copy()
+    labeled = codes >= 0
+    wrong[labeled] = np.random.default_rng(4).permutation(codes[labeled])
+    across = clone(model).fit(X, wrong)
+    assert across.contradicted_ > 0.08 and across.kept_supervised_
+    assert "The supervised machine was kept: the labels advise it." in across.summary()
+    assert np.isnan(SafeS3VM(estimator=CCCPS3VM()).fit(X, codes).contradicted_)
+
+
+def test_labels_that_were_held_out_overrule_the_gap(clusters):
+    X, codes, _ = clusters
+
+    class Proud(QNS3VM):
+        """Wrong wherever it is asked, and contradicted nowhere."""
+
+        def predict(self, X):
+            return 1 - super().predict(X)
+
+    model = SafeS3VM(estimator=Proud(), random_state=0).fit(X, codes)
+    assert model.contradicted_ <= 0.08 and model.cv_gain_ < -model.cv_error_
+    assert model.kept_supervised_
 
 
 def test_one_label_of_a_class_is_no_evidence(clusters):

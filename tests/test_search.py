@@ -26,6 +26,7 @@ from s3vm_lib import (
 from s3vm_lib._base import Preparation
 from s3vm_lib.datasets import hide_labels, make_g2c, make_moons
 from s3vm_lib.kernels import resolve_gamma
+from s3vm_lib.losses import LabeledLoss
 from s3vm_lib.model_selection import (
     LabeledMetric,
     PreferSmallest,
@@ -41,8 +42,7 @@ GRID = {"C": [10, 1, 0.1], "C_star": [0.02, 0.2], "gamma": [1.0, 8.0]}
 VALUES = {
     "C": (3.0, 0.1),
     "C_star": (0.05, 0.5),
-    "labeled_loss": ("squared_hinge", "smooth_hinge"),
-    "sharpness": (5.0, 30.0),
+    "labeled_loss": ("squared_hinge", LabeledLoss("modified_logistic", 5.0)),
     "unlabeled_loss": ("squared_symmetric_hinge", "gaussian"),
     "s": (0.5, 0.9),
     "annealing": ([0.5, 1.0], [0.1, 1.0]),

@@ -7,6 +7,7 @@ from sklearn.utils._param_validation import StrOptions
 
 from s3vm_lib._base import BALANCE, parameters
 from s3vm_lib._limits import SHAPE, TOL_OR_ZERO, WEIGHT, ZERO
+from s3vm_lib.losses import LabeledLoss
 from s3vm_lib.primal_newton._solver import ANNEALING, CURVATURES, SOLVERS, SYSTEMS, solve_newton
 from s3vm_lib.quasi_newton import Coordinates, SmoothS3VM
 
@@ -46,11 +47,11 @@ class NewtonS3VM(SmoothS3VM):
         Constant of the polynomial kernel, non-negative.
     sigma_f : float, default=1.0
         Output standard deviation: kernels are multiplied by its square.
-    labeled_loss : {"squared_hinge", "modified_logistic", "smooth_hinge", "logistic"}, \
-default="squared_hinge"
-        Loss ℓ of labeled rows.
-    sharpness : float, default=20.0
-        Sharpness of the modified logistic loss. Not used by the other losses.
+    labeled_loss : {"squared_hinge", "modified_logistic", "smooth_hinge", "logistic"} or \
+LabeledLoss, default="squared_hinge"
+        Loss ℓ of labeled rows. An object says the parameter too:
+        ``LabeledLoss("modified_logistic", 100.0)`` in place of a sharpness of 20, with which ℓ
+        differs from the hinge by at most log(2)/20.
     unlabeled_loss : {"gaussian", "squared_symmetric_hinge"}, default="gaussian"
         Loss u of unlabeled rows. Only the Gaussian is differentiable at 0; the other one falls
         away from 0 to both sides, and its second derivative is positive wherever it exists.
@@ -122,6 +123,8 @@ default="squared_hinge"
         A label for every training row: its own, or the one found where it was unlabeled.
     objective_ : float or ndarray of shape (n_classes,)
         J at the solution.
+    contradicted_ : float or ndarray of shape (n_classes,)
+        As in `QNS3VM`.
     problem_ : Problem or list of Problem
         What was minimized, with the values that ``C_star``, ``gamma`` and ``balance`` stood for.
     n_iter_ : int
@@ -171,7 +174,7 @@ default="squared_hinge"
     [0, 0, 0, 1, 1, 1]
     """
 
-    labeled_loss: str = "squared_hinge"
+    labeled_loss: str | LabeledLoss = "squared_hinge"
     solver: Literal["newton", "conjugate_gradient", "gradient"] = "newton"
     curvature: Literal["drop", "modify", "trust"] = "trust"
     system: Literal["auto", "dense", "krylov"] = "auto"
@@ -181,10 +184,7 @@ default="squared_hinge"
     _parameter_constraints = {
         **SmoothS3VM._kernel_constraints,
         "C_star": [WEIGHT, ZERO, None],
-        "labeled_loss": [
-            StrOptions({"modified_logistic", "squared_hinge", "smooth_hinge", "logistic"})
-        ],
-        "sharpness": [SHAPE],
+        "labeled_loss": [StrOptions(set(SmoothS3VM._labeled)), LabeledLoss],
         "unlabeled_loss": [StrOptions({"gaussian", "squared_symmetric_hinge"})],
         "s": [SHAPE],
         "balance": BALANCE,
@@ -217,4 +217,4 @@ default="squared_hinge"
             start=self._start(problem, index),
             callback=self._report_stage,
         )
-        return self._model(data, coordinates, solution)
+        return self._model(data, coordinates, t, problem, solution)

@@ -65,6 +65,10 @@ class Features:
         g += 2.0 * lam * w
         return g
 
+    def applied(self, a):
+        """K̃a with the Gram matrix K̃ of the (centered) features, shape (n,)."""
+        return self.outputs(self.gradient(a, 0.0, 0.0))
+
     def weighted_gram(self, D):
         """Σ_i D_i z̃_i z̃_iᵀ and Σ_i D_i z̃_i over the centered features z̃_i = z_i − μ.
 
@@ -167,6 +171,10 @@ class RawCoefficients:
         """Gradient K̃a + 2λK̃c of equation (5), by one product with K̃."""
         return self.K @ (a + 2.0 * lam * c)
 
+    def applied(self, a):
+        """K̃a, shape (n,)."""
+        return self.K @ a
+
     def model(self, c):
         """Coefficients and constant of f on new points (see `Features.model`)."""
         support = np.arange(self.dimension)
@@ -214,6 +222,10 @@ class RawLinearCoefficients:
     def gradient(self, a, c, lam):
         """Gradient K̃a + 2λK̃c of equation (5)."""
         return self.outputs(a + 2.0 * lam * c)
+
+    def applied(self, a):
+        """K̃a, shape (n,)."""
+        return self.outputs(a)
 
     def model(self, c):
         """Weight vector and constant of f on new points (see `Features.model`)."""

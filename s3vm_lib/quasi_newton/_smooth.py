@@ -8,9 +8,16 @@ import numpy as np
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from s3vm_lib._base import Balance, BaseS3VM, BinaryFit, KernelParameters, parameters
+from s3vm_lib._base import (
+    Balance,
+    BaseS3VM,
+    BinaryFit,
+    KernelParameters,
+    checked_labeled_loss,
+    parameters,
+)
 from s3vm_lib._limits import COUNT, Checked
-from s3vm_lib.losses import labeled_loss, unlabeled_loss
+from s3vm_lib.losses import unlabeled_loss
 from s3vm_lib.objective import Problem
 from s3vm_lib.quasi_newton._coordinates import (
     RawCoefficients,
@@ -22,6 +29,7 @@ from s3vm_lib.quasi_newton._coordinates import (
     mean_weight,
     regressor_coordinates,
 )
+from s3vm_lib.quasi_newton._second import contradicted
 
 COORDINATES = ("cholesky", "eigen", "raw", "regressors", "kpca")
 
@@ -137,13 +145,12 @@ def annealing_stages(annealing, schedules):
 class SmoothS3VM(KernelParameters, BaseS3VM):
     """Losses by name, coordinates, stages of annealing, and the model that coordinates stand for.
 
-    Subclasses have the parameters ``labeled_loss``, ``sharpness``, ``unlabeled_loss``, ``s``,
+    Subclasses have the parameters ``labeled_loss``, ``unlabeled_loss``, ``s``,
     ``fit_intercept`` and ``annealing``, and name their schedules in ``_schedules``. Those with
     ``coordinates`` name the ones they can search in (``_searched``).
     """
 
     C_star: float | None = None
-    sharpness: float = 20.0
     unlabeled_loss: Literal["gaussian", "squared_symmetric_hinge"] = "gaussian"
     s: float = 3.0
     balance: Balance = "auto"
@@ -152,11 +159,10 @@ class SmoothS3VM(KernelParameters, BaseS3VM):
     ftol: float = 1e-9
     max_iter: int = 500
 
+    _labeled = ("modified_logistic", "squared_hinge", "smooth_hinge", "logistic")
     _schedules = {}
     _searched = ()
-    _late = frozenset(
-        "C C_star labeled_loss sharpness unlabeled_loss s annealing tol ftol max_iter".split()
-    )
+    _late = frozenset("C C_star labeled_loss unlabeled_loss s annealing tol ftol max_iter".split())
 
     def _prepare(self, data):
         """The coordinates, which all two-class problems share."""
@@ -185,12 +191,11 @@ class SmoothS3VM(KernelParameters, BaseS3VM):
 
     def _problem(self, data, ratio):
         """What is minimized; ``ratio`` None leaves the balance constraint out."""
-        sharpness = self.sharpness if self.labeled_loss == "modified_logistic" else None
         s = self.s if self.unlabeled_loss == "gaussian" else None
         balance_tol = getattr(self, "balance_tol", None)
         balance = "mean" if balance_tol is None else "share"
         return Problem(
-            labeled_loss(self.labeled_loss, sharpness),
+            checked_labeled_loss(self.labeled_loss, self._labeled),
             unlabeled_loss(self.unlabeled_loss, s),
             *self._penalties(data),
             data.kernel,
@@ -208,8 +213,9 @@ class SmoothS3VM(KernelParameters, BaseS3VM):
     def _report_stage(self, stage, w, b):
         return self._report({k: v for k, v in stage._asdict().items() if k != "status"})
 
-    def _model(self, data, coordinates, solution):
+    def _model(self, data, coordinates, t, problem, solution):
         """The solution in coordinates as a `BinaryFit`."""
+        wrong, total = contradicted(coordinates, solution, t, data.sample_weight, problem)
         support, coefficients, constant = coordinates.model(solution.w)
         dual, coef = None, None
         if support is None:
@@ -228,5 +234,5 @@ class SmoothS3VM(KernelParameters, BaseS3VM):
             solution.n_iter,
             solution.status,
             list(solution.history),
-            {"end": (solution.w, solution.b)},
+            {"end": (solution.w, solution.b), "contradicted_": wrong / total},
         )

@@ -30,23 +30,26 @@ from s3vm_lib.safe._pool import fitted, make_pool, representatives, with_shares
 from s3vm_lib.safe._vote import gains, solve_safe, votes
 from s3vm_lib.smo import SVM
 
+FEWEST = 8  # labels from which on contradictions are counted
 _SHARED = ("C", "kernel", "gamma", "degree", "coef0", "sigma_f", "class_weight")
 
 
 class SafeS3VM(MetaEstimatorMixin, SemiSupervisedMixin, BaseEstimator):
     """Safe semi-supervised support vector machine (S4VM) around any solver.
 
-    Two guards protect the supervised machine from the unlabeled rows. The first asks the labels:
-    where the wrapped estimator gets fewer held-out labels right than the supervised machine, that
-    is kept, and where it leads beyond doubt the estimator is taken as it is. In between the second
-    asks the worst case: a pool of labelings is fitted, any of which may be the truth, and the
-    labeling is returned that gains most over the supervised one in the worst of these cases; where
-    none gains in all of them, the supervised machine is kept.
+    Three guards protect the supervised machine from the unlabeled rows. The first asks whether the
+    gap follows the classes: the estimator is taken as it is where the part of it that the unlabeled
+    rows carry contradicts hardly a label, and held-out labels do not speak against it. The second
+    asks held-out labels alone: it is also taken where it leads the supervised machine beyond doubt.
+    Where it leads, but not beyond doubt, the third asks the worst case: a pool of labelings is
+    fitted, any of which may be the truth, and the labeling is returned that gains most over the
+    supervised one in the worst of these cases. Otherwise the supervised machine is kept.
 
     Parameters
     ----------
     estimator : estimator or list of (str, estimator), default=None
-        One or several semi-supervised classifiers with a ``transduction_``. None is `QNS3VM`.
+        One or several semi-supervised classifiers with a ``transduction_``. None is
+        `QNS3VM` with ``reconsider=True``.
     baseline : estimator, default=None
         The supervised classifier. None is `SVM` with the C, kernel and class weights of the (first)
         estimator; linear, where that has no kernel.
@@ -65,16 +68,21 @@ class SafeS3VM(MetaEstimatorMixin, SemiSupervisedMixin, BaseEstimator):
     n_members : int, default=10
         At most this many labelings form the pool: the best of each cluster of all that were found.
     n_folds : int or None, default=5
-        Folds of the first guard, fewer where a class has fewer labels; with one label of a class
-        the guard cannot answer, and the supervised machine is kept. None leaves this guard out.
+        Folds in which labels are held out, fewer where a class has fewer of them; with one label
+        of a class none is held out, and only the first guard can answer. None holds none out, and
+        leaves the second guard out.
     n_repeats : int, default=2
         Times that the folds are drawn.
-    margin : float, default=0.0
-        Labels (the mean over the repeats) that the estimator must win in the first guard, less
-        those that it loses.
+    margin : float, default=1.25
+        The vote of the pool is asked where the lead of the estimators on held-out labels (the mean,
+        with several) is at least this many standard errors.
     trust : float or None, default=1.5
         The estimator itself is taken where its lead on held-out labels is at least this many
         standard errors (with several estimators: the one with the largest lead). None never does.
+    contradiction : float or None, default=0.08
+        It is also taken where its ``contradicted_`` is at most this, eight labels or more are
+        known, and it does not trail on held-out labels by more than a standard error. None never
+        does, and nothing happens with an estimator that has no ``contradicted_``.
     random_state : int, RandomState instance or None, default=None
         Folds, starts and clusters.
     verbose : int, default=0
@@ -110,6 +118,9 @@ class SafeS3VM(MetaEstimatorMixin, SemiSupervisedMixin, BaseEstimator):
     cv_error_ : float
         Standard error of that difference, from label to label; of the estimator with the largest
         lead where there are several.
+    contradicted_ : float
+        That of this estimator, summed over the classes with more than two; NaN where it has none,
+        or fewer than eight labels are known.
     changed_ : float
         Share of the unlabeled rows whose label is not that of the baseline.
     n_features_in_ : int
@@ -126,6 +137,8 @@ class SafeS3VM(MetaEstimatorMixin, SemiSupervisedMixin, BaseEstimator):
     gain that is no lower than under some mixture of the members. What is not: that the truth is
     like that. On data whose clusters do not follow the classes all members may share one mistake,
     and only labels can tell, which is what the first guard asks them for.
+
+    The other guards are rules of thumb, chosen on the tuning sets of the library's comparison.
 
     The labeling is a vote among the members, so that it has an answer for new rows too, where the
     votes for the baseline's answer count λ times. A larger pool is safer and gains less.
@@ -158,6 +171,7 @@ class SafeS3VM(MetaEstimatorMixin, SemiSupervisedMixin, BaseEstimator):
         "n_folds": [COUNT, None],
         "n_repeats": [COUNT],
         "margin": [Interval(Real, -1e6, 1e6, closed="both")],
+        "contradiction": [Interval(Real, 0, 1, closed="both"), None],
         "trust": [Interval(Real, 0, 1e6, closed="both"), None],
         "random_state": ["random_state"],
         "verbose": ["verbose"],
@@ -178,8 +192,9 @@ class SafeS3VM(MetaEstimatorMixin, SemiSupervisedMixin, BaseEstimator):
         n_members: int = 10,
         n_folds: int | None = 5,
         n_repeats: int = 2,
-        margin: float = 0.0,
+        margin: float = 1.25,
         trust: float | None = 1.5,
+        contradiction: float | None = 0.08,
         random_state: int | np.random.RandomState | None = None,
         verbose: int = 0,
     ) -> None:
@@ -195,6 +210,7 @@ class SafeS3VM(MetaEstimatorMixin, SemiSupervisedMixin, BaseEstimator):
         self.n_repeats = n_repeats
         self.margin = margin
         self.trust = trust
+        self.contradiction = contradiction
         self.random_state = random_state
         self.verbose = verbose
 
@@ -267,12 +283,15 @@ class SafeS3VM(MetaEstimatorMixin, SemiSupervisedMixin, BaseEstimator):
         lead, best = leads.sum(axis=1), int(np.argmax(leads.sum(axis=1)))
         self.cv_gain_ = float(lead.mean())
         self.cv_error_ = float(np.sqrt(np.sum(leads[best] ** 2)))
-        allowed = self.n_folds is None or self.cv_gain_ >= self.margin  # NaN is no answer
+        self.contradicted_ = self._contradicted(bases[best], data) if bases else np.nan
+        follows = self.contradiction is not None and self.contradicted_ <= self.contradiction
+        trails = lead[best] < -self.cv_error_  # a NaN is no answer, and neither trails nor leads
         certain = self.trust is not None and lead[best] >= max(self.trust * self.cv_error_, 1e-9)
-        if allowed and certain:
+        self._allowed = self.n_folds is None or lead.mean() >= self.margin * self.cv_error_
+        if certain or (follows and not trails):
             self.taken_, self._model = "estimator", bases[best]
             found = np.asarray(self._model.transduction_)[unlabeled]
-        elif allowed and solution.status != "baseline":
+        elif self._allowed and solution.status != "baseline":
             self.taken_, found = "vote", solution.labels
         else:
             self.taken_, found = "supervised", supervised
@@ -284,7 +303,7 @@ class SafeS3VM(MetaEstimatorMixin, SemiSupervisedMixin, BaseEstimator):
         self._possible, self._vote_weight = solution.objective, float(self.loss_weight)
         self._disagreement = float(np.mean(np.ptp(labels, axis=0) > 0)) if labels.size else 0.0
         self._counts = np.bincount(codes[~unlabeled]), int(unlabeled.sum())
-        self._asked = self.n_folds is not None, float(self.margin)
+        self._asked, self._certain = self.n_folds is not None, bool(certain)
         full = codes.copy()
         full[unlabeled] = found
         self.transduction_ = self.classes_[full]
@@ -303,7 +322,7 @@ class SafeS3VM(MetaEstimatorMixin, SemiSupervisedMixin, BaseEstimator):
         """The estimators with their names, and the baseline."""
         estimators = self.estimator
         if estimators is None:
-            estimators = QNS3VM()
+            estimators = QNS3VM(reconsider=True)
         if not isinstance(estimators, list):
             estimators = [(type(estimators).__name__, estimators)]
         for pair in estimators:
@@ -384,6 +403,15 @@ class SafeS3VM(MetaEstimatorMixin, SemiSupervisedMixin, BaseEstimator):
                     lead[test] += (model.predict(X) == truth).astype(float) - right
         return leads / self.n_repeats
 
+    @staticmethod
+    def _contradicted(model, data):
+        """``contradicted_`` of a fitted estimator, NaN where it says nothing."""
+        weight = 1.0 if data.sample_weight is None else data.sample_weight[data.codes >= 0]
+        known = np.sum(np.broadcast_to(weight, np.sum(data.codes >= 0)))
+        if known < FEWEST or not hasattr(model, "contradicted_"):
+            return np.nan
+        return float(np.sum(model.contradicted_))
+
     def summary(self) -> str:
         """What was done, and the numbers that it rests on.
 
@@ -397,8 +425,7 @@ class SafeS3VM(MetaEstimatorMixin, SemiSupervisedMixin, BaseEstimator):
         lines = [f"{counts.sum()} labeled and {u} unlabeled rows, classes {counts.tolist()}."]
         if not self.pool_:
             return f"{lines[0]}\nWithout unlabeled rows this is the supervised machine."
-        asked, margin = self._asked
-        if not asked:
+        if not self._asked:
             lines.append("No labels were held out (n_folds=None).")
         elif np.isnan(self.cv_gain_):
             lines.append("With one label of a class none can be held out: there is no evidence.")
@@ -406,7 +433,12 @@ class SafeS3VM(MetaEstimatorMixin, SemiSupervisedMixin, BaseEstimator):
             word = "gains" if self.cv_gain_ >= 0 else "loses"
             lines.append(
                 f"On held-out labels the estimator {word} {abs(self.cv_gain_):.1f} of "
-                f"{counts.sum()} against the supervised machine (asked for: {margin:g})."
+                f"{counts.sum()} against the supervised machine (standard error "
+                f"{self.cv_error_:.1f})."
+            )
+        if not np.isnan(self.contradicted_):
+            lines.append(
+                f"What the unlabeled rows add contradicts {self.contradicted_:.0%} of the labels."
             )
         lines.append(
             f"The pool has {len(self.pool_)} labeling{'s' * (len(self.pool_) > 1)}; on "
@@ -419,12 +451,12 @@ class SafeS3VM(MetaEstimatorMixin, SemiSupervisedMixin, BaseEstimator):
         )
         if self.taken_ == "estimator":
             lines.append(
-                "The lead on held-out labels leaves no doubt (standard error "
-                f"{self.cv_error_:.1f}): the estimator was taken as it is; {self.changed_:.1%} of "
-                "the unlabeled rows have another label than the supervised machine gives them."
+                f"{'The lead leaves no doubt' if self._certain else 'The gap follows the labels'}: "
+                f"the estimator was taken as it is; {self.changed_:.1%} of the unlabeled rows have "
+                "another label than the supervised machine gives them."
             )
         elif self.kept_supervised_:
-            reason = "no labeling gains in every case" if not self._tie else "the labels advise it"
+            reason = "no labeling gains in every case" if self._allowed else "the labels advise it"
             lines.append(f"The supervised machine was kept: {reason}.")
         else:
             lines.append(

@@ -11,8 +11,16 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from tqdm.auto import tqdm
 
-from s3vm_lib._base import BALANCE, Balance, BaseS3VM, BinaryFit, KernelParameters, parameters
-from s3vm_lib._limits import COUNT, SHAPE, WEIGHT, ZERO
+from s3vm_lib._base import (
+    BALANCE,
+    Balance,
+    BaseS3VM,
+    BinaryFit,
+    KernelParameters,
+    checked_labeled_loss,
+    parameters,
+)
+from s3vm_lib._limits import COUNT, WEIGHT, ZERO
 from s3vm_lib._online import OnlineS3VM
 from s3vm_lib.losses import LabeledLoss, unlabeled_loss
 from s3vm_lib.objective import Problem
@@ -134,14 +142,7 @@ class RandomFeatureS3VM(KernelParameters, OnlineS3VM):
 
     def _loss(self):
         """The labeled loss, given by its name or as an object."""
-        loss = self.labeled_loss
-        if isinstance(loss, str):
-            return LabeledLoss(loss)
-        if loss.name not in _LABELED or not (loss.parameter is None or loss.parameter in SHAPE):
-            raise ValueError(
-                f"labeled_loss must be one of {_LABELED}, its parameter {SHAPE}, got {loss}"
-            )
-        return loss
+        return checked_labeled_loss(self.labeled_loss, _LABELED)
 
     def _offset_rule(self, ratio):
         """What becomes of the offset and of the balance when the share is this (or None)."""
