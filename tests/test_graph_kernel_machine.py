@@ -494,10 +494,11 @@ def test_projection_keeps_a_wild_problem_in_bounds():
     assert_allclose(zero, radius**2 / 2)
 
 
-def test_weight_of_the_graph_by_default():
+def test_weight_of_the_graph_by_rule():
     X, _, y = half_moons(60)
+    assert GKM(tol=10.0).fit(X, y).problem_.C_graph == 1
     for graph, share in zip(GRAPHS, (1.0, 1.0, 0.1), strict=True):
-        model = GKM(C=2.0, graph=graph, tol=10.0, random_state=0).fit(X, y)
+        model = GKM(C=2.0, C_graph=None, graph=graph, tol=10.0, random_state=0).fit(X, y)
         assert_allclose(model.problem_.C_graph, share * 2 * (y >= 0).sum())
 
 

@@ -153,10 +153,10 @@ VARIANTS = (
     variant("CCCPS3VM", "told", told=True),
     # Candidates for defaults.
     variant("SVM", "C=10", C=10.0),
-    variant("SVM", "linear, C=0.1", kernel="linear", C=0.1),
     variant("QNS3VM", "C=10", C=10.0),
     variant("QNS3VM", "C=10, share", C=10.0, balance_tol=0.01),
-    variant("QNS3VM", "linear, C=0.1", kernel="linear", C=0.1),
+    variant("QNS3VM", "reconsider", reconsider=True),
+    variant("QNS3VM", "linear, reconsider", kernel="linear", reconsider=True),
     variant("QNS3VM", "linear, share", kernel="linear", balance_tol=0.01),
     variant("QNS3VM", "linear, labels", kernel="linear", balance="labels"),
     variant("QNS3VM", "linear, told", told=True, kernel="linear"),
@@ -164,12 +164,9 @@ VARIANTS = (
     variant("S3VC", "linear", kernel="linear"),
     variant("S3VC", "rbf", kernel="rbf"),
     variant("LapSVM", "normalized", normalized=True),
-    variant("LapSVM", "C_graph=1", C_graph=1.0),
+    variant("LapSVM", "C_graph=None", C_graph=None),
     variant("ILS3VM", "C_star=0.001", C_star=0.001),
-    variant("ILS3VM", "C_star=0.005", C_star=0.005),
-    variant("GKM", "C_graph=1", C_graph=1.0),
-    variant("GKM", "C_graph=1, squared hinge", C_graph=1.0, labeled_loss="squared_hinge"),
-    variant("BGS3VM", "C_graph=1", C_graph=1.0),
+    variant("GKM", "C_graph=None", C_graph=None),
 )
 
 

@@ -61,9 +61,10 @@ class LapSVM(KernelParameters, BaseS3VM):
     ----------
     C : float, default=1.0
         Weight of the labeled losses.
-    C_graph : float, default=None
+    C_graph : float or None, default=1.0
         Weight of the mean of μ_ij (f_i − f_j)² over the edges. None means C Σ_L s_i, so that it
-        counts as much as the labeled rows together.
+        counts as much as the labeled rows together. The default harms least where the neighbors do
+        not follow the classes; where they do, on manifolds, far more is better.
     kernel : {"linear", "poly", "rbf", "laplacian", "precomputed"}, default="rbf"
         Kernel function, see `Kernel`.
     gamma : {"scale", "auto"} or float, default="scale"
@@ -212,7 +213,7 @@ class LapSVM(KernelParameters, BaseS3VM):
     [0, 0, 0, 1, 1, 1]
     """
 
-    C_graph: float | None = None
+    C_graph: float | None = 1.0
     labeled_loss: Literal["squared_hinge", "hinge"] = "squared_hinge"
     fit_intercept: bool = True
     graph: NeighborGraph | Graph | CompleteGraph | ArrayLike | None = None
