@@ -633,7 +633,10 @@ def test_the_weight_of_the_graph_may_be_that_of_the_labeled_rows():
     assert LapSVM(C=3.0).fit(X, labels(t)).problem_.C_graph == 1
     assert LapSVM(C=3.0, C_graph=None).fit(X, labels(t)).problem_.C_graph == 3.0 * 12
     weight = np.full(50, 2.0)
-    assert LapSVM(C=3.0, C_graph=None).fit(X, labels(t), sample_weight=weight).problem_.C_graph == 3.0 * 24
+    assert (
+        LapSVM(C=3.0, C_graph=None).fit(X, labels(t), sample_weight=weight).problem_.C_graph
+        == 3.0 * 24
+    )
 
 
 def test_copies_of_unlabeled_rows_change_nothing():
