@@ -243,6 +243,8 @@ def test_measure_counts_a_real_fit_and_its_search():
     assert worker.measure(few, method, "search", 0)["best"] == {}
     share = variant("QNS3VM", "r", kernel="linear", balance=0.375)
     assert worker.measure(cell, share, "default", 0)["ratio"] == 0.375
+    chosen = worker.measure(cell, variant("S3VC", "", guard=False), "default", 0)["chosen"]
+    assert chosen == s3vm_lib.S3VC(guard=False, random_state=0).fit(cell.X, cell.y).kernel_
 
 
 def _row(labels, draw, **more):

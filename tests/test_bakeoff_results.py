@@ -161,7 +161,18 @@ def test_the_store_as_arrays(store):
     assert np.isnan(found.error[0, qn, 0, 3]) and found.filled()[0, qn, 0, 3] == 40
     assert np.isnan(found.filled()[0, found.index("BB"), 0, 0])  # it was never asked
     assert np.isnan(found.filled()[1, qn, 0, 2])
-    assert found.baseline("QN[linear]") == "SVM[linear]" and found.baseline("QN") == "SVM"
+    linear = found.index("QN[linear]")
+    np.testing.assert_array_equal(
+        found.gain("QN[linear]"),
+        found.filled()[:, found.index("SVM[linear]")] - found.filled()[:, linear],
+    )
+    np.testing.assert_array_equal(found.gain("SVM")[~np.isnan(found.gain("SVM"))], 0)
+    # A row that chose its kernel is compared with the SVM that has it.
+    chose = found.linear.copy()
+    chose[0, qn, 0, 0] = True
+    expected = found.gain("QN").copy()
+    expected[0, 0, 0] += found.error[0, found.index("SVM[linear]"), 0, 0] - 10
+    np.testing.assert_array_equal(found._replace(linear=chose).gain("QN"), expected)
     assert bakeoff.load(store, part="reported").error.shape == (1, 2, 2, 2)
     with pytest.raises(ValueError, match="mode='search', part=None: nothing is stored"):
         bakeoff.load(store, mode="search")

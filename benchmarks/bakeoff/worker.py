@@ -42,7 +42,7 @@ def measure(cell, method, mode, draw):
     -------
     dict
         ``wrong`` (of the unlabeled rows), ``wrong_test``, ``cpu``, ``status``, ``n_iter``, and,
-        where there are such, ``ratio`` and ``best``.
+        where there are such, ``ratio``, ``chosen`` (the kernel) and ``best``.
     """
     from sklearn.exceptions import ConvergenceWarning
 
@@ -67,6 +67,8 @@ def measure(cell, method, mode, draw):
     chosen = getattr(getattr(model, "problem_", None), "ratio", None)
     if chosen is not None and abs(chosen - np.mean(cell.y[~unlabeled])) > 1e-9:
         found["ratio"] = float(f"{chosen:.4g}")  # not the share among the labels
+    if hasattr(model, "kernel_"):
+        found["chosen"] = model.kernel_
     n_iter = getattr(model, "n_iter_", None)
     return {
         "wrong": int(np.sum(predicted != cell.truth[unlabeled])),

@@ -25,7 +25,7 @@ from s3vm_lib._book.tables import FOLDER
 STORE = FOLDER / "results" / "bakeoff"
 ANSWERED = ("ok", "warned")
 _PLAIN = ("labels", "draw", "wrong", "wrong_test", "cpu", "megabytes", "status", "n_iter")
-_EXTRA = ("best", "error", "ratio")
+_EXTRA = ("best", "error", "ratio", "chosen")
 
 
 class File(NamedTuple):
@@ -114,6 +114,8 @@ class Results(NamedTuple):
     labels, draws : list of int
     error, test_error : ndarray
         Wrong answers in percent, of the unlabeled and of the test rows; NaN without an answer.
+    linear : ndarray of bool
+        Whether the machine was linear: the kernel of the method, or the one that it chose.
     cpu, megabytes : ndarray
         Processor seconds and memory of the fits.
     status : ndarray of str
@@ -127,21 +129,32 @@ class Results(NamedTuple):
     draws: list
     error: np.ndarray
     test_error: np.ndarray
+    linear: np.ndarray
     cpu: np.ndarray
     megabytes: np.ndarray
     status: np.ndarray
 
-    def baseline(self, method):
-        """The supervised SVM with the kernel of a method; that with the default kernel otherwise.
+    def gain(self, method, measure="error"):
+        """Points by which a method is better than the SVM with its kernel, cell by cell.
+
+        A method without one of these kernels is compared with the SVM with the default kernel.
+
+        Returns
+        -------
+        ndarray of shape (sets, numbers of labels, draws)
+            NaN where one of both was not measured.
 
         Raises
         ------
         ValueError
-            If the method or its baseline has not been measured.
+            If the method or a baseline has not been measured.
         """
-        self.index(method)
-        name = "SVM[linear]" if self.kernels[method] == "linear" else "SVM"
-        return self.methods[self.index(name)]
+        error, k = self.filled(measure), self.index(method)
+        baseline = np.full(error[:, k].shape, np.nan)
+        for name, cells in (("SVM[linear]", self.linear[:, k]), ("SVM", ~self.linear[:, k])):
+            if np.any(cells & (self.status[:, k] != "")):
+                baseline[cells] = error[:, self.index(name)][cells]
+        return baseline - error[:, k]
 
     def index(self, method):
         """Place of a method on the second axis."""
@@ -191,12 +204,13 @@ def load(folder=STORE, *, mode="default", part=None):
     )
     shape = len(files), len(methods), len(labels), len(draws)
     numbers = {name: np.full(shape, np.nan) for name in ("error", "test_error", "cpu", "megabytes")}
-    status = np.full(shape, "", dtype="U8")
+    status, linear = np.full(shape, "", dtype="U8"), np.zeros(shape, dtype=bool)
     for k, row in rows:
         about = files[k].about
         method, l, draw = row["method"], row["labels"], row["draw"]
         at = (k, methods.index(method), labels.index(l), draws.index(draw))
         status[at] = row["status"]
+        linear[at] = row.get("chosen", row["kernel"]) == "linear"
         numbers["cpu"][at] = np.nan if row["cpu"] is None else row["cpu"]
         numbers["megabytes"][at] = np.nan if row["megabytes"] is None else row["megabytes"]
         if row["status"] in ANSWERED:
@@ -204,7 +218,14 @@ def load(folder=STORE, *, mode="default", part=None):
             numbers["test_error"][at] = 100 * row["wrong_test"] / about["test"]
     kernels = {row["method"]: row["kernel"] for _, row in rows}
     return Results(
-        [f.about for f in files], methods, kernels, labels, draws, **numbers, status=status
+        [f.about for f in files],
+        methods,
+        kernels,
+        labels,
+        draws,
+        **numbers,
+        linear=linear,
+        status=status,
     )
 
 
@@ -248,9 +269,7 @@ def count(results, method, *, margin=1.0, measure="error"):
     -------
     Count
     """
-    error = results.filled(measure)
-    k = results.index(method)
-    gain = error[:, results.index(results.baseline(method))] - error[:, k]
+    gain, k = results.gain(method, measure), results.index(method)
     known = ~np.isnan(gain)
     failed = known & ~np.isin(results.status[:, k], ANSWERED)
     by_set = [float(np.mean(g[m])) for g, m in zip(gain, known, strict=True) if m.any()]
@@ -294,13 +313,14 @@ def mean(results, name, method, n_labeled, *, measure="error"):
         None where nothing has been measured.
     """
     k = [one["set"] for one in results.sets].index(name)
-    error = results.filled(measure)[k, :, results.labels.index(n_labeled)]
-    mine, other = error[results.index(method)], error[results.index(results.baseline(method))]
-    known = ~np.isnan(mine) & ~np.isnan(other)
+    l = results.labels.index(n_labeled)
+    mine = results.filled(measure)[k, results.index(method), l]
+    gain = results.gain(method, measure)[k, l]
+    known = ~np.isnan(gain)
     n = int(known.sum())
     if n == 0:
         return None
-    gain = other[known] - mine[known]
+    gain = gain[known]
     spread = gain.std(ddof=1) / np.sqrt(n) if n > 1 else np.nan
     return Mean(float(mine[known].mean()), float(gain.mean()), float(spread), n)
 
