@@ -52,8 +52,9 @@ class S3VC(SemiSupervisedMixin, MetaEstimatorMixin, BaseEstimator):
     C_star : float, default=None
         Weight of the unlabeled losses. None gives both parts equal total weight.
     kernel : {"auto", "linear", "poly", "rbf", "laplacian", "precomputed"}, default="auto"
-        ``"auto"`` is linear for sparse rows, and otherwise linear or rbf, whichever supervised
-        machine predicts more held-out labels; rbf in a tie.
+        ``"auto"`` is linear for sparse rows and where there are as many columns as rows, and
+        otherwise linear or rbf, whichever supervised machine predicts more held-out labels; linear
+        in a tie, and where a class has one label.
     gamma : {"scale", "auto"} or float, default="scale"
         Kernel coefficient, see `resolve_gamma`.
     scale : {"auto", True, False}, default="auto"
@@ -61,7 +62,7 @@ class S3VC(SemiSupervisedMixin, MetaEstimatorMixin, BaseEstimator):
         columns have standard deviations that differ by more than a factor of ten: within that they
         may well have one unit, and then the larger ones often are what matters.
     solver : "auto" or estimator, default="auto"
-        ``"auto"`` is `QNS3VM`, and `FRS3VM` with the rbf kernel for more than 10,000 rows. Another
+        ``"auto"`` is `QNS3VM` with ``reconsider=True``, and `FRS3VM` with the rbf kernel for more than 10,000 rows. Another
         estimator keeps its own parameters, except for those that are given here.
     balance : "auto", "labels", another name, float, dict or None, default="auto"
         Share of the classes among the unlabeled rows, see `s3vm_lib.class_ratio`.
@@ -260,6 +261,9 @@ class S3VC(SemiSupervisedMixin, MetaEstimatorMixin, BaseEstimator):
             return getattr(self.solver, "kernel", "linear")
         if sp.issparse(X):
             self._said.append("The kernel is linear, as for all sparse rows.")
+            return "linear"
+        if X.shape[1] >= X.shape[0]:
+            self._said.append("The kernel is linear: there are as many columns as rows, or more.")
             return "linear"
         labeled = np.flatnonzero(codes >= 0)
         if weight is not None:

@@ -107,7 +107,13 @@ def test_held_out_labels_choose_the_kernel():
     assert "of 80 held-out labels" in numbers[0]
     assert S3VC(kernel="rbf", random_state=0).fit(X, y).kernel_ == "rbf"
     one = np.where(np.cumsum(y == 1) <= 1, y, np.where(y == 0, 0, -1))
-    assert "none can be held out" in S3VC(random_state=0).fit(X, one).summary()
+    model = S3VC(random_state=0).fit(X, one)
+    assert model.kernel_ == "linear" and "none can be held out" in model.summary()
+    wide = np.hstack([X, rng.standard_normal((200, 140))])
+    model = S3VC(gamma=4.0, random_state=0).fit(wide, y)
+    assert model.kernel_ == "linear" and "as many columns as rows" in model.summary()
+    same = S3VC(gamma=1e-3, random_state=0).fit(X[:, :1] * 100, (X[:, 0] > 0).astype(int))
+    assert same.kernel_ == "linear"  # both get every label right
 
 
 def test_columns_of_different_units_are_scaled(clusters):
