@@ -267,7 +267,7 @@ class SafeS3VM(MetaEstimatorMixin, SemiSupervisedMixin, BaseEstimator):
         lead, best = leads.sum(axis=1), int(np.argmax(leads.sum(axis=1)))
         self.cv_gain_ = float(lead.mean())
         self.cv_error_ = float(np.sqrt(np.sum(leads[best] ** 2)))
-        allowed = self.n_folds is None or self.cv_gain_ >= self.margin  # NaN is no answer
+        allowed = bool(self.n_folds is None or self.cv_gain_ >= self.margin)  # NaN is no answer
         certain = self.trust is not None and lead[best] >= max(self.trust * self.cv_error_, 1e-9)
         if allowed and certain:
             self.taken_, self._model = "estimator", bases[best]
@@ -285,6 +285,7 @@ class SafeS3VM(MetaEstimatorMixin, SemiSupervisedMixin, BaseEstimator):
         self._disagreement = float(np.mean(np.ptp(labels, axis=0) > 0)) if labels.size else 0.0
         self._counts = np.bincount(codes[~unlabeled]), int(unlabeled.sum())
         self._asked = self.n_folds is not None, float(self.margin)
+        self._allowed = allowed
         full = codes.copy()
         full[unlabeled] = found
         self.transduction_ = self.classes_[full]
@@ -424,7 +425,12 @@ class SafeS3VM(MetaEstimatorMixin, SemiSupervisedMixin, BaseEstimator):
                 "the unlabeled rows have another label than the supervised machine gives them."
             )
         elif self.kept_supervised_:
-            reason = "no labeling gains in every case" if not self._tie else "the labels advise it"
+            if self._allowed:
+                reason = "no labeling gains in every case"
+            elif np.isnan(self.cv_gain_):
+                reason = "no label speaks for another"
+            else:
+                reason = "the labels advise it"
             lines.append(f"The supervised machine was kept: {reason}.")
         else:
             lines.append(
