@@ -62,8 +62,9 @@ class S3VC(SemiSupervisedMixin, MetaEstimatorMixin, BaseEstimator):
         columns have standard deviations that differ by more than a factor of ten: within that they
         may well have one unit, and then the larger ones often are what matters.
     solver : "auto" or estimator, default="auto"
-        ``"auto"`` is `QNS3VM` with ``reconsider=True``, and `FRS3VM` with the rbf kernel for more than 10,000 rows. Another
-        estimator keeps its own parameters, except for those that are given here.
+        ``"auto"`` is `QNS3VM` with ``reconsider=True``, and `FRS3VM` with the rbf kernel for more
+        than 10,000 rows. Another estimator keeps its own parameters, except for those that are
+        given here.
     balance : "auto", "labels", another name, float, dict or None, default="auto"
         Share of the classes among the unlabeled rows, see `s3vm_lib.class_ratio`.
     guard : bool, default=True

@@ -516,6 +516,22 @@ def test_labels_that_were_held_out_overrule_the_gap(clusters):
     assert model.kept_supervised_
 
 
+def test_what_kept_the_supervised_machine_is_said_for_what_it_is(clusters):
+    """The labels, where they forbade, whatever the worst case; else the worst case."""
+    X, codes, _ = clusters
+    allowed = SafeS3VM(n_folds=None, trust=None, contradiction=None, random_state=0)
+    both = [("qn", QNS3VM()), ("svm", SVM())]  # the baseline in the pool: nothing can be gained
+    by_case = clone(allowed).set_params(estimator=both).fit(X, codes)
+    by_labels = clone(by_case).set_params(n_folds=3, margin=99).fit(X, codes)
+    forbidden = clone(allowed).set_params(n_folds=3, margin=99).fit(X, codes)
+    for model in (by_case, by_labels, forbidden):
+        assert model.kept_supervised_
+        said = model.summary().splitlines()[-1]
+        assert ("no labeling gains in every case" in said) == (model is by_case)
+        assert ("the labels advise it" in said) == (model is not by_case)
+    assert by_labels.bound_ < 1e-9 < forbidden.bound_  # with and without a vote that gains
+
+
 def test_one_label_of_a_class_is_no_evidence(clusters):
     X, codes, _ = clusters
     few = np.full_like(codes, -1)
@@ -524,6 +540,7 @@ def test_one_label_of_a_class_is_no_evidence(clusters):
     model = SafeS3VM(random_state=0).fit(X, few)
     assert model.kept_supervised_ and np.isnan(model.cv_gain_)
     assert "no evidence" in model.summary()
+    assert "kept: no label speaks for another." in model.summary()
 
 
 def test_three_classes(semi_supervised):

@@ -69,8 +69,8 @@ ESTIMATORS = {
         "graph_kernel_machine",
     ),
     "SelfTrainingKNN": ("self-training with nearest neighbours", "none", "graph_kernel_machine"),
-    "S3VC": ("one door: chooses, guards, says what it did", "of its solver", "how_to_read"),
-    "SafeS3VM": ("a safeguard around any of them", "those of the estimator", "how_to_read"),
+    "S3VC": ("one door: chooses, guards, says what it did", "of its solver", "when_not"),
+    "SafeS3VM": ("a safeguard around any of them", "those of the estimator", "when_not"),
 }
 
 # The chapters that explain a module; of one with an estimator, the estimator's chapter.
@@ -88,8 +88,8 @@ EXPLAINED = {
     "graph_kernel_machine": ["graph_kernel_machine"],
     "budgeted": ["graph_kernel_machine"],
     "self_training": ["graph_kernel_machine"],
-    "safe": ["how_to_read"],
-    "s3vc": ["how_to_read"],
+    "safe": ["when_not"],
+    "s3vc": ["when_not"],
     "class_ratio": ["notation"],
     "random_features": ["random_features"],
     "stochastic": ["stochastic", "distributed"],

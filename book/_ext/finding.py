@@ -35,6 +35,10 @@ SUBJECTS = {
     "book/distributed": ("Dask", "data parallelism", "Amdahl's law"),
     "book/graphs": ("LapSVM", "Laplacian SVM", "manifold regularization", "graph Laplacian"),
     "book/graph_kernel_machine": ("GKM", "BGS3VM", "self-training", "budgeted learning"),
+    "book/when_not": (
+        *("S4VM", "SafeS3VM", "S3VC", "safe semi-supervised learning", "McNemar's test"),
+        *("no free lunch", "when unlabelled data hurt", "checklist"),
+    ),
 }
 
 

@@ -2,7 +2,7 @@
 
 from s3vm_lib._book.cells import draw_edges, glue, percent_wrong, sayer, show_source
 from s3vm_lib._book.rules import Basis, Verdict, agreement, counted, difference, is_resolved
-from s3vm_lib._book.show import show_table, show_verdicts
+from s3vm_lib._book.show import show_decision, show_table, show_verdicts
 from s3vm_lib._book.tables import digest, printed, programs, stored
 
 __all__ = [
@@ -19,6 +19,7 @@ __all__ = [
     "printed",
     "programs",
     "sayer",
+    "show_decision",
     "show_source",
     "show_table",
     "show_verdicts",

@@ -1,5 +1,7 @@
 """Tables on a page: they scroll on narrow screens."""
 
+from pathlib import Path
+
 from s3vm_lib._book.rules import SIDES
 
 
@@ -32,6 +34,14 @@ def show_table(heads, lines, title="", size=0.75, height=None, wrap=False):
     head = f'<p style="margin: 1em 0 0.3em"><strong>{title}</strong></p>' if title else ""
     body = _row("th", heads) + "".join(_row("td", line) for line in lines)
     display(HTML(f'{head}<div style="{style}"><table class="table close">{body}</table></div>'))
+
+
+def show_decision():
+    """Show the questions to ask before a semi-supervised machine is used, as a flow chart."""
+    from IPython.display import HTML, display
+
+    text = (Path(__file__).parent / "decision.svg").read_text(encoding="utf-8")
+    display(HTML(f'<div style="text-align: center">{text}</div>'))
 
 
 def show_verdicts(verdicts, title=""):

@@ -287,7 +287,8 @@ class SafeS3VM(MetaEstimatorMixin, SemiSupervisedMixin, BaseEstimator):
         follows = self.contradiction is not None and self.contradicted_ <= self.contradiction
         trails = lead[best] < -self.cv_error_  # a NaN is no answer, and neither trails nor leads
         certain = self.trust is not None and lead[best] >= max(self.trust * self.cv_error_, 1e-9)
-        self._allowed = self.n_folds is None or lead.mean() >= self.margin * self.cv_error_
+        known = self.n_folds is None or lead.mean() >= self.margin * self.cv_error_
+        self._allowed = bool(known)
         if certain or (follows and not trails):
             self.taken_, self._model = "estimator", bases[best]
             found = np.asarray(self._model.transduction_)[unlabeled]
@@ -445,9 +446,9 @@ class SafeS3VM(MetaEstimatorMixin, SemiSupervisedMixin, BaseEstimator):
             f"{self._disagreement:.1%} of the unlabeled rows they do not all agree."
         )
         lines.append(
-            f"The vote gains {self._possible:.1%} of the unlabeled rows in the worst case, lost "
-            f"rows counted {self._vote_weight:g} times; no labeling gains more than "
-            f"{self.bound_:.1%}."
+            f"If one of them is true, the vote gains {self._possible:.1%} of the unlabeled rows or "
+            f"more, lost rows counted {self._vote_weight:g} times; no labeling is sure of more "
+            f"than {self.bound_:.1%}."
         )
         if self.taken_ == "estimator":
             lines.append(
@@ -456,7 +457,12 @@ class SafeS3VM(MetaEstimatorMixin, SemiSupervisedMixin, BaseEstimator):
                 "another label than the supervised machine gives them."
             )
         elif self.kept_supervised_:
-            reason = "no labeling gains in every case" if self._allowed else "the labels advise it"
+            if self._allowed:
+                reason = "no labeling gains in every case"
+            elif np.isnan(self.cv_gain_):
+                reason = "no label speaks for another"
+            else:
+                reason = "the labels advise it"
             lines.append(f"The supervised machine was kept: {reason}.")
         else:
             lines.append(
