@@ -1,4 +1,4 @@
-"""Rules that choose C, C* and γ with twenty labels, each judged on the labels that were hidden.
+"""Rules that choose C, C* and γ with twenty labels, judged on the labels that were hidden.
 
 200 rows, 20 of them labeled (at random, both classes present in their shares). `QNS3VM` with
 ``balance="labels"`` and 18 settings: C 1, 10, 100; C* 0.1 and 1 times the value that gives both
