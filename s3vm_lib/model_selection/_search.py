@@ -144,11 +144,12 @@ class Leader(NamedTuple):
         return key < self.key if level else mean > self.mean
 
 
-def _race(members, folds, leader):
+def _race(members, folds, leader, lost):
     """Trials of the settings of one group, as far as they can decide which setting is taken.
 
     A fold adds at most 1 to the sum of a setting's scores. The setting is given up when that sum,
-    with a 1 for each fold that is left, would not make it the leader.
+    with a 1 for each fold that is left, would not make it the leader. Folds on which settings have
+    lost most come first.
 
     Parameters
     ----------
@@ -156,6 +157,8 @@ def _race(members, folds, leader):
         Key of `precedence` and parameters of each setting.
     folds : list of Fold
     leader : Leader
+    lost : list of list of float
+        What each setting lost on each fold so far, added to.
 
     Returns
     -------
@@ -164,16 +167,15 @@ def _race(members, folds, leader):
     n_prepared : int
         Folds on which a setting was tried.
     """
-    skipped, every = Trial(np.nan, 0.0, 0.0), [None] * len(members)
+    every = [[Trial(np.nan, 0.0, 0.0)] * len(folds) for _ in members]
     for place in sorted(range(len(members)), key=lambda k: members[k][0]):
-        key, late = members[place]
-        trials, mean = [], 1.0
-        for fold in folds:
+        (key, late), mean = members[place], 1.0
+        for fold in sorted(range(len(folds)), key=lambda k: -np.nanmean(lost[k])):
             if not leader.is_beaten_by(mean, key):
                 break
-            trials.append(fold.trial(late))
-            mean -= (1.0 - trials[-1].score) / len(folds)
-        every[place] = trials + [skipped] * (len(folds) - len(trials))
+            every[place][fold] = trial = folds[fold].trial(late)
+            lost[fold].append(1.0 - trial.score)
+            mean -= lost[fold][-1] / len(folds)
         if leader.is_beaten_by(mean, key):
             leader = Leader(mean, key)
     return every, leader, sum(fold.arguments is not None for fold in folds)
@@ -447,10 +449,10 @@ class S3VMSearchCV(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
     def _race_all(self, trials, found, shared, parts):
         """Fill in the trials that can decide the choice; the number of preparations."""
         keys = precedence(found, self._estimators())
-        leader, prepared = Leader(), 0
+        leader, prepared, lost = Leader(), 0, [[0.0] for _ in parts[0]]
         for (_, members), group in zip(shared, parts, strict=True):
             entered = [(keys[position], late) for position, late in members]
-            tried, leader, number = _race(entered, [Fold(*part) for part in group], leader)
+            tried, leader, number = _race(entered, [Fold(*part) for part in group], leader, lost)
             prepared += number
             for (position, _), row in zip(members, tried, strict=True):
                 trials[position, :] = row
