@@ -224,6 +224,52 @@ def test_ties_go_to_the_smallest_values():
     assert first.fit(X, y).best_params_ == {"C": 10, "C_star": None, "gamma": 2.0}
 
 
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("estimator", [SVM(), QNS3VM(balance="labels", max_iter=50)])
+def test_a_race_ends_in_the_setting_of_the_whole_search(estimator, seed):
+    """Also where the labels are noise, and no setting is right everywhere."""
+    X, y = make_moons(70, random_state=seed)
+    if seed % 2:
+        y = np.random.default_rng(seed).permutation(y)
+    y = hide_labels(y, 20, random_state=seed)
+    grid = {"C": [10, 1, 0.1], "gamma": [8.0, 1.0, 0.1]}
+    if seed > 3:
+        grid = [{"C": [1, 0.1], "gamma": [1.0]}, {"C": [1, 10], "gamma": [8.0]}]
+    race = S3VMSearchCV(estimator, grid, exact="choice").fit(X, y)
+    whole = S3VMSearchCV(estimator, grid).fit(X, y)
+    assert race.best_index_ == whole.best_index_ and race.best_params_ == whole.best_params_
+    assert race.best_score_ == whole.best_score_
+    assert race.n_preparations_ <= whole.n_preparations_
+    tried = np.array([race.cv_results_[f"split{k}_test_score"] for k in range(5)])
+    known = np.array([whole.cv_results_[f"split{k}_test_score"] for k in range(5)])
+    assert np.isnan(tried).any()
+    np.testing.assert_array_equal(tried[~np.isnan(tried)], known[~np.isnan(tried)])
+    np.testing.assert_array_equal(race.decision_function(X), whole.decision_function(X))
+
+
+def test_a_race_between_methods_with_failing_fits(moons):
+    X, y = moons
+    methods = {"S3VM": QNS3VM(balance="labels"), "SVM": SVM(), "other": LabelSpreading()}
+    race = S3VMSearchCV(methods, GRID, exact="choice").fit(X, y)
+    assert race.best_params_ == S3VMSearchCV(methods, GRID).fit(X, y).best_params_
+    bad = S3VMSearchCV(SVM(), {"C": [-1, 1]}, exact="choice")
+    with pytest.warns(FitFailedWarning, match="1 of 10 fits failed"):
+        assert bad.fit(X, y).best_params_ == {"C": 1}
+    with pytest.raises(ValueError, match="every setting of the grid failed"):
+        with pytest.warns(FitFailedWarning):
+            bad.set_params(param_grid={"C": [-1, -2]}).fit(X, y)
+    for name, value in (
+        ("scoring", "f1"),
+        ("criterion", "stability"),
+        ("refit", PreferSmallest("C")),
+        ("error_score", 2.0),
+    ):
+        wrong = S3VMSearchCV(SVM(), {"C": [1]}, exact="choice").set_params(**{name: value})
+        with pytest.raises(ValueError, match=f"needs the default of {name}"):
+            wrong.fit(X, y)
+
+
 def test_stability_decides_among_ties(moons):
     X, y = moons
     search = S3VMSearchCV(QNS3VM(balance="labels"), GRID, criterion="stability").fit(X, y)

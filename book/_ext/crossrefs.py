@@ -102,7 +102,8 @@ EXPLAINED = {
     "objective": ["svm", "unlabelled"],
     "checks": ["svm", "how_to_read"],
     "reference": ["how_to_read"],
-    "model_selection": ["how_to_read", "unlabelled"],
+    "model_selection": ["model_selection", "with_scikit_learn"],
+    "search": ["model_selection"],
     "datasets": ["datasets"],
     "plotting": ["how_to_read"],
 }

@@ -34,6 +34,10 @@ SUBJECTS = {
     "book/stochastic": ("TSGS3VM", "FRS3VM", "stochastic gradients", "doubly stochastic"),
     "book/distributed": ("Dask", "data parallelism", "Amdahl's law"),
     "book/graphs": ("LapSVM", "Laplacian SVM", "manifold regularization", "graph Laplacian"),
+    "book/model_selection": (
+        *("model selection", "grid search", "cross-validation", "ties", "winner's curse"),
+        *("nested cross-validation", "stability of a labelling"),
+    ),
     "book/graph_kernel_machine": ("GKM", "BGS3VM", "self-training", "budgeted learning"),
     "book/when_not": (
         *("S4VM", "SafeS3VM", "S3VC", "safe semi-supervised learning", "McNemar's test"),

@@ -12,7 +12,7 @@ from sklearn.utils import check_array
 
 from s3vm_lib._base import BaseS3VM
 from s3vm_lib.kernels import resolve_gamma
-from s3vm_lib.model_selection._scores import PreferSmallest
+from s3vm_lib.model_selection._scores import PreferSmallest, rank
 
 TIES = ("C", "C_star", "gamma")
 
@@ -137,18 +137,29 @@ def late_parameters(estimator):
     return frozenset()
 
 
+def _ties(found, estimators):
+    """What `PreferSmallest` looks at, by name, and the values that each setting has of it."""
+    whole = []
+    for name, settings in found:
+        known = estimators[name].get_params()
+        whole.append({"C_star": 0.0, **{k: known[k] for k in TIES if k in known}, **settings})
+    varied = [k for k in TIES if any(k in candidate.settings for candidate in found)]
+    return [k for k in varied if all(isinstance(s.get(k, ""), Real | None) for s in whole)], whole
+
+
+def precedence(found, estimators):
+    """A key of each setting; among settings that tie, `smallest` takes the one with the least."""
+    named, whole = _ties(found, estimators)
+    return [(*(rank(s[k]) for k in named), position) for position, s in enumerate(whole)]
+
+
 def smallest(found, estimators):
     """`PreferSmallest` over those of C, C_star and gamma that every setting has as numbers.
 
     An estimator without ``C_star`` counts as one with 0. Where the results hold the ``stability``,
     it decides before.
     """
-    whole = []
-    for name, settings in found:
-        known = estimators[name].get_params()
-        whole.append({"C_star": 0.0, **{k: known[k] for k in TIES if k in known}, **settings})
-    varied = [k for k in TIES if any(k in candidate.settings for candidate in found)]
-    named = [k for k in varied if all(isinstance(s.get(k), Real | None) for s in whole)]
+    named, whole = _ties(found, estimators)
     rule = PreferSmallest(*named)
 
     def choose(results):

@@ -129,14 +129,15 @@ class PreferSmallest:
         if np.isnan(scores).all():
             raise ValueError("every setting of the grid failed (all scores are NaN)")
         tied = np.flatnonzero(scores >= np.nanmax(scores) - self.tolerance)
-        return int(min(tied, key=lambda k: [_rank(settings[k][p]) for p in self.parameters]))
+        return int(min(tied, key=lambda k: [rank(settings[k][p]) for p in self.parameters]))
 
     def __repr__(self):
         parameters = ", ".join(repr(p) for p in self.parameters)
         return f"PreferSmallest({parameters})"
 
 
-def _rank(value):
+def rank(value):
+    """Where `PreferSmallest` puts a value: None after all numbers."""
     if value is None:
         return np.inf
     if not isinstance(value, numbers.Real):

@@ -22,8 +22,14 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, has_
 
 from s3vm_lib._base import Preparation, Rows, unchanged_on_error, validated_inside
 from s3vm_lib.labels import Labels, mark_missing, mark_unlabeled, split_labels
-from s3vm_lib.model_selection._grid import candidates, groups, late_parameters, smallest
-from s3vm_lib.model_selection._scores import labeled_accuracy_scorer
+from s3vm_lib.model_selection._grid import (
+    candidates,
+    groups,
+    late_parameters,
+    precedence,
+    smallest,
+)
+from s3vm_lib.model_selection._scores import PreferSmallest, labeled_accuracy_scorer
 from s3vm_lib.model_selection._splitters import SemiSupervisedKFold
 
 
@@ -62,42 +68,117 @@ def _accuracy(estimator, X, y):
     return float(np.mean(estimator.predict(X) == y))
 
 
-def _run(estimator, settings, X, y, weight, mask, train, test, watched, scorer, error_score, exact):
-    """`Trial` of each of the settings, which one preparation is enough for, on one fold.
+class Fold:
+    """Training and test rows of one fold, for the settings of one group.
 
-    ``scorer`` None is the accuracy; ``watched`` are unlabeled rows whose labels are wanted.
+    Rows are prepared when the first setting is tried, once for all settings. ``scorer`` None is
+    the accuracy; ``watched`` are unlabeled rows whose labels are wanted.
     """
-    chosen = [None if v is None else v[train] for v in (y, weight, mask)]
-    arguments = _fit_arguments(estimator, *chosen)
-    X_train, X_test = _part(estimator, X, train, train), _part(estimator, X, test, train)
-    score = _accuracy if scorer is None else scorer
-    shares, prepared, trials = bool(late_parameters(estimator)), None, []
-    for late in settings:
+
+    def __init__(
+        self, estimator, X, y, weight, mask, train, test, watched, scorer, error_score, go_on
+    ):
+        self.estimator, self.y, self.given = estimator, y, (X, weight, mask)
+        self.train, self.test, self.watched = train, test, watched
+        self.scorer, self.error_score, self.go_on = scorer, error_score, go_on
+        self.shares = bool(late_parameters(estimator))
+        self.prepared = self.arguments = None
+
+    def trial(self, late):
+        """`Trial` of one setting."""
         begin = time.perf_counter()
         try:
-            if shares:
-                if prepared is None:
-                    prepared = Preparation(clone(estimator), X_train, **arguments)
-                every = scorer is not None or watched.size > 0
-                model = prepared.fit(every, not exact, **clone(late, safe=False))
-            else:
-                model = clone(estimator).set_params(**clone(late, safe=False))
-                model.fit(X_train, **arguments)
+            if self.arguments is None:
+                self._take_rows()
+            model = self._fitted(late)
             middle = time.perf_counter()
-            value = float(score(model, X_test, y[test]))
-            labels = None
-            if watched.size and hasattr(model, "transduction_"):
-                labels = model.transduction_[np.searchsorted(train, watched)]
-            elif watched.size:
-                labels = model.predict(_part(estimator, X, watched, train))
-            trials.append(Trial(value, middle - begin, time.perf_counter() - middle, labels))
+            score = _accuracy if self.scorer is None else self.scorer
+            value = float(score(model, self.X_test, self.y[self.test]))
+            labels = self._labels(model) if self.watched.size else None
+            return Trial(value, middle - begin, time.perf_counter() - middle, labels)
         except Exception as error:
-            if error_score == "raise":
+            if self.error_score == "raise":
                 raise
             spent = time.perf_counter() - begin
             message = f"{type(error).__name__}: {error}"
-            trials.append(Trial(float(error_score), spent, 0.0, None, message))
-    return trials
+            return Trial(float(self.error_score), spent, 0.0, None, message)
+
+    def _take_rows(self):
+        X, weight, mask = self.given
+        chosen = [None if v is None else v[self.train] for v in (self.y, weight, mask)]
+        self.X_train = _part(self.estimator, X, self.train, self.train)
+        self.X_test = _part(self.estimator, X, self.test, self.train)
+        self.arguments = _fit_arguments(self.estimator, *chosen)
+
+    def _fitted(self, late):
+        late = clone(late, safe=False)
+        if not self.shares:
+            model = clone(self.estimator).set_params(**late)
+            return model.fit(self.X_train, **self.arguments)
+        if self.prepared is None:
+            self.prepared = Preparation(clone(self.estimator), self.X_train, **self.arguments)
+        every = self.scorer is not None or self.watched.size > 0
+        return self.prepared.fit(every, self.go_on, **late)
+
+    def _labels(self, model):
+        if hasattr(model, "transduction_"):
+            return model.transduction_[np.searchsorted(self.train, self.watched)]
+        return model.predict(_part(self.estimator, self.given[0], self.watched, self.train))
+
+
+def _run(settings, *of_fold):
+    """`Trial` of each of the settings, which one preparation is enough for, on one fold."""
+    fold = Fold(*of_fold)
+    return [fold.trial(late) for late in settings]
+
+
+class Leader(NamedTuple):
+    """The best setting so far."""
+
+    mean: float = -np.inf
+    key: tuple = ()
+
+    def is_beaten_by(self, mean, key):
+        """Whether a setting with this mean, or one that can still reach it, would be taken."""
+        level = abs(mean - self.mean) <= PreferSmallest().tolerance
+        return key < self.key if level else mean > self.mean
+
+
+def _race(members, folds, leader, lost):
+    """Trials of the settings of one group, as far as they can decide which setting is taken.
+
+    A fold adds at most 1 to the sum of a setting's scores. The setting is given up when that sum,
+    with a 1 for each fold that is left, would not make it the leader. Folds on which settings have
+    lost most come first.
+
+    Parameters
+    ----------
+    members : list of (tuple, dict)
+        Key of `precedence` and parameters of each setting.
+    folds : list of Fold
+    leader : Leader
+    lost : list of list of float
+        What each setting lost on each fold so far, added to.
+
+    Returns
+    -------
+    trials : list of list of Trial
+    leader : Leader
+    n_prepared : int
+        Folds on which a setting was tried.
+    """
+    every = [[Trial(np.nan, 0.0, 0.0)] * len(folds) for _ in members]
+    for place in sorted(range(len(members)), key=lambda k: members[k][0]):
+        (key, late), mean = members[place], 1.0
+        for fold in sorted(range(len(folds)), key=lambda k: -np.nanmean(lost[k])):
+            if not leader.is_beaten_by(mean, key):
+                break
+            every[place][fold] = trial = folds[fold].trial(late)
+            lost[fold].append(1.0 - trial.score)
+            mean -= lost[fold][-1] / len(folds)
+        if leader.is_beaten_by(mean, key):
+            leader = Leader(mean, key)
+    return every, leader, sum(fold.arguments is not None for fold in folds)
 
 
 def _best_has(name):
@@ -144,10 +225,14 @@ class S3VMSearchCV(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         first; a parameter with other values than numbers and None does not take part.
     error_score : "raise" or float, default=nan
         Score of a setting whose fit fails, with one warning for all.
-    exact : bool, default=True
-        True computes what fits of their own compute. False lets `QNS3VM` and `NewtonS3VM` anneal
-        on from the solution of the next smaller C*, in half the time on rows of few features.
-        Both end in local minima, not always in the same one.
+    exact : bool or "choice", default=True
+        True computes what fits of their own compute. ``"choice"`` ends in the same setting with
+        the same score in less time: a setting is given up as soon as right answers on all rows
+        that are left would not make it the best, and what it was not tried on is NaN in
+        ``cv_results_``; it needs the default of ``scoring``, ``criterion`` and the rule for ties,
+        keeps the preparations of all folds in memory, and uses one process. False lets `QNS3VM`
+        and `NewtonS3VM` anneal on from the solution of the next smaller C*, in half the time on
+        rows of few features. Both end in local minima, not always in the same one.
     n_jobs : int, default=None
         Number of processes, as in scikit-learn.
     verbose : int, default=0
@@ -175,7 +260,7 @@ class S3VMSearchCV(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         Number of folds.
     n_preparations_ : int
         How often rows and kernel were prepared; ``n_splits_`` times the number of settings where
-        nothing is shared.
+        nothing is shared, and fewer with ``exact="choice"``.
 
     See Also
     --------
@@ -209,7 +294,7 @@ class S3VMSearchCV(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         "criterion": [StrOptions({"stability"}), None],
         "refit": ["boolean", callable],
         "error_score": [StrOptions({"raise"}), Real],
-        "exact": ["boolean"],
+        "exact": ["boolean", StrOptions({"choice"})],
         "n_jobs": [Integral, None],
         "verbose": ["verbose"],
     }
@@ -224,7 +309,7 @@ class S3VMSearchCV(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         criterion: Literal["stability"] | None = None,
         refit: bool | Callable = True,
         error_score: float | str = np.nan,
-        exact: bool = True,
+        exact: bool | Literal["choice"] = True,
         n_jobs: int | None = None,
         verbose: int = 0,
     ) -> None:
@@ -294,9 +379,11 @@ class S3VMSearchCV(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         weight = np.ones(len(y))
         if sample_weight is not None:
             sample_weight = weight = _check_sample_weight(sample_weight, np.empty(len(y)))
+        if self.exact == "choice":
+            self._check_race()
         folds = self._folds(X, codes)
         found = candidates(estimators, self.param_grid, X, codes, weight)
-        shared = groups(found, estimators, self.exact)
+        shared = groups(found, estimators, self.exact is not False)
         scorer = None
         if self.scoring is not None and self.scoring is not labeled_accuracy_scorer:
             scorer = check_scoring(self._first(), self.scoring)
@@ -310,21 +397,30 @@ class S3VMSearchCV(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
             raise ValueError(
                 "cv must keep all unlabeled rows in every training part for criterion='stability'"
             )
-        every = Parallel(n_jobs=self.n_jobs)(
-            delayed(_run)(
-                *(estimator, [late for _, late in members], X, y, sample_weight, mask),
-                *(train, test, watched, scorer, self.error_score, self.exact),
-            )
-            for estimator, members in shared
-            for train, test in folds
-        )
+        parts = [
+            [
+                (estimator, X, y, sample_weight, mask, train, test, watched, scorer)
+                + (self.error_score, self.exact is False)
+                for train, test in folds
+            ]
+            for estimator, _ in shared
+        ]
         trials = np.empty((len(found), len(folds)), dtype=object)
-        for number, part in enumerate(every):
-            group, fold = divmod(number, len(folds))
-            for (position, _), trial in zip(shared[group][1], part, strict=True):
-                trials[position, fold] = trial
+        if self.exact == "choice":
+            self.n_preparations_ = self._race_all(trials, found, shared, parts)
+        else:
+            every = Parallel(n_jobs=self.n_jobs)(
+                delayed(_run)([late for _, late in members], *part)
+                for (_, members), group in zip(shared, parts, strict=True)
+                for part in group
+            )
+            for number, part in enumerate(every):
+                group, fold = divmod(number, len(folds))
+                for (position, _), trial in zip(shared[group][1], part, strict=True):
+                    trials[position, fold] = trial
+            self.n_preparations_ = len(every)
         self._warn_of_failures(trials)
-        self.n_splits_, self.n_preparations_ = len(folds), len(every)
+        self.n_splits_ = len(folds)
         self.scorer_ = labeled_accuracy_scorer if scorer is None else scorer
         self.cv_results_ = _results([candidate.params for candidate in found], trials)
         if watched.size:
@@ -336,6 +432,31 @@ class S3VMSearchCV(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         if self.refit:
             self._refit(found[self.best_index_], X, y, sample_weight, mask)
         return self
+
+    def _check_race(self):
+        """What a setting can still reach is known of the accuracy, and of this rule for ties."""
+        for name, allowed in (
+            ("scoring", self.scoring is None or self.scoring is labeled_accuracy_scorer),
+            ("criterion", self.criterion is None),
+            ("refit", not callable(self.refit)),
+            ("error_score", self.error_score == "raise" or not self.error_score > 1),
+        ):
+            if not allowed:
+                raise ValueError(
+                    f"exact='choice' needs the default of {name}, got {getattr(self, name)!r}"
+                )
+
+    def _race_all(self, trials, found, shared, parts):
+        """Fill in the trials that can decide the choice; the number of preparations."""
+        keys = precedence(found, self._estimators())
+        leader, prepared, lost = Leader(), 0, [[0.0] for _ in parts[0]]
+        for (_, members), group in zip(shared, parts, strict=True):
+            entered = [(keys[position], late) for position, late in members]
+            tried, leader, number = _race(entered, [Fold(*part) for part in group], leader, lost)
+            prepared += number
+            for (position, _), row in zip(members, tried, strict=True):
+                trials[position, :] = row
+        return prepared
 
     def _folds(self, X, codes):
         """(training rows, labeled test rows) of each fold."""
