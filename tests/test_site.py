@@ -336,6 +336,7 @@ QUERIES = {
     "QNS3VM": "s3vm_lib.QNS3VM",
     "encode_labels": "s3vm_lib.encode_labels",
     "balance constraint": "Glossary",
+    "label shift": "The class ratio",
 }
 
 

@@ -90,7 +90,7 @@ EXPLAINED = {
     "self_training": ["graph_kernel_machine"],
     "safe": ["how_to_read"],
     "s3vc": ["how_to_read"],
-    "class_ratio": ["notation"],
+    "class_ratio": ["class_ratio"],
     "random_features": ["random_features"],
     "stochastic": ["stochastic", "distributed"],
     "path_following": ["path_following"],

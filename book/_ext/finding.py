@@ -35,6 +35,10 @@ SUBJECTS = {
     "book/distributed": ("Dask", "data parallelism", "Amdahl's law"),
     "book/graphs": ("LapSVM", "Laplacian SVM", "manifold regularization", "graph Laplacian"),
     "book/graph_kernel_machine": ("GKM", "BGS3VM", "self-training", "budgeted learning"),
+    "book/class_ratio": (
+        *("class ratio", "class prior", "BBSE", "label shift", "prior shift", "quantification"),
+        *("prediction-powered inference", "PPI", "rare classes", "imbalanced classes"),
+    ),
 }
 
 
