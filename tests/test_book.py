@@ -70,11 +70,17 @@ def glued(text, key="key"):
     return nbformat.v4.new_output("display_data", data=data, metadata=metadata)
 
 
+def captioned(name="fig-a-b", caption="A grey rectangle."):
+    image = {"alt": "A rectangle, all grey."}
+    return {"mystnb": {"figure": {"caption": caption, "name": name}, "image": image}}
+
+
 def test_a_good_notebook_has_no_problems():
     alt = {"mystnb": {"image": {"alt": "A grey rectangle."}}}
     notebook = make_notebook(
         ("print(1)", [stream("1\n")], {}),
         ("plt.show()", [display(image__png=png(), text__plain="<Figure>")], alt),
+        ("plt.show()", [display(image__png=png()), glued("7")], captioned()),
     )
     assert tool.find_problems(tool.dumps(notebook)) == []
 
@@ -101,6 +107,10 @@ def test_a_good_notebook_has_no_problems():
         ("plt.show()", display(image__png=png()), {}, "without alt text"),
         ("f()", display(text__html='<img src="data:image/png;base64,AA">'), {}, "without alt text"),
         ("f()", display(text__html='<script src="https://a.b/c.js"></script>'), {}, "another host"),
+        ("plt.show()", display(image__png=png()), captioned(name="street"), "name is not like"),
+        ("plt.show()", display(image__png=png()), captioned(caption=" "), "without a caption"),
+        ("plt.show()", display(image__png=png()), captioned(caption="A\n\nB"), "one paragraph"),
+        ("f()", stream("1"), captioned(), "shows 0 pictures under one caption"),
         ("f()", nbformat.v4.new_output("error", ename="E", evalue="", traceback=[]), {}, "raises"),
     ],
 )

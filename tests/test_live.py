@@ -166,7 +166,7 @@ def in_the_copy(notebook):
     for words, target in LINK.findall(prose):
         if not target.startswith("https://"):
             references.append(re.sub(r"\*", "", words))
-    kinds = "|".join(kind.capitalize() for kind in (*live.PROOF_KINDS, "exercise"))
+    kinds = "|".join(kind.capitalize() for kind in (*live.PROOF_KINDS, "exercise", "figure"))
     return {
         "sections": re.findall(r"(?m)^#{1,6} ((?:\d+\.)+) ", prose),
         "captions": re.findall(rf"(?m)^(?:\*\*|#+ )((?:{kinds}) [\d.]*\d)(?= |\*|$)", prose),
@@ -241,6 +241,24 @@ def test_roles_and_directives_in_plain_markdown(book, text, expected):
         assert written == format(float(value), ".0f")
     else:
         assert written.startswith(expected)
+
+
+def test_a_figure_has_its_caption_below_it_and_is_referred_to(book, notebooks):
+    chapter = nbformat.read(ROOT / "book" / "class_ratio.ipynb", as_version=4)
+    figures = [one.metadata.mystnb.figure for one in chapter.cells if live.figure_of(as_read(one))]
+    assert len(figures) > 3
+    number, cells = book.pages["class_ratio"].number, notebooks["class_ratio.ipynb"].cells
+    for k, figure in enumerate(figures, 1):
+        (place,) = (j for j, cell in enumerate(cells) if cell.id == figure["name"])
+        assert cells[place - 1].cell_type == "code"
+        start = f'<a id="{figure["name"]}"></a>\n\n**Figure {number}.{k}** '
+        assert cells[place].source.startswith(start)
+        link = book.inline(f"{{numref}}`{figure['name']}`", book.pages["svm"])
+        assert link == f"[Figure {number}.{k}](class_ratio.ipynb#{figure['name']})"
+
+
+def as_read(cell):
+    return live.Cell(cell.id, source=cell if cell.cell_type == "code" else None)
 
 
 def test_links_for_colab_and_a_cell_that_installs(book):

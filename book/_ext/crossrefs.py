@@ -90,7 +90,7 @@ EXPLAINED = {
     "self_training": ["graph_kernel_machine"],
     "safe": ["when_not"],
     "s3vc": ["when_not"],
-    "class_ratio": ["notation"],
+    "class_ratio": ["class_ratio"],
     "random_features": ["random_features"],
     "stochastic": ["stochastic", "distributed"],
     "path_following": ["path_following"],

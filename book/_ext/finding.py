@@ -39,6 +39,10 @@ SUBJECTS = {
         *("nested cross-validation", "stability of a labelling"),
     ),
     "book/graph_kernel_machine": ("GKM", "BGS3VM", "self-training", "budgeted learning"),
+    "book/class_ratio": (
+        *("class ratio", "class prior", "BBSE", "label shift", "prior shift", "quantification"),
+        *("prediction-powered inference", "PPI", "rare classes", "imbalanced classes"),
+    ),
     "book/when_not": (
         *("S4VM", "SafeS3VM", "S3VC", "safe semi-supervised learning", "McNemar's test"),
         *("no free lunch", "when unlabelled data hurt", "checklist"),

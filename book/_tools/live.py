@@ -290,6 +290,12 @@ class Book:
             return f"{prefix}{counts[kind]}"
 
         for cell in page.cells:
+            if figure := figure_of(cell):
+                if figure["name"] in self.places:
+                    raise ValueError(f"{page.name}: the label {figure['name']!r} is there twice")
+                words = f"Figure {following('figure')}"
+                name = figure["name"]
+                self.places[name] = Place(page, name, name, words)
             waiting = []
             for block in walk(cell.blocks):
                 kind, words = block.kind.removeprefix("prf:"), block.text
@@ -495,6 +501,10 @@ class Book:
         for cell in page.cells:
             if cell.source is not None:
                 notebook.cells.append(_code(cell.source))
+                if figure := figure_of(cell):
+                    name, caption = figure["name"], self.inline(figure["caption"], page)
+                    text = f'<a id="{name}"></a>\n\n**{self.places[name].words}** {caption}'
+                    notebook.cells.append(nbformat.v4.new_markdown_cell(text, id=name))
             elif text := self.write(cell.blocks, page, level):
                 made = nbformat.v4.new_markdown_cell(text, id=cell.id)
                 if self._can_fold(page, cell):
@@ -553,6 +563,12 @@ class Book:
         """
         made = {f"{name}.ipynb": self.notebook(page) for name, page in self.pages.items()}
         return {"index.ipynb": self.contents(), **made}
+
+
+def figure_of(cell):
+    """Name and caption of the figure that a code cell draws, or None."""
+    metadata = {} if cell.source is None else cell.source.metadata
+    return metadata.get("mystnb", {}).get("figure")
 
 
 def display(tex, tag=""):

@@ -263,6 +263,21 @@ def _output_problems(cell):
             yield "has an <img> without alt text"
 
 
+def _caption_problems(cell):
+    figure = cell.metadata.get("mystnb", {}).get("figure")
+    if figure is None:
+        return
+    if not re.fullmatch(r"fig-[a-z0-9-]+", str(figure.get("name", ""))):
+        yield "has a figure whose name is not like fig-svm-street (metadata mystnb.figure.name)"
+    if not str(figure.get("caption", "")).strip():
+        yield "has a figure without a caption (metadata mystnb.figure.caption)"
+    elif "\n\n" in figure["caption"]:
+        yield "has a caption of more than one paragraph"
+    shown = [one for one in cell.outputs if {"image/png", "text/html"} & set(one.get("data", {}))]
+    if len(shown) != 1 or any("text/markdown" in one.get("data", {}) for one in cell.outputs):
+        yield f"shows {len(shown)} pictures under one caption: it stands below each of them"
+
+
 def _names(node):
     """Identifiers in an expression, joined by blanks."""
     names = (getattr(n, "id", None) or getattr(n, "attr", None) for n in ast.walk(node))
@@ -371,6 +386,7 @@ def find_problems(text):
             if cell.source.rstrip().endswith(";"):
                 problems.append(f"{where} ends with a semicolon; end it with plt.show()")
             problems += [f"{where} {problem}" for problem in _output_problems(cell)]
+            problems += [f"{where} {problem}" for problem in _caption_problems(cell)]
             problems += [f"{where} {problem}" for problem in _glue_problems(cell)]
             try:
                 rules_of(cell.metadata)

@@ -44,6 +44,10 @@ div.proof.proof-type-proof, div.solution { border-left-color: #bbb; }
 :is(.proof, .exercise, .solution, .admonition) > :is(.proof-title, .admonition-title) {
   font-weight: bold; margin: 0.2em 0;
 }
+figure { margin: 0.8em 0; }
+figcaption { font-size: 9.5px; margin-top: 0.3em; }
+figcaption p { margin: 0; }
+.caption-number { font-weight: bold; }
 table { border-collapse: collapse; }
 :is(th, td) { padding: 1px 6px; text-align: left; vertical-align: top; }
 .cell_input { margin-top: 0.8em; }
