@@ -378,7 +378,7 @@ class BGS3VM(GraphClassifier):
     ----------
     C : float, default=1.0
         Weight of the losses of labeled rows.
-    C_graph : float, "paper", "theorem" or None, default=1.0
+    C_graph : float, "labels", "paper", "theorem" or None, default=None
         Weight of the mean over the edges, see `GKM`.
     budget_labeled : int, default=100
         B_l: largest number of support rows that carry a label.
@@ -491,7 +491,6 @@ class BGS3VM(GraphClassifier):
     [0, 0, 0, 1, 1, 1]
     """
 
-    C_graph: Literal["paper", "theorem"] | float | None = 1.0
     budget_labeled: int = 100
     budget_unlabeled: Literal["paper"] | int = 200
     maintenance: Literal["projection", "removal", "merging"] = "projection"

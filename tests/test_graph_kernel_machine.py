@@ -496,9 +496,9 @@ def test_projection_keeps_a_wild_problem_in_bounds():
 
 def test_weight_of_the_graph_by_rule():
     X, _, y = half_moons(60)
-    assert GKM(tol=10.0).fit(X, y).problem_.C_graph == 1
+    assert_allclose(GKM(C=2.0, tol=10.0).fit(X, y).problem_.C_graph, 0.1 * (y >= 0).sum())
     for graph, share in zip(GRAPHS, (1.0, 1.0, 0.1), strict=True):
-        model = GKM(C=2.0, C_graph=None, graph=graph, tol=10.0, random_state=0).fit(X, y)
+        model = GKM(C=2.0, C_graph="labels", graph=graph, tol=10.0, random_state=0).fit(X, y)
         assert_allclose(model.problem_.C_graph, share * 2 * (y >= 0).sum())
 
 

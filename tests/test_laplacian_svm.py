@@ -630,11 +630,11 @@ def test_bad_stopping_rules_are_named(arguments, message):
 
 def test_the_weight_of_the_graph_may_be_that_of_the_labeled_rows():
     X, t = clouds()
-    assert LapSVM(C=3.0).fit(X, labels(t)).problem_.C_graph == 1
-    assert LapSVM(C=3.0, C_graph=None).fit(X, labels(t)).problem_.C_graph == 3.0 * 12
+    assert_allclose(LapSVM(C=3.0).fit(X, labels(t)).problem_.C_graph, 3.0 * 12 / 20)
+    assert LapSVM(C=3.0, C_graph="labels").fit(X, labels(t)).problem_.C_graph == 3.0 * 12
     weight = np.full(50, 2.0)
     assert (
-        LapSVM(C=3.0, C_graph=None).fit(X, labels(t), sample_weight=weight).problem_.C_graph
+        LapSVM(C=3.0, C_graph="labels").fit(X, labels(t), sample_weight=weight).problem_.C_graph
         == 3.0 * 24
     )
 

@@ -164,9 +164,9 @@ VARIANTS = (
     variant("S3VC", "linear", kernel="linear"),
     variant("S3VC", "rbf", kernel="rbf"),
     variant("LapSVM", "normalized", normalized=True),
-    variant("LapSVM", "C_graph=None", C_graph=None),
+    variant("LapSVM", "C_graph=labels", C_graph="labels"),
     variant("ILS3VM", "C_star=0.001", C_star=0.001),
-    variant("GKM", "C_graph=None", C_graph=None),
+    variant("GKM", "C_graph=labels", C_graph="labels"),
 )
 
 

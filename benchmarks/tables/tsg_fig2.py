@@ -49,7 +49,7 @@ def model(method, n, C, gamma, seed=0):
         )  # fmt: skip
     options = {} if method in ("S3VMLight", "CCCPS3VM") else {"random_state": seed}
     if method == "BGS3VM":
-        options |= {"budget_unlabeled": "paper", "C_graph": None, "max_iter": n}
+        options |= {"budget_unlabeled": "paper", "C_graph": "labels", "max_iter": n}
     else:
         options["balance"] = "labels"
     return getattr(s3vm_lib, method)(C=C, gamma=gamma, **options)

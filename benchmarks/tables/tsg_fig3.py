@@ -42,7 +42,7 @@ def measure(set):
                 start = time.process_time()
                 one = model(method, len(y), seed=seed, **chosen)
                 if method == "BGS3VM":
-                    one.set_params(budget_unlabeled=200, C_graph=None, max_iter=20_000)
+                    one.set_params(budget_unlabeled=200, C_graph="labels", max_iter=20_000)
                 elif method == "Algorithm 1":
                     one.set_params(n_steps=400, features=Features(block_size=64))
                 fitted = one.fit(X, y)

@@ -58,7 +58,7 @@ def model(method, n, C, sigma, step, seed):
         return s3vm_lib.CCCPS3VM(**sums, **common, unlabeled_loss="symmetric_hinge", balance=None)
     if method == "BGS3VM":
         return s3vm_lib.BGS3VM(
-            C=means["C"], C_graph=None, **common, budget_unlabeled="paper", max_iter=n,
+            C=means["C"], C_graph="labels", **common, budget_unlabeled="paper", max_iter=n,
             random_state=seed,
         )  # fmt: skip
     schedule = Schedule(rule="constant", eta0=step, max_step=1.0, average=0.0, ramp=0.0)

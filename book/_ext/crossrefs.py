@@ -103,7 +103,7 @@ EXPLAINED = {
     "checks": ["svm", "how_to_read"],
     "reference": ["how_to_read"],
     "model_selection": ["model_selection", "with_scikit_learn"],
-    "search": ["model_selection"],
+    "grid_search": ["model_selection"],
     "datasets": ["datasets"],
     "plotting": ["how_to_read"],
 }

@@ -49,7 +49,7 @@ class Pool(NamedTuple):
 class GraphMachine(KernelParameters, BaseMachine):
     """Parameters and fit of `GKM` and `GKMRegressor`; each has a ``_loss()`` of its own."""
 
-    C_graph: Literal["paper", "theorem"] | float | None = None
+    C_graph: Literal["labels", "paper", "theorem"] | float | None = None
     graph: NeighborGraph | Graph | CompleteGraph | ArrayLike | None = None
     n_neighbors: int | None = None
     sampling: Literal["uniform", "weight"] = "uniform"
@@ -61,7 +61,7 @@ class GraphMachine(KernelParameters, BaseMachine):
     _machine_constraints = {
         **{k: v for k, v in BaseMachine._kernel_constraints.items() if k != "class_weight"},
         **GRAPH_CONSTRAINTS,
-        "C_graph": [WEIGHT, ZERO, StrOptions({"paper", "theorem"}), None],
+        "C_graph": [WEIGHT, ZERO, StrOptions({"labels", "paper", "theorem"}), None],
         "power": [Interval(Real, 1, 20, closed="both")],
         "sampling": [StrOptions({"uniform", "weight"})],
         "fit_intercept": ["boolean"],
@@ -119,7 +119,7 @@ class GraphMachine(KernelParameters, BaseMachine):
         return dataclasses.replace(problem, graph=pool.graph, C_graph=C_graph)
 
     def _share(self):
-        """What the graph gets by default, as a share of the weight of the mean loss.
+        """What the rule "labels" gives the graph, as a share of the weight of the mean loss.
 
         On a complete graph, where far rows pull at each other, the weight of the loss itself made
         outputs constant on most data that were tried.

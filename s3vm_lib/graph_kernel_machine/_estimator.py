@@ -232,13 +232,14 @@ class GKM(GraphClassifier):
     ----------
     C : float, default=1.0
         Weight of the losses of labeled rows. The paper's C weights their *mean*: it is C Σ_L s_i.
-    C_graph : float, "paper", "theorem" or None, default=1.0
-        Weight C' of the mean over the edges. The default harms least where the neighbors do not
-        follow the classes; where they do, with p = 2 on a k-NN graph, more of it often helps. None
-        means C Σ_L s_i, that of the mean loss, or a tenth of it with a complete graph. ``"paper"``
-        is C' = C Σ_L s_i for p < 2, and the paper's bounds for p = 2 and p > 2, which suppose
-        k(x, x) = 1 and no offset. ``"theorem"`` is that of None, or less where Theorem 1 asks for
-        it with the kernel and the offset that are used.
+    C_graph : float, "labels", "paper", "theorem" or None, default=None
+        Weight C' of the mean over the edges. None means C Σ_L s_i / 20, which harms little where
+        the neighbors do not follow the classes; where they do, with p = 2 on a k-NN graph, more of
+        it often helps. ``"labels"`` is C Σ_L s_i, that of the mean loss, or a tenth of it with a
+        complete graph. ``"paper"`` is C' = C Σ_L s_i for p < 2, and the paper's bounds
+        for p = 2 and p > 2, which suppose k(x, x) = 1 and no offset. ``"theorem"`` is that of
+        ``"labels"``, or less where Theorem 1 asks for it with the kernel and the offset that are
+        used.
     labeled_loss : str or LabeledLoss, default="hinge"
         ``"hinge"``, ``"smooth_hinge"``, ``"logistic"``, ``"l1"``, ``"epsilon_insensitive"``,
         ``"modified_logistic"`` or ``"squared_hinge"``; a `LabeledLoss` where its parameter is to be
@@ -371,7 +372,6 @@ class GKM(GraphClassifier):
     [0, 0, 0, 1, 1, 1]
     """
 
-    C_graph: Literal["paper", "theorem"] | float | None = 1.0
     labeled_loss: str | LabeledLoss = "hinge"
     power: float = 2.0
     sigma_f: Literal["theorem"] | float = 1.0

@@ -44,7 +44,7 @@ class GKMRegressor(RegressorMixin, GraphMachine):
     ----------
     C : float, default=1.0
         Weight of the losses of labeled rows. The paper's C weights their *mean*: it is C Σ_L s_i.
-    C_graph : float, "paper", "theorem" or None, default=None
+    C_graph : float, "labels", "paper", "theorem" or None, default="labels"
         Weight of the mean over the edges, see `GKM`.
     labeled_loss : {"epsilon_insensitive", "l1"}, default="epsilon_insensitive"
         Loss of labeled rows.
@@ -120,6 +120,7 @@ class GKMRegressor(RegressorMixin, GraphMachine):
     True
     """
 
+    C_graph: Literal["labels", "paper", "theorem"] | float | None = "labels"
     labeled_loss: Literal["epsilon_insensitive", "l1"] = "epsilon_insensitive"
     epsilon: float = 0.1
     power: float = 2.0

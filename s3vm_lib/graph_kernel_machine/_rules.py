@@ -9,7 +9,7 @@ from s3vm_lib.graph_kernel_machine._theory import (
     largest_C_graph,
     largest_sigma_f,
 )
-from s3vm_lib.graphs import NEIGHBORS, CompleteGraph, Graph, graph_from_weights
+from s3vm_lib.graphs import GRAPH_SHARE, NEIGHBORS, CompleteGraph, Graph, graph_from_weights
 
 _LARGE = 8000  # rows from which on the paper makes a fifth of n steps
 _PAIRS = 2**23  # of a complete graph that may be listed
@@ -32,10 +32,10 @@ def resolve_C_graph(rule, mean_C, p, R, loss, offset, share):
 
     Parameters
     ----------
-    rule : None, "paper", "theorem" or float
-        None: ``share`` times the weight of the mean loss. ``"paper"``: C' = C with p < 2, and the
-        paper's bounds for p = 2 and p > 2, which suppose R = A = 1. ``"theorem"``: the default,
-        or less if Theorem 1 asks for it.
+    rule : None, "labels", "paper", "theorem" or float
+        None: a twentieth of the weight of the mean loss. ``"labels"``: ``share`` times it.
+        ``"paper"``: C' = C with p < 2, and the paper's bounds for p = 2 and p > 2, which suppose
+        R = A = 1. ``"theorem"``: that of ``"labels"``, or less if Theorem 1 asks for it.
     mean_C : float
         Weight of the mean loss.
     p, R : float
@@ -50,6 +50,8 @@ def resolve_C_graph(rule, mean_C, p, R, loss, offset, share):
     float
     """
     if rule is None:
+        return GRAPH_SHARE * mean_C
+    if rule == "labels":
         return share * mean_C
     if rule == "paper":
         return mean_C if p < 2 or mean_C == 0 else largest_C_graph(mean_C, p, 1.0, 1.0, share=1.0)

@@ -29,6 +29,7 @@ from s3vm_lib.graphs._neighbors import (
 )
 from s3vm_lib.graphs._rules import (
     GRAPH_CONSTRAINTS,
+    GRAPH_SHARE,
     NEIGHBORS,
     NeighborGraph,
     check_graph,
@@ -40,6 +41,7 @@ from s3vm_lib.graphs._rules import (
 __all__ = [
     "CompleteGraph",
     "GRAPH_CONSTRAINTS",
+    "GRAPH_SHARE",
     "Graph",
     "Laplacian",
     "NEIGHBORS",

@@ -18,6 +18,7 @@ from s3vm_lib.graphs._neighbors import (
 )
 
 NEIGHBORS = 5  # of a `NeighborGraph`, where nothing is said
+GRAPH_SHARE = 0.05  # of the weight of the labeled rows that the graph gets, where nothing is said
 
 
 @dataclass(frozen=True)

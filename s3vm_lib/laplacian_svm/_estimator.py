@@ -12,6 +12,7 @@ from s3vm_lib._base import BaseS3VM, BinaryFit, KernelParameters, parameters
 from s3vm_lib._limits import COUNT, MEGABYTES, WEIGHT, ZERO
 from s3vm_lib.graphs import (
     GRAPH_CONSTRAINTS,
+    GRAPH_SHARE,
     CompleteGraph,
     Graph,
     Laplacian,
@@ -61,10 +62,11 @@ class LapSVM(KernelParameters, BaseS3VM):
     ----------
     C : float, default=1.0
         Weight of the labeled losses.
-    C_graph : float or None, default=1.0
-        Weight of the mean of μ_ij (f_i − f_j)² over the edges. None means C Σ_L s_i, so that it
-        counts as much as the labeled rows together. The default harms least where the neighbors do
-        not follow the classes; where they do, on manifolds, far more is better.
+    C_graph : float, "labels" or None, default=None
+        Weight of the mean of μ_ij (f_i − f_j)² over the edges. None means
+        C Σ_L s_i / 20, which harms little where the neighbors do not follow the classes; where they
+        do, on manifolds, far more is better. ``"labels"`` is C Σ_L s_i: the graph counts as much as
+        the labeled rows together.
     kernel : {"linear", "poly", "rbf", "laplacian", "precomputed"}, default="rbf"
         Kernel function, see `Kernel`.
     gamma : {"scale", "auto"} or float, default="scale"
@@ -213,7 +215,7 @@ class LapSVM(KernelParameters, BaseS3VM):
     [0, 0, 0, 1, 1, 1]
     """
 
-    C_graph: float | None = 1.0
+    C_graph: Literal["labels"] | float | None = None
     labeled_loss: Literal["squared_hinge", "hinge"] = "squared_hinge"
     fit_intercept: bool = True
     graph: NeighborGraph | Graph | CompleteGraph | ArrayLike | None = None
@@ -229,7 +231,7 @@ class LapSVM(KernelParameters, BaseS3VM):
 
     _parameter_constraints = {
         **BaseS3VM._kernel_constraints,
-        "C_graph": [WEIGHT, ZERO, None],
+        "C_graph": [WEIGHT, ZERO, StrOptions({"labels"}), None],
         "labeled_loss": [StrOptions({"squared_hinge", "hinge"})],
         "fit_intercept": ["boolean"],
         **GRAPH_CONSTRAINTS,
@@ -277,9 +279,9 @@ class LapSVM(KernelParameters, BaseS3VM):
 
     def _graph_weight(self, data):
         """C_graph, resolved."""
-        if self.C_graph is not None:
-            return float(self.C_graph)
-        return float(self.C * data.sample_weight[data.codes >= 0].sum())
+        mass = float(self.C * data.sample_weight[data.codes >= 0].sum())
+        rules = {None: GRAPH_SHARE * mass, "labels": mass}
+        return rules[self.C_graph] if self.C_graph in rules else float(self.C_graph)
 
     def _problem(self, data, ratio):
         """What is minimized, but for the Laplacian, which `_fit_binary` adds."""
