@@ -905,6 +905,12 @@ def test_a_separator_that_contradicts_the_labels_is_reconsidered(seed):
     assert model.objective_ > plain.objective_  # which is why J alone cannot choose
     last = model.history_[-1]
     assert last.alpha == 1 and last.gradient_norm < 1e-4 and last.status == "converged"
+    f, problem = model.decision_function(X), model.problem_  # stationary in all directions
+    t = np.where(y == 1, 1.0, -1.0)
+    a = problem.C * problem.labeled_loss.derivative(t, f)
+    a[u] = problem.C_star * problem.unlabeled_loss.derivative(f[u])
+    w = model.coef_[0]
+    assert np.linalg.norm(w + a @ (X - X[u].mean(axis=0))) < 0.01 * np.linalg.norm(w)
     assert model.history_[: len(plain.history_)] == plain.history_
     assert model.n_iter_ == sum(stage.n_iter for stage in model.history_)
     sparse = clone(model).fit(sp.csr_matrix(X), y)

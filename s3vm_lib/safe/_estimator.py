@@ -136,9 +136,9 @@ class SafeS3VM(MetaEstimatorMixin, SemiSupervisedMixin, BaseEstimator):
     right as by the baseline, or more; it is enough that the truth gives the returned labeling a
     gain that is no lower than under some mixture of the members. What is not: that the truth is
     like that. On data whose clusters do not follow the classes all members may share one mistake,
-    and only labels can tell, which is what the first guard asks them for.
+    and only labels can tell, which is what the other guards ask them for.
 
-    The other guards are rules of thumb, chosen on the tuning sets of the library's comparison.
+    Those are rules of thumb, chosen on the tuning sets of the library's comparison.
 
     The labeling is a vote among the members, so that it has an answer for new rows too, where the
     votes for the baseline's answer count λ times. A larger pool is safer and gains less.
@@ -232,7 +232,7 @@ class SafeS3VM(MetaEstimatorMixin, SemiSupervisedMixin, BaseEstimator):
         y : array-like of shape (n,)
             Labels; −1 marks unlabeled rows, and so do missing labels (None, NaN, pandas.NA).
         sample_weight : array-like of shape (n,), default=None
-            Non-negative weights of labeled and unlabeled rows. Folds of the first guard count rows.
+            Non-negative weights of labeled and unlabeled rows. Folds of the labels count rows.
         unlabeled_mask : array-like of bool, shape (n,), default=None
             True for unlabeled rows. With it −1 is a label like any other.
 
