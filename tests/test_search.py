@@ -224,6 +224,7 @@ def test_ties_go_to_the_smallest_values():
     assert first.fit(X, y).best_params_ == {"C": 10, "C_star": None, "gamma": 2.0}
 
 
+# Both searches stop their fits after the same fifty iterations, few for labels that are noise.
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.parametrize("seed", range(6))
 @pytest.mark.parametrize("estimator", [SVM(), QNS3VM(balance="labels", max_iter=50)])

@@ -109,8 +109,6 @@ class Results(NamedTuple):
     sets : list of dict
         The first lines of the files.
     methods : list of str
-    kernels : dict of str to str
-        "rbf", "linear" or "other", by method.
     labels, draws : list of int
     error, test_error : ndarray
         Wrong answers in percent, of the unlabeled and of the test rows; NaN without an answer.
@@ -124,7 +122,6 @@ class Results(NamedTuple):
 
     sets: list
     methods: list
-    kernels: dict
     labels: list
     draws: list
     error: np.ndarray
@@ -216,11 +213,9 @@ def load(folder=STORE, *, mode="default", part=None):
         if row["status"] in ANSWERED:
             numbers["error"][at] = 100 * row["wrong"] / (about["train"] - l)
             numbers["test_error"][at] = 100 * row["wrong_test"] / about["test"]
-    kernels = {row["method"]: row["kernel"] for _, row in rows}
     return Results(
         [f.about for f in files],
         methods,
-        kernels,
         labels,
         draws,
         **numbers,

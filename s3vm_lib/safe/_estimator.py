@@ -287,8 +287,7 @@ class SafeS3VM(MetaEstimatorMixin, SemiSupervisedMixin, BaseEstimator):
         follows = self.contradiction is not None and self.contradicted_ <= self.contradiction
         trails = lead[best] < -self.cv_error_  # a NaN is no answer, and neither trails nor leads
         certain = self.trust is not None and lead[best] >= max(self.trust * self.cv_error_, 1e-9)
-        known = self.n_folds is None or lead.mean() >= self.margin * self.cv_error_
-        self._allowed = bool(known)
+        self._allowed = bool(self.n_folds is None or lead.mean() >= self.margin * self.cv_error_)
         if certain or (follows and not trails):
             self.taken_, self._model = "estimator", bases[best]
             found = np.asarray(self._model.transduction_)[unlabeled]
@@ -407,8 +406,8 @@ class SafeS3VM(MetaEstimatorMixin, SemiSupervisedMixin, BaseEstimator):
     @staticmethod
     def _contradicted(model, data):
         """``contradicted_`` of a fitted estimator, NaN where it says nothing."""
-        weight = 1.0 if data.sample_weight is None else data.sample_weight[data.codes >= 0]
-        known = np.sum(np.broadcast_to(weight, np.sum(data.codes >= 0)))
+        labeled = data.codes >= 0
+        known = np.sum(labeled if data.sample_weight is None else data.sample_weight[labeled])
         if known < FEWEST or not hasattr(model, "contradicted_"):
             return np.nan
         return float(np.sum(model.contradicted_))
