@@ -247,6 +247,61 @@ def test_measure_counts_a_real_fit_and_its_search():
     assert chosen == s3vm_lib.S3VC(guard=False, random_state=0).fit(cell.X, cell.y).kernel_
 
 
+def test_a_class_ratio_is_estimated_once_and_charged_to_each_fit():
+    asked = []
+
+    def rule(data, C):
+        asked.append(C)
+        start = time.process_time()
+        while time.process_time() < start + 0.05:
+            pass
+        return np.array([0.25, 0.75])
+
+    one = next(s for s in SETS if s.name == "g2c")
+    cell = draws.cell(draws.pool(one, 0), 10)
+    X, codes, data = s3vm_lib.QNS3VM()._validated(cell.X, cell.y, None, None)
+    shared = worker.Shared(rule)
+    assert shared(data, 1.0).tolist() == [0.25, 0.75] and shared.seconds <= 0
+    shared.begin()
+    shares = shared(data._replace(X=data.X.copy()), 1)
+    assert shares.tolist() == [0.25, 0.75] and len(asked) == 1
+    assert shared.seconds > 0.04  # less what looking up took
+    shares[:] = 0.0  # a caller's own copy
+    assert shared(data, 1.0).tolist() == [0.25, 0.75]
+    assert shared.seconds > 0.08  # two charges
+
+    other = np.where(np.arange(len(codes)) == np.flatnonzero(codes < 0)[0], 1, data.codes)
+    kernel = data.kernel.__class__("linear")
+    csr = data._replace(X=sp.csr_matrix(data.X))
+    for changed in (
+        data._replace(codes=other),
+        data._replace(kernel=kernel),
+        data._replace(sample_weight=2 * data.sample_weight),
+        data._replace(X=data.X + 1e-12),
+        csr,
+    ):
+        shared.begin()
+        known = len(asked)
+        shared(changed, 1.0)
+        assert len(asked) == known + 1 and shared.seconds <= 0
+    shared(csr, 1.0)
+    assert len(asked) == 6
+    shared.begin(again=True)  # of the last fit: csr alone
+    shared(csr, 1.0)
+    shared(data, 1.0)
+    assert len(asked) == 7
+
+
+def test_a_child_finds_what_a_fit_by_itself_finds_and_limits_the_charged_time(child):
+    task = worker.Task(toys.TOY_SETS[0], 8, 0, registry()["QNS3VM"])
+    cell = draws.cell(draws.pool(task.set, 0), 8)
+    wrong = int((s3vm_lib.QNS3VM().fit(cell.X, cell.y).transduction_ != cell.truth)[8:].sum())
+    rows = [child.measure(task) for _ in range(2)]
+    assert [row["wrong"] for row in rows] == [wrong, wrong]
+    row = child.measure(task._replace(seconds=rows[1]["cpu"] / 2))
+    assert row == {"status": "time"}
+
+
 def _row(labels, draw, **more):
     row = {"mode": "default", "labels": labels, "draw": draw, "status": "ok"}
     return {**row, "wrong": 3, "wrong_test": 4, "cpu": 0.5, "megabytes": 1.25, "n_iter": 9, **more}

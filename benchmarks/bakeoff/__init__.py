@@ -33,7 +33,9 @@ label the defaults stay. Supervised methods see the labelled rows alone.
 **What is counted.** Wrong answers on the unlabelled training rows (what the transduction says,
 otherwise `predict`) and on the test rows; processor seconds and memory of `fit`, or of the whole
 search; iterations. A processor clock ticks every few milliseconds: a time below a tenth of a second
-means something as a mean over cells only. A fit in which the compiler was busy is done again.
+means something as a mean over cells only. A fit in which the compiler was busy is done again. Most
+fits of a cell begin with the same estimate of the class ratio (same rows, labels, kernel and C): it
+is computed once, and its time and memory are charged to each of them.
 
 **Limits.** 10 CPU seconds (of a search 60) and 2000 MB above what the process holds, in a child
 process that the system ends. Whatever happens there is a row: ``ok``, ``warned`` (not converged by
