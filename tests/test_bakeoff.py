@@ -259,7 +259,7 @@ def test_a_class_ratio_is_estimated_once_and_charged_to_each_fit():
 
     one = next(s for s in SETS if s.name == "g2c")
     cell = draws.cell(draws.pool(one, 0), 10)
-    X, codes, data = s3vm_lib.QNS3VM()._validated(cell.X, cell.y, None, None)
+    _, codes, data = s3vm_lib.QNS3VM()._validated(cell.X, cell.y, None, None)
     shared = worker.Shared(rule)
     assert shared(data, 1.0).tolist() == [0.25, 0.75] and shared.seconds <= 0
     shared.begin()
