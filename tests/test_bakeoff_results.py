@@ -84,10 +84,8 @@ def test_groups_are_the_largest_runs_without_a_difference():
     ranks = np.array([3.0, 1.0, 2.0, 4.5])
     alike = np.abs(ranks[:, None] - ranks) < 1.5
     assert ranking.groups(ranks, alike) == [[1, 2], [2, 0]]
-    assert (
-        ranking.groups(ranks, np.abs(ranks[:, None] - ranks) < 2.5) == [[1, 2, 0], [2, 0, 3]]
-        or True
-    )
+    wider = np.abs(ranks[:, None] - ranks) < 2.5
+    assert ranking.groups(ranks, wider) == [[1, 2, 0], [0, 3]]
     assert ranking.groups(ranks, np.eye(4, dtype=bool)) == []
     assert ranking.groups(ranks, np.ones((4, 4), dtype=bool)) == [[1, 2, 0, 3]]
 
@@ -183,12 +181,38 @@ def test_the_store_as_arrays(store):
 def test_wins_ties_and_losses_against_the_svm_with_the_same_kernel(store):
     found = bakeoff.load(store)
     # QN: 10-10, 20-10, 30-35, 10-40 (failed), and 10-5 on the other set.
-    assert bakeoff.count(found, "QN") == (2, 1, 2, 1, 6.25)
-    assert bakeoff.count(found, "QN", margin=5.0) == (1, 3, 1, 1, 6.25)
-    assert bakeoff.count(found, "QN", measure="test_error") == (2, 1, 2, 1, 4.0)
-    assert bakeoff.count(found, "QN[linear]") == (0, 0, 1, 0, 10.0)
-    assert bakeoff.count(found, "SVM") == (0, 6, 0, 0, 0.0)
-    assert bakeoff.count(found, "BB") == (0, 0, 0, 0, 0.0)
+    assert bakeoff.count(found, "QN") == (2, 1, 2, 1, 6.25, "one", 17.5)
+    assert bakeoff.count(found, "QN").cells == 5
+    assert bakeoff.count(found, "QN", margin=5.0) == (1, 3, 1, 1, 6.25, "one", 30.0)
+    assert bakeoff.count(found, "QN", measure="test_error") == (2, 1, 2, 1, 4.0, "one", 16.0)
+    assert bakeoff.count(found, "QN[linear]") == (0, 0, 1, 0, 10.0, "one", 10.0)
+    assert bakeoff.count(found, "SVM") == (0, 6, 0, 0, 0.0, "", 0.0)
+    assert bakeoff.count(found, "BB") == (0, 0, 0, 0, 0.0, "", 0.0)
+
+
+def test_draws_are_the_observations_of_a_set():
+    nan = np.nan
+    mean, error = bakeoff.paired([[1, 3, nan], [5, nan, nan]])
+    assert (mean, error) == (3, 0) and bakeoff.paired([[2, 4], [nan, 8]]) == (4, 2)
+    assert np.isnan(bakeoff.paired([[nan]])).all() and np.isnan(bakeoff.paired([[1]])[1])
+
+
+def test_sets_that_gain_and_the_way_between_two_methods(tmp_path):
+    def rows(svm, low, mid, top):
+        names = {"SVM": svm, "low": low, "mid": mid, "top": top}
+        return [_fit(m, d, w) for m, wrong in names.items() for d, w in enumerate(wrong)]
+
+    _file(tmp_path, "one", "tuning", rows((8, 8), (8, 4), (6, 4), (4, 2)))
+    _file(tmp_path, "two", "tuning", rows((8, 8), (4, 8), (6, 10), (4, 8)))
+    _file(tmp_path, "three", "tuning", rows((8, 8), (8, 8), (8, 8), (8, 7)) + [_fit("low", 2, 0)])
+    found = bakeoff.load(tmp_path)
+    assert bakeoff.gaining(found, ["low", "mid", "top"]) == {"one": "top"}
+    assert bakeoff.gaining(found, ["low"]) == {}  # 2.5 ± 2.5 points
+    assert bakeoff.gaining(found, ["mid"]) == {"one": "mid"}
+    assert bakeoff.gaining(found, ["top"], margin=6.25) == {}
+    way = bakeoff.between(found, "low", "mid", "top")  # in percent, of 80 rows
+    assert way[:3] == pytest.approx((25 / 3, 26.25 / 3, 20.625 / 3))
+    assert way.share == pytest.approx(-1.25 / 4.375) and way.harmed == [("two", 2.5, 0.0)]
 
 
 def test_means_have_paired_standard_errors(store):

@@ -229,6 +229,7 @@ def test_a_chapter_executed_with_other_results_is_reported():
     for source, tables in (
         ('rows = stored("qn_fig4")', {"qn_fig4"}),
         ('path = "elsewhere/results/svm_vs_svc.json"', {"svm_vs_svc"}),
+        ("from s3vm_lib._book import bakeoff, ranking", {"bakeoff"}),
         ("from s3vm_lib._book import il as replication", {"il_tables23", "il_fig3", "il_fig4"}),
         (
             "from s3vm_lib._book import (\n    il,\n    show_table,\n)",

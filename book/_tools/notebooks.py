@@ -26,6 +26,7 @@ from compare import GLUE, compare_outputs, picture_difference, rule_for, rules_o
 from PIL import Image
 
 from s3vm_lib import _book
+from s3vm_lib._book import bakeoff
 
 KERNELSPEC = {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"}
 LANGUAGE = {"name": "python"}
@@ -113,12 +114,13 @@ def results_read(notebook):
         if isinstance(node, ast.ImportFrom) and node.module == _book.__name__
         for alias in node.names
     }
+    found = {"bakeoff": bakeoff.digest()} if folder / "bakeoff.py" in files else {}
     if folder / "verdicts.py" in files:
         files |= set(folder.glob("*.py"))
     source += "".join(file.read_text(encoding="utf-8") for file in files if file.is_file())
     named = set(re.findall(r"""["'/](\w+)(?:\.json)?["']""", source))
     tables = sorted(file.stem for file in (folder / "results").glob("*.json"))
-    return {name: _book.digest(name) for name in tables if name in named}
+    return {**found, **{name: _book.digest(name) for name in tables if name in named}}
 
 
 def keep_what_agrees(notebook, before):

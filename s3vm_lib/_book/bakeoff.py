@@ -239,7 +239,8 @@ class Count(NamedTuple):
 
     ``failed`` counts fits without an answer (they are also among the better, equal or worse ones,
     with the error of a constant guess); ``largest_loss`` is the largest mean loss of a set, in
-    points, 0 if it never loses.
+    points, 0 if it never loses, and ``worst`` the name of that set. ``loss`` is the mean loss in
+    the cells that count as worse.
     """
 
     better: int
@@ -247,6 +248,13 @@ class Count(NamedTuple):
     worse: int
     failed: int
     largest_loss: float
+    worst: str
+    loss: float
+
+    @property
+    def cells(self):
+        """Number of cells."""
+        return self.better + self.equal + self.worse
 
 
 def count(results, method, *, margin=1.0, measure="error"):
@@ -267,13 +275,17 @@ def count(results, method, *, margin=1.0, measure="error"):
     gain, k = results.gain(method, measure), results.index(method)
     known = ~np.isnan(gain)
     failed = known & ~np.isin(results.status[:, k], ANSWERED)
-    by_set = [float(np.mean(g[m])) for g, m in zip(gain, known, strict=True) if m.any()]
+    losses = [(-float(np.mean(g[m])), one["set"])
+              for g, m, one in zip(gain, known, results.sets, strict=True) if m.any()]  # fmt: skip
+    largest, worst = max([(0.0, ""), *(one for one in losses if one[0] > 0)])
     return Count(
         int((gain > margin).sum()),
         int((np.abs(gain) <= margin).sum()),
         int((gain < -margin).sum()),
         int(failed.sum()),
-        max([0.0, *(-one for one in by_set)]),
+        largest,
+        worst,
+        float(-gain[gain < -margin].mean()) if np.any(gain < -margin) else 0.0,
     )
 
 
@@ -318,6 +330,100 @@ def mean(results, name, method, n_labeled, *, measure="error"):
     gain = gain[known]
     spread = gain.std(ddof=1) / np.sqrt(n) if n > 1 else np.nan
     return Mean(float(mine[known].mean()), float(gain.mean()), float(spread), n)
+
+
+def paired(differences):
+    """Mean of differences over a set's cells, and its standard error over draws.
+
+    Numbers of labels of one draw share their rows, so that their mean is one observation.
+
+    Parameters
+    ----------
+    differences : array-like of shape (numbers of labels, draws)
+        NaN where something is missing.
+
+    Returns
+    -------
+    mean, standard_error : float
+        NaN without cells, and without a second draw.
+    """
+    differences = np.asarray(differences, dtype=float)
+    known = ~np.isnan(differences).all(axis=0)
+    if not known.any():
+        return np.nan, np.nan
+    per_draw = np.nanmean(differences[:, known], axis=0)
+    n = per_draw.size
+    spread = per_draw.std(ddof=1) / np.sqrt(n) if n > 1 else np.nan
+    return float(per_draw.mean()), float(spread)
+
+
+def gaining(results, methods, *, margin=1.0, measure="error"):
+    """Sets on which a method has a mean gain of more than a margin and of two standard errors.
+
+    Parameters
+    ----------
+    results : Results
+    methods : list of str
+    margin : float, default=1.0
+        Points.
+    measure : {"error", "test_error"}, default="error"
+
+    Returns
+    -------
+    dict of str to str
+        Set, and the method that gains most on it.
+    """
+    found = {}
+    gains = {method: results.gain(method, measure) for method in methods}
+    for k, one in enumerate(results.sets):
+        best = margin
+        for method in methods:
+            mean_gain, error = paired(gains[method][k])
+            if mean_gain > best and mean_gain > 2 * error:
+                found[one["set"]], best = method, mean_gain
+    return found
+
+
+class Between(NamedTuple):
+    """How much of the way between two methods a third one goes; errors are means over sets.
+
+    ``harmed`` lists the sets on which the third is worse than the lower one by more than a point
+    and two standard errors, with both.
+    """
+
+    lower: float
+    middle: float
+    upper: float
+    share: float
+    harmed: list
+
+
+def between(results, lower, middle, upper, *, measure="error"):
+    """Compare three methods where all of them were measured.
+
+    Parameters
+    ----------
+    results : Results
+    lower, middle, upper : str
+        Methods, of which the third is thought to be the best.
+    measure : {"error", "test_error"}, default="error"
+
+    Returns
+    -------
+    Between
+    """
+    error = results.filled(measure)
+    trio = np.stack([error[:, results.index(name)] for name in (lower, middle, upper)])
+    trio[:, np.isnan(trio).any(axis=0)] = np.nan
+    sets = [k for k in range(trio.shape[1]) if not np.isnan(trio[0, k]).all()]
+    means = np.array([[paired(one[k])[0] for k in sets] for one in trio]).mean(axis=1)
+    harmed = []
+    for k in sets:
+        worse, spread = paired(trio[1, k] - trio[0, k])
+        if worse > 1 and worse > 2 * spread:
+            harmed.append((results.sets[k]["set"], worse, spread))
+    share = (means[0] - means[1]) / (means[0] - means[2])
+    return Between(*map(float, means), float(share), harmed)
 
 
 def table(results, name, *, methods=None, measure="error"):
