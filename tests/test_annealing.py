@@ -295,7 +295,8 @@ def test_documents(lam, error):
     """Within half a point of SVMlin's error on the same 2000 documents, 50 of them labeled."""
     X, y = datasets.make_bag_of_words(7000, 20_000, n_terms=60, random_state=50)
     target = np.r_[y[:50], np.full(1950, -1)]
-    model = DAS3VM(C=1 / (50 * lam), C_star=1 / (1950 * lam)).fit(X[:2000], target)
+    model = DAS3VM(C=1 / (50 * lam), C_star=1 / (1950 * lam), balance="labels")
+    model.fit(X[:2000], target)
     assert np.mean(model.predict(X[2000:]) != y[2000:]) <= error
 
 

@@ -68,7 +68,10 @@ class Case(NamedTuple):
             of_polish = {k: parameters.pop(k) for k in ("tol", "max_iter") if k in parameters}
             if of_polish:
                 parameters["polish"] = Polish(**of_polish)
-        if not self.balances:
+        if self.balances and not self.supervised:
+            # An estimate of the class ratio would be most of each fit, and has tests of its own.
+            parameters.setdefault("balance", "labels")
+        else:
             parameters.pop("balance", None)
         if not self.kernels:
             for name in ("kernel", "gamma", "degree", "coef0", "sigma_f"):
@@ -260,6 +263,18 @@ def test_attributes(case, semi_supervised):
     assert model.n_iter_ >= 1
     assert len(model.history_) >= 1
     assert model.termination_condition_ == "converged"
+
+
+@those(lambda case: case.balances and not case.supervised)
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_an_estimated_ratio_is_one_that_can_be_given(case, semi_supervised, n_classes):
+    X, y = semi_supervised(n_labeled=20, n_classes=n_classes)
+    estimated = case(balance="auto", **case.exact).fit(X, y)
+    assert estimated.class_ratio_.shape == (n_classes,) and np.all(estimated.class_ratio_ > 0)
+    assert estimated.class_ratio_.sum() == pytest.approx(1, abs=1e-12)
+    given = case(balance=dict(enumerate(estimated.class_ratio_)), **case.exact).fit(X, y)
+    outputs = given.decision_function(X), estimated.decision_function(X)
+    assert_allclose(*outputs, atol=10 * case.decimals)
 
 
 @with_kernels("linear", "rbf")
@@ -576,6 +591,7 @@ def test_two_fits_are_equal_bit_by_bit(case, semi_supervised):
     assert_array_equal(refit.decision_function(X), second.decision_function(X))
 
 
+@pytest.mark.interface
 def test_threads_do_not_change_the_result(run_python):
     imports = "\n".join(
         f"from {case.cls.__module__} import {case.cls.__name__}" for case in ESTIMATORS

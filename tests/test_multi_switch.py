@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.base import clone
 from sklearn.svm import LinearSVC
 
 from s3vm_lib import datasets
@@ -313,11 +314,13 @@ def test_documents(lam, error):
     """Within half a point of SVMlin's error on the same 2000 documents, 50 of them labeled."""
     X, y = datasets.make_bag_of_words(7000, 20_000, n_terms=60, random_state=50)
     target = np.r_[y[:50], np.full(1950, -1)]
-    model = MultiSwitchTSVM(C=1 / (50 * lam), C_star=1 / (1950 * lam)).fit(X[:2000], target)
+    model = MultiSwitchTSVM(C=1 / (50 * lam), C_star=1 / (1950 * lam), balance="labels")
+    model.fit(X[:2000], target)
     assert np.mean(model.predict(X[2000:]) != y[2000:]) <= error
     assert len(model.history_) == 31
-    dense = MultiSwitchTSVM(C=0.4, start=0.01).fit(X[:300, :500].toarray(), target[:300])
-    sparse = MultiSwitchTSVM(C=0.4, start=0.01).fit(X[:300, :500], target[:300])
+    small = MultiSwitchTSVM(C=0.4, start=0.01, balance="labels")
+    dense = clone(small).fit(X[:300, :500].toarray(), target[:300])
+    sparse = clone(small).fit(X[:300, :500], target[:300])
     assert_allclose(sparse.coef_, dense.coef_, atol=1e-9)
 
 
