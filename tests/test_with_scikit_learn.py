@@ -51,6 +51,7 @@ def containers(truth, hidden):
     }
 
 
+@pytest.mark.interface
 @pytest.mark.parametrize("estimator", ESTIMATORS)
 @pytest.mark.parametrize("kind", containers(np.zeros(1, int), np.zeros(1, bool)))
 def test_missing_labels_mark_unlabeled_rows(moons, estimator, kind):
