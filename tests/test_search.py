@@ -3,15 +3,17 @@
 import pickle
 
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse as sp
 from sklearn.base import clone
-from sklearn.exceptions import FitFailedWarning
+from sklearn.exceptions import DataConversionWarning, FitFailedWarning
 from sklearn.metrics import f1_score, make_scorer
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.semi_supervised import LabelSpreading
+from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from s3vm_lib import (
     CCCPS3VM,
@@ -257,11 +259,10 @@ def test_a_race_between_methods_with_failing_fits(moons):
     race = S3VMSearchCV(methods, GRID, exact="choice").fit(X, y)
     assert race.best_params_ == S3VMSearchCV(methods, GRID).fit(X, y).best_params_
     bad = S3VMSearchCV(SVM(), {"C": [-1, 1]}, exact="choice")
-    with pytest.warns(FitFailedWarning, match="1 of 10 fits failed"):
+    with pytest.warns(FitFailedWarning, match="1 of 6 fits failed"):
         assert bad.fit(X, y).best_params_ == {"C": 1}
-    with pytest.raises(ValueError, match="every setting of the grid failed"):
-        with pytest.warns(FitFailedWarning):
-            bad.set_params(param_grid={"C": [-1, -2]}).fit(X, y)
+    with pytest.raises(ValueError, match=r"2 of 2 fits failed, the first with .*'C' parameter"):
+        bad.set_params(param_grid={"C": [-1, -2]}).fit(X, y)
     for name, value in (
         ("scoring", "f1"),
         ("criterion", "stability"),
@@ -404,8 +405,41 @@ def test_bad_grids_and_failing_fits(moons):
     with pytest.raises(ValueError, match="labeled row in every test part"):
         parts = [(np.flatnonzero(y != -1), np.flatnonzero(y == -1))]
         S3VMSearchCV(SVM(), {"C": [1]}, cv=parts).fit(X, y)
-    with pytest.raises(ValueError, match="y must be of shape"):
+    with pytest.raises(ValueError, match=r"numbers of samples: \[80, 79\]"):
         S3VMSearchCV(SVM(), {"C": [1]}).fit(X, y[:-1])
+    with pytest.raises(ValueError, match=r"y must be of shape \(80,\), as X has rows, got \(79,\)"):
+        S3VMSearchCV(make_pipeline(StandardScaler(), SVM()), {"svm__C": [1]}).fit(X, y[:-1])
+    with pytest.raises(ValueError, match="Input X contains NaN"):  # once, before any fit
+        S3VMSearchCV(SVM(), {"C": [1]}).fit(np.where(X > 1, np.nan, X), y)
+
+
+@pytest.mark.interface
+@parametrize_with_checks(
+    [
+        S3VMSearchCV(
+            QNS3VM(balance="labels", kernel="linear"), {"C": [1.0, 10.0]}, cv=2, exact=exact
+        )
+        for exact in (True, "choice", False)
+    ],
+    expected_failed_checks=lambda estimator: {
+        "check_classifiers_classes": "fits the labels {-1, 1}, of which -1 means unlabeled"
+    },
+)
+def test_scikit_learn_checks(estimator, check):
+    check(estimator)
+
+
+def test_names_of_columns_stay_with_the_best_estimator(moons):
+    X, y = moons
+    frame = pd.DataFrame(X, columns=["one", "two"])
+    search = S3VMSearchCV(SVM(), {"C": [1, 10]}).fit(frame, y)
+    assert search.best_estimator_.feature_names_in_.tolist() == ["one", "two"]
+    plain = S3VMSearchCV(SVM(), {"C": [1, 10]}).fit(X, y)
+    np.testing.assert_array_equal(search.predict(frame), plain.predict(X))
+    column = S3VMSearchCV(SVM(), {"C": [1, 10]})
+    with pytest.warns(DataConversionWarning):
+        column.fit(sp.coo_array(X), y[:, None])
+    assert column.best_params_ == search.best_params_
 
 
 def test_a_failed_search_leaves_the_last_one(moons):

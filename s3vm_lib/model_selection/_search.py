@@ -18,9 +18,21 @@ from sklearn.model_selection import check_cv
 from sklearn.utils import _safe_indexing, get_tags
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted, has_fit_parameter
+from sklearn.utils.validation import (
+    _check_sample_weight,
+    check_is_fitted,
+    column_or_1d,
+    has_fit_parameter,
+)
 
-from s3vm_lib._base import Preparation, Rows, unchanged_on_error, validated_inside
+from s3vm_lib._base import (
+    BaseMachine,
+    Preparation,
+    Rows,
+    checked_input,
+    unchanged_on_error,
+    validated_inside,
+)
 from s3vm_lib.labels import Labels, mark_missing, mark_unlabeled, split_labels
 from s3vm_lib.model_selection._grid import (
     candidates,
@@ -369,9 +381,15 @@ class S3VMSearchCV(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         estimators = self._estimators()
         if not estimators:
             raise ValueError("estimator must be an estimator or a dict with at least one")
-        if not hasattr(X, "shape"):
+        given = X  # with the names of its columns
+        if all(isinstance(one, BaseMachine) for one in estimators.values()):
+            # What no setting can be fitted to is refused once, as a fit of its own would.
+            X, _, sample_weight = checked_input(
+                clone(self._first()), X, y, sample_weight, unlabeled_mask
+            )
+        elif not hasattr(X, "shape"):
             X = np.asarray(X)
-        y = np.asarray(mark_missing(y, unlabeled_mask))
+        y = column_or_1d(mark_missing(y, unlabeled_mask))
         if y.shape != X.shape[:1]:
             raise ValueError(f"y must be of shape {X.shape[:1]}, as X has rows, got {y.shape}")
         codes, self.classes_ = split_labels(y, unlabeled_mask)
@@ -430,7 +448,7 @@ class S3VMSearchCV(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         self.best_params_ = found[self.best_index_].params
         self.best_score_ = float(self.cv_results_["mean_test_score"][self.best_index_])
         if self.refit:
-            self._refit(found[self.best_index_], X, y, sample_weight, mask)
+            self._refit(found[self.best_index_], given, y, sample_weight, mask)
         return self
 
     def _check_race(self):
@@ -473,8 +491,9 @@ class S3VMSearchCV(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         errors = [trial.error for trial in trials.ravel() if trial.error is not None]
         if not errors:
             return
-        message = f"{len(errors)} of {trials.size} fits failed, the first with {errors[0]}"
-        if len(errors) == trials.size:
+        tried = sum(trial.error is not None or trial.fit_time > 0 for trial in trials.ravel())
+        message = f"{len(errors)} of {tried} fits failed, the first with {errors[0]}"
+        if len(errors) == tried:
             raise ValueError(message)
         warnings.warn(
             f"{message}; their score is error_score={self.error_score}",
