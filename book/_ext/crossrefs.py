@@ -44,7 +44,7 @@ ESTIMATORS = {
     "NNBBS3VM": (
         "new rows by branch and bound over their neighbours",
         "hinge; symmetric hinge",
-        "path_following",
+        "paper_ils",
     ),
     "FRS3VM": (
         "stochastic gradients on stored random features",
@@ -94,7 +94,7 @@ EXPLAINED = {
     "random_features": ["random_features"],
     "stochastic": ["stochastic", "distributed"],
     "path_following": ["path_following"],
-    "nn_branch_and_bound": ["path_following"],
+    "nn_branch_and_bound": ["paper_ils"],
     "base": ["how_to_read"],
     "losses": ["unlabelled", "cccp", "quasi_newton"],
     "kernels": ["svm", "quasi_newton"],

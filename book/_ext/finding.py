@@ -27,7 +27,7 @@ SUBJECTS = {
     "book/quasi_newton": ("QN-S3VM", "BFGS", "quasi-Newton"),
     "book/cccp": ("CCCP", "concave-convex procedure", "DC programming", "ramp loss", "UniverSVM"),
     "book/path_following": (
-        *("IL-S3VM", "NN-BB", "incremental learning", "decremental learning"),
+        *("IL-S3VM", "incremental learning", "decremental learning", "leave-one-out"),
         *("online learning", "regularization path"),
     ),
     "book/random_features": ("random Fourier features", "Bochner's theorem", "Nyström method"),
@@ -47,6 +47,7 @@ SUBJECTS = {
         *("S4VM", "SafeS3VM", "S3VC", "safe semi-supervised learning", "McNemar's test"),
         *("no free lunch", "when unlabelled data hurt", "checklist"),
     ),
+    "book/paper_ils": ("NN-BB", "changes of μ", "errata of IL-S3VM"),
 }
 
 
