@@ -14,7 +14,10 @@ SUBJECTS = {
         *("missing labels", "pandas", "NaN", "scikit-learn", "cross-validation", "grid search"),
         *("predict_proba", "probabilities", "calibration", "Platt scaling"),
     ),
-    "book/svm": ("SVM", "SMO", "representer theorem", "sequential minimal optimization"),
+    "book/svm": (
+        *("SVM", "SMO", "representer theorem", "sequential minimal optimization"),
+        *("slack", "hinge loss", "kernel trick", "leave-one-out bound", "balance of forces"),
+    ),
     "book/unlabelled": (
         *("S3VM", "TSVM", "transductive SVM", "semi-supervised SVM"),
         *("cluster assumption", "branch and bound", "low-density separation"),
