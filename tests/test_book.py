@@ -161,7 +161,6 @@ def test_a_chapter_out_of_order_or_without_a_solution_is_refused():
 LONG = {
     "cccp",
     "distributed",
-    "graph_kernel_machine",
     "graphs",
     "primal_newton",
     "quasi_newton",

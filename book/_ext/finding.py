@@ -42,6 +42,7 @@ SUBJECTS = {
         *("nested cross-validation", "stability of a labelling"),
     ),
     "book/graph_kernel_machine": ("GKM", "BGS3VM", "self-training", "budgeted learning"),
+    "book/paper_gkm": ("GKM", "replication of GKM"),
     "book/class_ratio": (
         *("class ratio", "class prior", "BBSE", "label shift", "prior shift", "quantification"),
         *("prediction-powered inference", "PPI", "rare classes", "imbalanced classes"),
