@@ -165,7 +165,6 @@ LONG = {
     "primal_newton",
     "quasi_newton",
     "random_features",
-    "stochastic",
     "switching",
     "unlabelled",
 }  # fmt: skip

@@ -35,6 +35,7 @@ SUBJECTS = {
     ),
     "book/random_features": ("random Fourier features", "Bochner's theorem", "Nyström method"),
     "book/stochastic": ("TSGS3VM", "FRS3VM", "stochastic gradients", "doubly stochastic"),
+    "book/paper_tsgs": ("TSGS3VM, replication", "TSGS3VM, errata"),
     "book/distributed": ("Dask", "data parallelism", "Amdahl's law"),
     "book/graphs": ("LapSVM", "Laplacian SVM", "manifold regularization", "graph Laplacian"),
     "book/model_selection": (
