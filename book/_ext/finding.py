@@ -28,6 +28,7 @@ SUBJECTS = {
     ),
     "book/primal_newton": ("nabla-TSVM", "∇TSVM", "NTS3VM", "finite Newton", "primal training"),
     "book/quasi_newton": ("QN-S3VM", "BFGS", "quasi-Newton"),
+    "book/paper_qn": ("QN-S3VM", "Gieseke", "replication of QN-S3VM"),
     "book/cccp": ("CCCP", "concave-convex procedure", "DC programming", "ramp loss", "UniverSVM"),
     "book/path_following": (
         *("IL-S3VM", "incremental learning", "decremental learning", "leave-one-out"),
