@@ -28,7 +28,7 @@ SUBJECTS = {
     ),
     "book/primal_newton": ("nabla-TSVM", "∇TSVM", "NTS3VM", "finite Newton", "primal training"),
     "book/quasi_newton": ("QN-S3VM", "BFGS", "quasi-Newton"),
-    "book/paper_qn": ("QN-S3VM", "Gieseke", "replication of QN-S3VM"),
+    "book/paper_qn": ("replication of QN-S3VM", "errata of QN-S3VM"),
     "book/cccp": ("CCCP", "concave-convex procedure", "DC programming", "ramp loss", "UniverSVM"),
     "book/path_following": (
         *("IL-S3VM", "incremental learning", "decremental learning", "leave-one-out"),
@@ -36,7 +36,7 @@ SUBJECTS = {
     ),
     "book/random_features": ("random Fourier features", "Bochner's theorem", "Nyström method"),
     "book/stochastic": ("TSGS3VM", "FRS3VM", "stochastic gradients", "doubly stochastic"),
-    "book/paper_tsgs": ("TSGS3VM, replication", "TSGS3VM, errata"),
+    "book/paper_tsgs": ("replication of TSGS3VM", "errata of TSGS3VM"),
     "book/distributed": ("Dask", "data parallelism", "Amdahl's law"),
     "book/graphs": ("LapSVM", "Laplacian SVM", "manifold regularization", "graph Laplacian"),
     "book/model_selection": (
@@ -44,7 +44,7 @@ SUBJECTS = {
         *("nested cross-validation", "stability of a labelling"),
     ),
     "book/graph_kernel_machine": ("GKM", "BGS3VM", "self-training", "budgeted learning"),
-    "book/paper_gkm": ("GKM", "replication of GKM"),
+    "book/paper_gkm": ("replication of GKM", "errata of GKM"),
     "book/class_ratio": (
         *("class ratio", "class prior", "BBSE", "label shift", "prior shift", "quantification"),
         *("prediction-powered inference", "PPI", "rare classes", "imbalanced classes"),
@@ -53,7 +53,10 @@ SUBJECTS = {
         *("S4VM", "SafeS3VM", "S3VC", "safe semi-supervised learning", "McNemar's test"),
         *("no free lunch", "when unlabelled data hurt", "checklist"),
     ),
-    "book/paper_ils": ("NN-BB", "changes of μ", "errata of IL-S3VM"),
+    "book/paper_ils": (
+        *("NN-BB", "changes of μ"),
+        *("replication of IL-S3VM", "errata of IL-S3VM"),
+    ),
 }
 
 
