@@ -163,7 +163,6 @@ LONG = {
     "distributed",
     "graphs",
     "primal_newton",
-    "random_features",
     "switching",
     "unlabelled",
 }  # fmt: skip
