@@ -26,6 +26,7 @@ SUBJECTS = {
     "book/primal_newton": ("nabla-TSVM", "∇TSVM", "NTS3VM", "finite Newton", "primal training"),
     "book/quasi_newton": ("QN-S3VM", "BFGS", "quasi-Newton"),
     "book/cccp": ("CCCP", "concave-convex procedure", "DC programming", "ramp loss", "UniverSVM"),
+    "book/paper_classics": ("UniverSVM, run time", "published splits"),
     "book/path_following": (
         *("IL-S3VM", "NN-BB", "incremental learning", "decremental learning"),
         *("online learning", "regularization path"),
