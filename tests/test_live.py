@@ -306,7 +306,7 @@ def test_what_a_reader_has_changed_is_kept(tmp_path, monkeypatch):
 
 # --- In a notebook server -------------------------------------------------------------------------
 
-SHOWN = ("svm", "model_selection", "cccp", "random_features")
+SHOWN = ("model_selection", "cccp", "random_features")
 RUN = "model_selection"  # one is enough to see that it runs there: all are executed elsewhere
 IN_SIGHT = """id => {
   const box = document.querySelector(`[data-jupyter-id="${id}"]`).getBoundingClientRect();
