@@ -115,9 +115,12 @@ def unchanged_on_error(estimator):
     before = vars(estimator).copy()
     try:
         yield
-    except BaseException:
+    except BaseException as error:
         vars(estimator).clear()
         vars(estimator).update(before)
+        # Ctrl-C while numba makes arrays of a compiled function's results.
+        if isinstance(error, SystemError) and isinstance(error.__cause__, KeyboardInterrupt):
+            raise error.__cause__ from None
         raise
 
 

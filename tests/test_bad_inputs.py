@@ -348,3 +348,21 @@ except KeyboardInterrupt:
     finally:
         process.kill()
     assert line + out == "fitting\ninterrupted True\n", error
+
+
+def test_ctrl_c_between_compiled_code_and_python_is_ctrl_c(monkeypatch):
+    """numba reports what interrupts the boxing of a result as a SystemError that it has caused."""
+
+    def interrupted(self, *arguments):
+        self.n_iter_ = 1
+        try:
+            raise KeyboardInterrupt
+        except KeyboardInterrupt as cause:
+            raise SystemError("a result with an exception set") from cause
+
+    monkeypatch.setattr(SVM, "_fit", interrupted)
+    model = SVM()
+    before = dict(vars(model))
+    with pytest.raises(KeyboardInterrupt):
+        model.fit([[0.0], [1.0]], [0, 1])
+    assert vars(model) == before
