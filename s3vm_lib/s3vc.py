@@ -26,15 +26,13 @@ from s3vm_lib.calibration import CalibratedS3VM
 from s3vm_lib.class_ratio import separation
 from s3vm_lib.kernels import KERNELS
 from s3vm_lib.labels import Labels
-from s3vm_lib.model_selection import SemiSupervisedKFold
 from s3vm_lib.quasi_newton import QNS3VM
 from s3vm_lib.safe import SafeS3VM
-from s3vm_lib.smo import SVM
 from s3vm_lib.stochastic import FRS3VM
 
 UNLIKE = 10.0  # ratio of standard deviations from which columns are not of one unit
 LARGEST_KERNEL = 10_000  # rows up to which the kernel itself is used
-N_FOLDS, N_REPEATS = 5, 2  # of the labels, to choose the kernel
+SHARE_TOL = 0.01  # of the share of positive outputs, with kernels that are not linear
 
 
 class S3VC(SemiSupervisedMixin, MetaEstimatorMixin, BaseEstimator):
@@ -53,8 +51,8 @@ class S3VC(SemiSupervisedMixin, MetaEstimatorMixin, BaseEstimator):
         Weight of the unlabeled losses. None gives both parts equal total weight.
     kernel : {"auto", "linear", "poly", "rbf", "laplacian", "precomputed"}, default="auto"
         ``"auto"`` is linear for sparse rows and where there are as many columns as rows, and
-        otherwise linear or rbf, whichever supervised machine predicts more held-out labels; linear
-        in a tie, and where a class has one label.
+        otherwise linear or rbf: that with which the solver or the supervised machine predicts most
+        held-out labels; linear in a tie, and where a class has one label.
     gamma : {"scale", "auto"} or float, default="scale"
         Kernel coefficient, see `resolve_gamma`.
     scale : {"auto", True, False}, default="auto"
@@ -63,8 +61,9 @@ class S3VC(SemiSupervisedMixin, MetaEstimatorMixin, BaseEstimator):
         may well have one unit, and then the larger ones often are what matters.
     solver : "auto" or estimator, default="auto"
         ``"auto"`` is `QNS3VM` with ``reconsider=True``, and `FRS3VM` with the rbf kernel for more
-        than 10,000 rows. Another estimator keeps its own parameters, except for those that are
-        given here.
+        than 10,000 rows. `QNS3VM` holds the mean output with linear and precomputed kernels, and
+        the share of positive outputs (``balance_tol=0.01``) with others. Another estimator keeps
+        its own parameters, except for those that are given here.
     balance : "auto", "labels", another name, float, dict or None, default="auto"
         Share of the classes among the unlabeled rows, see `s3vm_lib.class_ratio`.
     guard : bool, default=True
@@ -203,15 +202,23 @@ class S3VC(SemiSupervisedMixin, MetaEstimatorMixin, BaseEstimator):
             self._warn_of_no_unlabeled(codes)
         self._said = []
         X = self._scaled(X, weight)
-        self.kernel_ = self._chosen_kernel(X, codes, weight)
-        self.solver_ = self._chosen_solver(X)
+        kernels = self._kernels(X, codes, weight)
         options = {"unlabeled_mask": codes < 0}
         if weight is not None:
             options["sample_weight"] = weight
-        model = clone(self.solver_)
-        if self.guard:
-            model = SafeS3VM(estimator=model, random_state=self.random_state)
-        self.model_ = model.fit(X, codes, **options)
+        found = {}
+        for kernel in kernels:
+            solver = self._solver(X, kernel)
+            model = clone(solver)
+            if self.guard or len(kernels) > 1:
+                model = SafeS3VM(estimator=model, random_state=self.random_state)
+            found[kernel] = solver, model.fit(X, codes, **options)
+        self.kernel_ = self._chosen(found, codes)
+        self.solver_, model = found[self.kernel_]
+        self._said.append(f"The solver is {type(self.solver_).__name__}.")
+        if not self.guard and len(kernels) > 1:
+            model = model.estimator_ or model.baseline_
+        self.model_ = model
         self._report_shares(codes)
         self.kept_supervised_ = bool(getattr(model, "kept_supervised_", False))
         self.transduction_ = self.classes_[np.where(codes >= 0, codes, model.transduction_)]
@@ -254,59 +261,57 @@ class S3VC(SemiSupervisedMixin, MetaEstimatorMixin, BaseEstimator):
         self.scaler_ = scaler
         return scaler.transform(X)
 
-    def _chosen_kernel(self, X, codes, weight):
-        """The kernel, by held-out labels where it is between two."""
+    def _kernels(self, X, codes, weight):
+        """The kernel, or the two between which held-out labels decide."""
         if self.kernel != "auto":
-            return self.kernel
+            return (self.kernel,)
         if self.solver != "auto":
-            return getattr(self.solver, "kernel", "linear")
-        if sp.issparse(X):
-            self._said.append("The kernel is linear, as for all sparse rows.")
-            return "linear"
-        if X.shape[1] >= X.shape[0]:
-            self._said.append("The kernel is linear: there are as many columns as rows, or more.")
-            return "linear"
-        labeled = np.flatnonzero(codes >= 0)
+            return (getattr(self.solver, "kernel", "linear"),)
+        labeled = codes >= 0
         if weight is not None:
-            labeled = labeled[weight[labeled] > 0]
-        rows, known = X[labeled], codes[labeled]
-        folds = min(N_FOLDS, int(np.bincount(known, minlength=1).min()))
-        if folds < 2:
-            self._said.append(
-                "The kernel is linear: with one label of a class none can be held out."
-            )
-            return "linear"
-        right = dict.fromkeys(("linear", "rbf"), 0)
-        for seed in range(N_REPEATS):
-            split = SemiSupervisedKFold(folds, shuffle=True, random_state=seed).split(None, known)
-            for train, test in split:
-                for kernel in right:
-                    machine = SVM(C=self.C, kernel=kernel, gamma=self.gamma)
-                    mask = np.zeros(train.size, dtype=bool)
-                    machine.fit(rows[train], known[train], unlabeled_mask=mask)
-                    right[kernel] += int(np.sum(machine.predict(rows[test]) == known[test]))
-        kernel = max(right, key=right.get)
-        shown = ", ".join(f"{n / N_REPEATS:g} with {k}" for k, n in right.items())
+            labeled &= weight > 0
+        if sp.issparse(X):
+            reason = ", as for all sparse rows."
+        elif X.shape[1] >= X.shape[0]:
+            reason = ": there are as many columns as rows, or more."
+        elif np.bincount(codes[labeled], minlength=1).min() < 2:
+            reason = ": with one label of a class none can be held out."
+        else:
+            return "linear", "rbf"
+        self._said.append(f"The kernel is linear{reason}")
+        return ("linear",)
+
+    def _chosen(self, found, codes):
+        """The kernel with which most held-out labels are predicted, by either machine."""
+        if len(found) == 1:
+            return next(iter(found))
+        right = {kernel: model.cv_right_ for kernel, (_, model) in found.items()}
+        kernel = max(right, key=lambda name: np.nan_to_num(right[name]).max())  # linear in a tie
+        shown = ", ".join(
+            f"{own:g} with {name} ({plain:g} without unlabeled rows)"
+            for name, (plain, own) in right.items()
+        )
         self._said.append(
-            f"The kernel is {kernel}: of {known.size} held-out labels the supervised machine "
-            f"predicts {shown}."
+            f"The kernel is {kernel}: of {np.sum(codes >= 0)} held-out labels the machine predicts "
+            f"{shown}."
         )
         return kernel
 
-    def _chosen_solver(self, X):
-        """The solver with its parameters."""
+    def _solver(self, X, kernel):
+        """The solver with its parameters, not fitted."""
         mine = {
             "C": float(self.C),
             "C_star": self.C_star,
-            "kernel": self.kernel_,
+            "kernel": kernel,
             "gamma": self.gamma,
             "balance": self.balance,
             "random_state": self.random_state,
         }
         solver = self.solver
         if solver == "auto":
-            large = X.shape[0] > LARGEST_KERNEL and self.kernel_ not in ("linear", "precomputed")
-            solver = FRS3VM() if large else QNS3VM(reconsider=True)
+            large = X.shape[0] > LARGEST_KERNEL and kernel not in ("linear", "precomputed")
+            tol = None if kernel in ("linear", "precomputed") else SHARE_TOL
+            solver = FRS3VM() if large else QNS3VM(engine="lbfgs", reconsider=True, balance_tol=tol)
         elif self.kernel == "auto":  # chosen with the solver
             del mine["kernel"], mine["gamma"]
         given = solver.get_params()
@@ -315,9 +320,7 @@ class S3VC(SemiSupervisedMixin, MetaEstimatorMixin, BaseEstimator):
             for k, v in mine.items()
             if k in given and (self.solver == "auto" or v != type(self)().get_params().get(k))
         }
-        solver = clone(solver).set_params(**changed)
-        self._said.append(f"The solver is {type(solver).__name__}.")
-        return solver
+        return clone(solver).set_params(**changed)
 
     # What is said --------------------------------------------------------------------------------
 

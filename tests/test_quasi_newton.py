@@ -34,7 +34,9 @@ from s3vm_lib.quasi_newton import (
     two_loop,
     wolfe_step,
 )
+from s3vm_lib.quasi_newton._compiled import minimize_dense
 from s3vm_lib.quasi_newton._coordinates import (
+    Features,
     kpca_coordinates,
     regressor_coordinates,
 )
@@ -484,6 +486,72 @@ def test_own_engines_equal_scipy_on_the_convex_problem(engine, offset):
     found = solve(coordinates, t, weight, engine=engine, **options)
     assert_allclose(found.objective, expected.objective, rtol=1e-10)
     assert_allclose(found.w, expected.w, atol=1e-6)
+
+
+@pytest.mark.parametrize("memory", [3, 50])
+@pytest.mark.parametrize("offset", [None, 0.2])
+@pytest.mark.parametrize("case", ["centered", "plain", "fortran", "without"])
+def test_the_compiled_loop_takes_the_steps_of_l_bfgs(case, offset, memory):
+    """In Python and compiled: the same points, evaluations and ends, up to rounding."""
+    X, t, weight = problem()
+    coordinates = make_coordinates("eigen", X, None if case == "plain" else mean_weight(t, weight))
+    if case == "fortran":
+        coordinates.Z = np.asfortranarray(coordinates.Z)
+    if case == "without":
+        coordinates = Without(coordinates, np.random.default_rng(0).random(coordinates.dimension))
+    losses = LabeledLoss("modified_logistic"), UnlabeledLoss("gaussian")
+    function = ScaledObjective(coordinates, t, normalized(t, weight), *losses, 0.3, 0.02, offset)
+    start = 0.1 * np.random.default_rng(1).standard_normal(coordinates.dimension + (offset is None))
+    kept = start.copy()
+    for max_iter in (0, 1, 8):
+        expected = minimize_lbfgs(function, start, 0.0, 0.0, max_iter, memory)
+        found = minimize_dense(function, function.arrays(), start, 0.0, 0.0, max_iter, memory)
+        assert (found.status, found.n_iter) == (expected.status, expected.n_iter)
+        assert found.n_evaluations == expected.n_evaluations
+        assert_allclose(found.value, expected.value, rtol=1e-9)
+        assert_allclose(found.x, expected.x, atol=1e-6)
+        assert_allclose(found.gradient, expected.gradient, atol=1e-6)
+        assert_allclose(function(found.x)[1], found.gradient, atol=1e-12)
+    for tol, ftol in ((1e-5, 0.0), (0.0, 1e-4)):
+        cut = [
+            minimize_dense(function, function.arrays(), start, tol, ftol, n, memory)
+            for n in range(200)
+        ]
+        last = cut[-1]
+        assert last.status == "converged" and last.n_iter < 199
+        before = cut[last.n_iter - 1]
+        assert before.status == "max_iter"
+        if tol:
+            assert np.abs(last.gradient).max() <= tol < np.abs(before.gradient).max()
+        else:
+            assert before.value - last.value <= ftol * max(1.0, abs(last.value))
+    assert np.array_equal(start, kept)
+
+
+def test_the_compiled_loop_says_when_there_is_no_step():
+    """Rounding leaves no lower value along the direction."""
+    X, t, weight = problem()
+    coordinates = make_coordinates("eigen", X, mean_weight(t, weight))
+    losses = LabeledLoss("modified_logistic"), UnlabeledLoss("gaussian")
+    function = ScaledObjective(coordinates, t, normalized(t, weight), *losses, 0.3, 0.02, 0.2)
+    found = minimize_dense(function, function.arrays(), np.zeros(coordinates.dimension), 0.0, -1.0)
+    assert found.status == "no_step"
+    assert np.abs(found.gradient).max() < 1e-7
+
+
+def test_what_the_compiled_loop_cannot_take_is_left_to_python():
+    X, t, weight = problem()
+    dense = make_coordinates("eigen", X, mean_weight(t, weight))
+    rows, mean = dense.arrays()
+    assert rows is dense.Z and mean is dense.mean
+    sparse = linear_coordinates(sp.csr_matrix(X), mean_weight=mean_weight(t, weight))
+    single = Features(dense.Z.astype(np.float32))
+    assert sparse.arrays() is single.arrays() is Without(single, np.ones(1)).arrays() is None
+    losses = LabeledLoss("modified_logistic"), UnlabeledLoss("gaussian")
+    penalty = SharePenalty(t, weight, 0.5, 0.1)
+    for coordinates, share in ((dense, penalty), (RawCoefficients(X @ X.T), None)):
+        function = ScaledObjective(coordinates, t, weight, *losses, 0.3, 0.02, 0.2, share)
+        assert function.arrays() is None
 
 
 # --- The solver -----------------------------------------------------------------------------------

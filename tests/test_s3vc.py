@@ -116,6 +116,28 @@ def test_held_out_labels_choose_the_kernel():
     assert same.kernel_ == "linear"  # both get every label right
 
 
+def test_unlabeled_rows_may_choose_the_kernel():
+    """Five labels of a moon say little of its shape; with the other rows they do."""
+    X, truth = make_moons(200, noise=0.1, random_state=2)
+    y = hide_labels(truth, 10, random_state=1)
+    model = S3VC(gamma=8.0, random_state=0).fit(X, y)
+    guards = [
+        SafeS3VM(estimator=model._solver(X, kernel), random_state=0).fit(X, y).cv_right_
+        for kernel in ("linear", "rbf")
+    ]
+    assert model.kernel_ == "rbf" and guards[0].max() < guards[1].max()
+    assert guards[1][1] > guards[1][0]  # thanks to the solver
+    plain, own = guards[1]
+    assert f"{own:g} with rbf ({plain:g} without unlabeled rows)" in model.summary()
+    careless = S3VC(gamma=8.0, guard=False, random_state=0).fit(X, y)
+    assert careless.kernel_ == "rbf" and not careless.kept_supervised_
+    shares = dict(enumerate(careless.class_ratio_))
+    by_hand = clone(careless.solver_).set_params(balance=shares).fit(X, y)
+    assert_array_equal(careless.transduction_, by_hand.transduction_)
+    assert careless.solver_.balance_tol == 0.01
+    assert S3VC(kernel="linear", random_state=0).fit(X, y).solver_.balance_tol is None
+
+
 def test_columns_of_different_units_are_scaled(clusters):
     X, y, _ = clusters
     units = X * np.logspace(0, 2, 60)

@@ -451,15 +451,18 @@ def test_the_guard_counts_held_out_labels(clusters):
     X, codes, _ = clusters
     seen = SafeS3VM(n_folds=3, n_repeats=1, random_state=3).fit(X, codes)
     seed = np.random.RandomState(3).randint(2**31 - 1)
-    gain = 0
+    right = np.zeros(2)
     shares = dict(enumerate(QNS3VM().fit(X, codes).class_ratio_))  # estimated once
     for _, test in SemiSupervisedKFold(3, shuffle=True, random_state=seed).split(None, codes):
         part = codes.copy()
         part[test] = -1
         semi, plain = QNS3VM(balance=shares).fit(X, part), SVM().fit(X, part)
-        gain += np.sum(semi.predict(X[test]) == codes[test])
-        gain -= np.sum(plain.predict(X[test]) == codes[test])
-    assert seen.cv_gain_ == gain
+        right += [np.sum(model.predict(X[test]) == codes[test]) for model in (plain, semi)]
+    gain = right[1] - right[0]
+    assert seen.cv_gain_ == gain and seen.cv_right_.tolist() == right.tolist()
+    alone = QNS3VM(balance=shares, reconsider=True).fit(X, codes)
+    assert_array_equal(seen.estimator_.predict(X), alone.predict(X))
+    assert SafeS3VM().fit(X, np.abs(codes)).estimator_ is None
     noise = np.random.default_rng(0).standard_normal(X.shape)  # what was held out is not known
     rights = [
         SafeS3VM(estimator=SVM(gamma=9), baseline=base, n_folds=3, random_state=0)

@@ -127,7 +127,8 @@ class Evidence:
 
     def prepared(self, data):
         """`QNS3VM` on thinned rows, balanced by the mean of the outputs."""
-        return Refits(QNS3VM(C=self.C, kernel=data.kernel.name, reconsider=True), data)
+        kernel = data.kernel.name
+        return Refits(QNS3VM(C=self.C, kernel=kernel, engine="lbfgs", reconsider=True), data)
 
     def profile(self, references=()):
         """The `BalanceProfile` on the range of ratios that the labels leave possible."""

@@ -40,11 +40,20 @@ class Features:
         self.mean = None if mean_weight is None else np.asarray(Z.T @ mean_weight)
         self.expand = expand
         self.shift = shift
+        self._by_rows = None
 
     @property
     def unit(self):
         """Root mean square of √k(x, x) over the rows."""
         return float(np.sqrt(squared_norms(self.Z).mean()))
+
+    def arrays(self):
+        """Z, row by row in memory, and μ (empty for 0); None where Z is sparse or in float32."""
+        if type(self.Z) is not np.ndarray or self.Z.dtype != np.float64:
+            return None
+        if self._by_rows is None:
+            self._by_rows = np.ascontiguousarray(self.Z)
+        return self._by_rows, np.empty(0) if self.mean is None else self.mean
 
     def outputs(self, w):
         """Outputs f, shape (n,), without the offset."""

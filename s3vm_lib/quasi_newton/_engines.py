@@ -11,7 +11,10 @@ from typing import NamedTuple
 import numpy as np
 from scipy.optimize import fmin_l_bfgs_b
 
+from s3vm_lib._numba import njit
+
 CONVERGED, MAX_ITER, NO_STEP = "converged", "max_iter", "no_step"
+ARMIJO, CURVATURE, TRIALS = 1e-4, 0.9, 30  # constants of the conditions, and of the search
 
 
 class Minimum(NamedTuple):
@@ -25,12 +28,54 @@ class Minimum(NamedTuple):
     status: str  # "converged", "max_iter" or "no_step" (no acceptable step along the direction)
 
 
-def wolfe_step(function, x, value, gradient, direction, step, c1=1e-4, c2=0.9, max_evaluations=30):
-    """Find a step that meets the Armijo and the curvature condition along a descent direction.
+@njit
+def judged(step, low, high, slope, value, value_new, slope_new, c1=ARMIJO, c2=CURVATURE):
+    """Whether a step meets both conditions; otherwise the bracket that it leaves, and the next one.
 
     The bracket (low, high) always holds such a step: low is too short (the slope there is still
     steep), high too long (the value there is not low enough). The next trial is the minimizer of
     the parabola through the known values, kept away from the ends of the bracket.
+
+    Parameters
+    ----------
+    step, low, high : float
+        The step that was tried, and the bracket.
+    slope, value : float
+        Directional derivative and value where the search began.
+    value_new, slope_new : float
+        Those at the step.
+    c1, c2 : float
+        Constants of the two conditions, 0 < c1 < c2 < 1.
+
+    Returns
+    -------
+    accepted : bool
+    low, high, step : float
+    """
+    if not value_new <= value + c1 * step * slope:
+        high = step
+        # Parabola with the value and slope at 0 and the value here.
+        trial = -0.5 * slope * step**2 / (value_new - value - slope * step)
+    elif slope_new < c2 * slope:
+        low = step
+        # Parabola with the slopes at 0 and here, if it has a minimum.
+        change = slope_new - slope
+        trial = -step * slope / change if change > 0 else np.inf
+    else:
+        return True, low, high, step
+    if np.isnan(trial):
+        trial = 0.0
+    if np.isinf(high):
+        step = min(max(trial, 2.0 * low), 10.0 * low)
+    else:
+        step = min(max(trial, low + 0.1 * (high - low)), high - 0.1 * (high - low))
+    return False, low, high, step
+
+
+def wolfe_step(
+    function, x, value, gradient, direction, step, c1=ARMIJO, c2=CURVATURE, max_evaluations=TRIALS
+):
+    """Find a step that meets the Armijo and the curvature condition along a descent direction.
 
     Parameters
     ----------
@@ -57,23 +102,12 @@ def wolfe_step(function, x, value, gradient, direction, step, c1=1e-4, c2=0.9, m
     for evaluations in range(1, max_evaluations + 1):
         x_new = x + step * direction
         value_new, gradient_new = function(x_new)
-        if not value_new <= value + c1 * step * slope:
-            high = step
-            # Parabola with the value and slope at 0 and the value here.
-            trial = -0.5 * slope * step**2 / (value_new - value - slope * step)
-        elif gradient_new @ direction < c2 * slope:
-            low = step
-            # Parabola with the slopes at 0 and here, if it has a minimum.
-            change = gradient_new @ direction - slope
-            trial = -step * slope / change if change > 0 else np.inf
-        else:
+        found, low, high, step = judged(
+            float(step), low, high, float(slope), float(value), float(value_new),
+            float(gradient_new @ direction), c1, c2,
+        )  # fmt: skip
+        if found:
             return x_new, value_new, gradient_new, evaluations
-        if np.isnan(trial):
-            trial = 0.0
-        if np.isinf(high):
-            step = min(max(trial, 2.0 * low), 10.0 * low)
-        else:
-            step = min(max(trial, low + 0.1 * (high - low)), high - 0.1 * (high - low))
     return None, value, gradient, evaluations
 
 

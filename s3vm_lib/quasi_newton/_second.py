@@ -28,6 +28,15 @@ class Without:
         self.direction = direction / np.linalg.norm(direction)
         self.dimension, self.unit = coordinates.dimension, coordinates.unit
 
+    def arrays(self):
+        """Those of the coordinates, with rows orthogonal to the direction; None where they are."""
+        found = self.coordinates.arrays()
+        if found is None:
+            return None
+        Z, mean = found
+        Z = Z - np.outer(Z @ self.direction, self.direction)
+        return Z, self._rest(mean) if mean.size else mean
+
     def _rest(self, w):
         return w - (self.direction @ w) * self.direction
 

@@ -5,13 +5,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import expit
 
-from s3vm_lib._numba import njit
-from s3vm_lib.losses import (
-    labeled_derivative,
-    labeled_value,
-    unlabeled_derivative,
-    unlabeled_value,
-)
+from s3vm_lib.quasi_newton._compiled import losses_and_slopes, minimize_dense
 from s3vm_lib.quasi_newton._engines import ENGINES
 from s3vm_lib.quasi_newton._stages import Continuation
 
@@ -35,47 +29,6 @@ class Stage(NamedTuple):
     n_iter: int
     n_evaluations: int
     status: str
-
-
-@njit
-def losses_and_slopes(
-    labeled_code, labeled_p, unlabeled_code, unlabeled_p, t, weight, strength, f, slope
-):
-    """Weighted sums of both losses; the derivatives with respect to f go to ``slope``.
-
-    Parameters
-    ----------
-    labeled_code, unlabeled_code : int
-        Losses (see `s3vm_lib.losses`).
-    labeled_p, unlabeled_p : float
-        Their parameters.
-    t : ndarray of shape (n,)
-        −1 or +1 for labeled rows, 0 for unlabeled ones.
-    weight : ndarray of shape (n,)
-        Weights, which sum to one over the labeled and to one over the unlabeled rows.
-    strength : float
-        Factor αλ′ of the unlabeled term.
-    f : ndarray of shape (n,)
-        Outputs.
-    slope : ndarray of shape (n,)
-        Written: the vector a of equation (5).
-
-    Returns
-    -------
-    float
-        Labeled term plus ``strength`` times the unlabeled term.
-    """
-    labeled, unlabeled = 0.0, 0.0
-    for i in range(f.size):
-        if t[i] != 0.0:
-            labeled += weight[i] * labeled_value(labeled_code, t[i], f[i], labeled_p)
-            slope[i] = weight[i] * labeled_derivative(labeled_code, t[i], f[i], labeled_p)
-        else:
-            unlabeled += weight[i] * unlabeled_value(unlabeled_code, f[i], unlabeled_p)
-            slope[i] = (
-                strength * weight[i] * unlabeled_derivative(unlabeled_code, f[i], unlabeled_p)
-            )
-    return labeled + strength * unlabeled
 
 
 class ScaledObjective:
@@ -134,6 +87,12 @@ class ScaledObjective:
         if self.offset is None:
             gradient = np.append(gradient, self.slope.sum())
         return value + self.lam * norm, gradient
+
+    def arrays(self):
+        """Dense features and their mean, which compiled code can work on, or None."""
+        if self.share is not None or not hasattr(self.coordinates, "arrays"):
+            return None
+        return self.coordinates.arrays()
 
 
 class SharePenalty:
@@ -281,7 +240,11 @@ def solve_quasi_newton(
     for number, (alpha, term) in enumerate(plan):
         function = ScaledObjective(*stages.at(alpha, everywhere=term is not None), term)
         # 3 to 9: the engine begins without pairs, and ends where the gradient is small.
-        minimum = ENGINES[engine](function, x, tol, ftol, max_iter, memory)
+        arrays = function.arrays() if engine == "lbfgs" else None
+        if arrays is None:
+            minimum = ENGINES[engine](function, x, tol, ftol, max_iter, memory)
+        else:
+            minimum = minimize_dense(function, arrays, x, tol, ftol, max_iter, memory)
         # 10: the next stage starts here.
         x = minimum.x
         norm = float(np.abs(minimum.gradient).max(initial=0.0))

@@ -49,7 +49,7 @@ class SafeS3VM(MetaEstimatorMixin, SemiSupervisedMixin, BaseEstimator):
     ----------
     estimator : estimator or list of (str, estimator), default=None
         One or several semi-supervised classifiers with a ``transduction_``. None is
-        `QNS3VM` with ``reconsider=True``.
+        `QNS3VM` with ``reconsider=True`` and ``engine="lbfgs"``.
     baseline : estimator, default=None
         The supervised classifier. None is `SVM` with the C, kernel and class weights of the (first)
         estimator; linear, where that has no kernel.
@@ -118,6 +118,11 @@ class SafeS3VM(MetaEstimatorMixin, SemiSupervisedMixin, BaseEstimator):
     cv_error_ : float
         Standard error of that difference, from label to label; of the estimator with the largest
         lead where there are several.
+    cv_right_ : ndarray of shape (1 + n_estimators,)
+        Held-out labels that the baseline and the estimators predict, means over the repeats.
+    estimator_ : estimator or None
+        The estimator with its own settings, fitted to class indices; of several the one with the
+        largest lead. None without unlabeled rows.
     contradicted_ : float
         That of this estimator, summed over the classes with more than two; NaN where it has none,
         or fewer than eight labels are known.
@@ -262,10 +267,10 @@ class SafeS3VM(MetaEstimatorMixin, SemiSupervisedMixin, BaseEstimator):
             np.asarray(self.baseline_.predict(X[unlabeled])) if unlabeled.any() else codes[:0]
         )
         self.pool_, bases, n_stopped = [], [], 0
-        leads = np.full((1, 1), np.nan)
+        leads, self.cv_right_ = np.full((1, 1), np.nan), np.full(1 + len(estimators), np.nan)
         if np.any(unlabeled if weight is None else weight[unlabeled]):
             estimators = [(name, with_shares(estimator, data)) for name, estimator in estimators]
-            leads = self._held_out(estimators, baseline, data, random_state)
+            leads, self.cv_right_ = self._held_out(estimators, baseline, data, random_state)
             members, bases, n_stopped = make_pool(
                 estimators,
                 data,
@@ -283,14 +288,14 @@ class SafeS3VM(MetaEstimatorMixin, SemiSupervisedMixin, BaseEstimator):
         lead, best = leads.sum(axis=1), int(np.argmax(leads.sum(axis=1)))
         self.cv_gain_ = float(lead.mean())
         self.cv_error_ = float(np.sqrt(np.sum(leads[best] ** 2)))
-        self.contradicted_ = self._contradicted(bases[best], data) if bases else np.nan
+        self.estimator_ = bases[best] if bases else None
+        self.contradicted_ = self._contradicted(self.estimator_, data)
         follows = self.contradiction is not None and self.contradicted_ <= self.contradiction
         trails = lead[best] < -self.cv_error_  # a NaN is no answer, and neither trails nor leads
         certain = self.trust is not None and lead[best] >= max(self.trust * self.cv_error_, 1e-9)
         self._allowed = bool(self.n_folds is None or lead.mean() >= self.margin * self.cv_error_)
         if certain or (follows and not trails):
-            self.taken_, self._model = "estimator", bases[best]
-            found = np.asarray(self._model.transduction_)[unlabeled]
+            self.taken_, found = "estimator", np.asarray(self.estimator_.transduction_)[unlabeled]
         elif self._allowed and solution.status != "baseline":
             self.taken_, found = "vote", solution.labels
         else:
@@ -322,7 +327,7 @@ class SafeS3VM(MetaEstimatorMixin, SemiSupervisedMixin, BaseEstimator):
         """The estimators with their names, and the baseline."""
         estimators = self.estimator
         if estimators is None:
-            estimators = QNS3VM(reconsider=True)
+            estimators = QNS3VM(engine="lbfgs", reconsider=True)
         if not isinstance(estimators, list):
             estimators = [(type(estimators).__name__, estimators)]
         for pair in estimators:
@@ -376,8 +381,10 @@ class SafeS3VM(MetaEstimatorMixin, SemiSupervisedMixin, BaseEstimator):
 
         Returns
         -------
-        ndarray of shape (n_estimators, n)
+        leads : ndarray of shape (n_estimators, n)
             Means over the repeats; NaN where no label can be held out.
+        right : ndarray of shape (1 + n_estimators,)
+            Labels that the baseline and the estimators predict, likewise.
         """
         asked = data.codes.copy()
         if data.sample_weight is not None:
@@ -385,7 +392,8 @@ class SafeS3VM(MetaEstimatorMixin, SemiSupervisedMixin, BaseEstimator):
         fewest = np.bincount(asked[asked >= 0]).min()
         leads = np.zeros((len(estimators), asked.size))
         if self.n_folds is None or min(self.n_folds, fewest) < 2:
-            return leads + np.nan
+            return leads + np.nan, np.full(1 + len(estimators), np.nan)
+        baseline_right = 0
         for _ in range(self.n_repeats):
             seed = random_state.randint(2**31 - 1)
             folds = SemiSupervisedKFold(
@@ -396,16 +404,18 @@ class SafeS3VM(MetaEstimatorMixin, SemiSupervisedMixin, BaseEstimator):
                 codes[test] = -1
                 part, X, truth = data._replace(codes=codes), data.X[test], data.codes[test]
                 right = self._supervised(baseline, part).predict(X) == truth
+                baseline_right += int(np.sum(right))
                 for lead, (_, estimator) in zip(leads, estimators, strict=True):
                     with warnings.catch_warnings():
                         warnings.simplefilter("ignore", ConvergenceWarning)
                         model = fitted(clone(estimator), part)
                     lead[test] += (model.predict(X) == truth).astype(float) - right
-        return leads / self.n_repeats
+        right = baseline_right + np.append(0.0, leads.sum(axis=1))
+        return leads / self.n_repeats, right / self.n_repeats
 
     @staticmethod
     def _contradicted(model, data):
-        """``contradicted_`` of a fitted estimator, NaN where it says nothing."""
+        """``contradicted_`` of a fitted estimator, NaN where it (or None) says nothing."""
         labeled = data.codes >= 0
         known = np.sum(labeled if data.sample_weight is None else data.sample_weight[labeled])
         if known < FEWEST or not hasattr(model, "contradicted_"):
@@ -500,7 +510,7 @@ class SafeS3VM(MetaEstimatorMixin, SemiSupervisedMixin, BaseEstimator):
         if self.kept_supervised_:
             return self.baseline_.decision_function(X)
         if self.taken_ == "estimator":
-            return self._model.decision_function(X)
+            return self.estimator_.decision_function(X)
         found = self._votes(X)
         return found[:, 1] - found[:, 0] if found.shape[1] == 2 else found
 
@@ -520,7 +530,7 @@ class SafeS3VM(MetaEstimatorMixin, SemiSupervisedMixin, BaseEstimator):
         if self.kept_supervised_:
             return self.classes_[np.asarray(self.baseline_.predict(X))]
         if self.taken_ == "estimator":
-            return self.classes_[np.asarray(self._model.predict(X))]
+            return self.classes_[np.asarray(self.estimator_.predict(X))]
         return self.classes_[self._votes(X).argmax(axis=1)]
 
     def __sklearn_tags__(self):

@@ -1,0 +1,236 @@
+"""L-BFGS on dense features as one compiled loop: what `minimize_lbfgs` does, call by call.
+
+On small sets a step of an engine in Python costs many times its arithmetic. Here objective, line
+search and recursion are compiled together, and Python is left once per stage.
+"""
+
+import numpy as np
+
+from s3vm_lib._numba import njit
+from s3vm_lib.losses import (
+    labeled_derivative,
+    labeled_value,
+    unlabeled_derivative,
+    unlabeled_value,
+)
+from s3vm_lib.quasi_newton._engines import (
+    ARMIJO,
+    CONVERGED,
+    CURVATURE,
+    MAX_ITER,
+    NO_STEP,
+    TRIALS,
+    Minimum,
+    judged,
+)
+
+_STATUS = (CONVERGED, MAX_ITER, NO_STEP)
+_SUMS = {"reassoc", "contract", "nsz"}  # in which order a sum is taken
+
+
+@njit
+def losses_and_slopes(
+    labeled_code, labeled_p, unlabeled_code, unlabeled_p, t, weight, strength, f, slope
+):
+    """Weighted sums of both losses; the derivatives with respect to f go to ``slope``.
+
+    Parameters
+    ----------
+    labeled_code, unlabeled_code : int
+        Losses (see `s3vm_lib.losses`).
+    labeled_p, unlabeled_p : float
+        Their parameters.
+    t : ndarray of shape (n,)
+        −1 or +1 for labeled rows, 0 for unlabeled ones.
+    weight : ndarray of shape (n,)
+        Weights, which sum to one over the labeled and to one over the unlabeled rows.
+    strength : float
+        Factor αλ′ of the unlabeled term.
+    f : ndarray of shape (n,)
+        Outputs.
+    slope : ndarray of shape (n,)
+        Written: the vector a of equation (5).
+
+    Returns
+    -------
+    float
+        Labeled term plus ``strength`` times the unlabeled term.
+    """
+    labeled, unlabeled = 0.0, 0.0
+    for i in range(f.size):
+        if t[i] != 0.0:
+            labeled += weight[i] * labeled_value(labeled_code, t[i], f[i], labeled_p)
+            slope[i] = weight[i] * labeled_derivative(labeled_code, t[i], f[i], labeled_p)
+        else:
+            unlabeled += weight[i] * unlabeled_value(unlabeled_code, f[i], unlabeled_p)
+            slope[i] = (
+                strength * weight[i] * unlabeled_derivative(unlabeled_code, f[i], unlabeled_p)
+            )
+    return labeled + strength * unlabeled
+
+
+@njit(fastmath=_SUMS)
+def dot(a, b):
+    """aᵀb."""
+    total = 0.0
+    for j in range(b.size):
+        total += a[j] * b[j]
+    return total
+
+
+@njit
+def value_and_gradient(x, Z, mean, t, weight, codes, loss_p, strength, lam, offset, gradient):
+    """F_α at x, as in `ScaledObjective`, with one pass over Z; the gradient is written.
+
+    The offset is the last entry of x where ``offset`` is NaN.
+    """
+    n, d = Z.shape
+    w, b, total, value = x[:d], offset, 0.0, lam * dot(x, x[:d])
+    if np.isnan(offset):
+        b = x[d]
+    shift = b - dot(w, mean)
+    for j in range(d):
+        gradient[j] = 2.0 * lam * w[j]
+    for i in range(n):
+        f = shift + dot(Z[i], w)
+        if t[i] != 0.0:
+            loss = labeled_value(codes[0], t[i], f, loss_p[0])
+            slope = labeled_derivative(codes[0], t[i], f, loss_p[0])
+            factor = weight[i]
+        else:
+            loss = unlabeled_value(codes[1], f, loss_p[1])
+            slope = unlabeled_derivative(codes[1], f, loss_p[1])
+            factor = strength * weight[i]
+        value += factor * loss
+        slope *= factor
+        total += slope
+        if slope != 0.0:
+            for j in range(d):
+                gradient[j] += slope * Z[i, j]
+    for j in range(mean.size):
+        gradient[j] -= total * mean[j]
+    if np.isnan(offset):
+        gradient[d] = total
+    return value
+
+
+@njit
+def descended(
+    x, Z, mean, t, weight, codes, loss_p, strength, lam, offset, tol, ftol, max_iter, memory
+):
+    """L-BFGS from x, which becomes the minimizer.
+
+    Returns
+    -------
+    value : float
+    gradient : ndarray of shape (d,)
+    n_iter, n_evaluations, status : int
+        The status as an index of `_STATUS`.
+    """
+    problem = (Z, mean, t, weight, codes, loss_p, strength, lam, offset)
+    m, d = min(memory, max_iter), x.size
+    S, Y, rho, share = np.empty((m, d)), np.empty((m, d)), np.empty(m), np.empty(m)
+    q, x_new, gradient_new = np.empty(d), np.empty(d), np.empty(d)
+    gradient = np.empty(d)
+    value = value_and_gradient(x, *problem, gradient)
+    n_iter, n_evaluations = 0, 1
+    while largest(gradient) > tol:
+        if n_iter == max_iter:
+            return value, gradient, n_iter, n_evaluations, 1
+        direction(gradient, S, Y, rho, share, n_iter, q)
+        step, low, high, found = 1.0, 0.0, np.inf, False
+        if n_iter == 0:
+            step = min(1.0, 1.0 / np.sqrt(dot(gradient, gradient)))
+        along, value_new = dot(gradient, q), value
+        for _ in range(TRIALS):
+            for j in range(d):
+                x_new[j] = x[j] + step * q[j]
+            value_new = value_and_gradient(x_new, *problem, gradient_new)
+            n_evaluations += 1
+            found, low, high, step = judged(
+                step, low, high, along, value, value_new, dot(gradient_new, q), ARMIJO, CURVATURE
+            )
+            if found:
+                break
+        if not found:
+            return value, gradient, n_iter, n_evaluations, 2
+        row = n_iter % m
+        for j in range(d):
+            S[row, j] = x_new[j] - x[j]
+            Y[row, j] = gradient_new[j] - gradient[j]
+            x[j] = x_new[j]
+            gradient[j] = gradient_new[j]
+        rho[row] = 1.0 / dot(S[row], Y[row])
+        decrease = value - value_new
+        value = value_new
+        n_iter += 1
+        if decrease <= ftol * max(1.0, abs(value)):
+            break
+    return value, gradient, n_iter, n_evaluations, 0
+
+
+@njit
+def largest(a):
+    """The largest modulus, 0 of nothing."""
+    found = 0.0
+    for j in range(a.size):
+        found = max(found, abs(a[j]))
+    return found
+
+
+@njit
+def direction(gradient, S, Y, rho, share, n_iter, q):
+    """−H·gradient by the two loops of `two_loop`, written to q; pairs are kept in a ring."""
+    m, d = S.shape
+    first = max(0, n_iter - m)
+    for j in range(d):
+        q[j] = -gradient[j]
+    for k in range(n_iter - 1, first - 1, -1):
+        row = k % m
+        share[row] = rho[row] * dot(S[row], q)
+        for j in range(d):
+            q[j] -= share[row] * Y[row, j]
+    if n_iter > 0:
+        row = (n_iter - 1) % m
+        scale = 1.0 / (rho[row] * dot(Y[row], Y[row]))
+        for j in range(d):
+            q[j] *= scale
+    for k in range(first, n_iter):
+        row = k % m
+        factor = share[row] - rho[row] * dot(Y[row], q)
+        for j in range(d):
+            q[j] += factor * S[row, j]
+
+
+def minimize_dense(function, arrays, x, tol=1e-5, ftol=1e-9, max_iter=500, memory=50):
+    """`minimize_lbfgs` of a `ScaledObjective` without share, compiled.
+
+    Parameters
+    ----------
+    function : ScaledObjective
+    arrays : tuple of ndarray
+        What ``arrays()`` of its coordinates returns.
+    x, tol, ftol, max_iter, memory
+        As in `minimize_lbfgs`.
+
+    Returns
+    -------
+    Minimum
+    """
+    x, codes, offset = x.astype(np.float64), function.codes, function.offset
+    value, gradient, *counts, status = descended(
+        x,
+        *arrays,
+        function.t,
+        function.weight,
+        (codes[0], codes[2]),
+        (float(codes[1]), float(codes[3])),
+        float(function.strength),
+        float(function.lam),
+        np.nan if offset is None else float(offset),
+        float(tol),
+        float(ftol),
+        max_iter,
+        memory,
+    )
+    return Minimum(x, value, gradient, *counts, _STATUS[status])
