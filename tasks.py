@@ -150,6 +150,8 @@ def test(args):
     }
     if args.processor:
         del stages["book"]  # a page shows what is stored
+    if args.notebooks:
+        stages = {"notebooks": stages["notebooks"]}
     rows = []
     for name, stage in stages.items():
         print(f"\n== {name} ".ljust(80, "="), flush=True)
@@ -282,6 +284,7 @@ def parse_arguments(argv):
         choices=PROCESSORS,
         help="only what depends on the processor, with newer instructions hidden",
     )
+    command.add_argument("--notebooks", action="store_true", help="the notebooks alone")
     add(pdf, "print the whole book into one PDF (needs Chromium)")
     add(serve, "serve the built book on this machine").add_argument(
         "--port", type=int, default=8000
