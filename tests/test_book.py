@@ -161,7 +161,6 @@ def test_a_chapter_out_of_order_or_without_a_solution_is_refused():
 LONG = {
     "distributed",
     "primal_newton",
-    "switching",
     "unlabelled",
 }  # fmt: skip
 CHAPTERS = [path for path in NOTEBOOKS if "## Exercises" in path.read_text(encoding="utf-8")]

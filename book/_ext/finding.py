@@ -30,7 +30,10 @@ SUBJECTS = {
     "book/quasi_newton": ("QN-S3VM", "BFGS", "quasi-Newton"),
     "book/paper_qn": ("replication of QN-S3VM", "errata of QN-S3VM"),
     "book/cccp": ("CCCP", "concave-convex procedure", "DC programming", "ramp loss", "UniverSVM"),
-    "book/paper_classics": ("published splits", "run time of UniverSVM"),
+    "book/paper_classics": (
+        *("published splits", "run time of UniverSVM", "run time of SVMlin", "run time of SVMlight"),
+        *("errata of SVMlight", "errata of TSVM"),
+    ),
     "book/path_following": (
         *("IL-S3VM", "incremental learning", "decremental learning", "leave-one-out"),
         *("online learning", "regularization path"),
