@@ -26,7 +26,10 @@ SUBJECTS = {
         *("SVM-light", "S3VM-light", "label switching", "multi-switch", "SVMlin"),
         *("deterministic annealing", "DA"),
     ),
-    "book/primal_newton": ("nabla-TSVM", "∇TSVM", "NTS3VM", "finite Newton", "primal training"),
+    "book/primal_newton": (
+        *("nabla-TSVM", "∇TSVM", "NTS3VM", "finite Newton", "primal training"),
+        *("trust region", "negative curvature", "saddle point"),
+    ),
     "book/quasi_newton": ("QN-S3VM", "BFGS", "quasi-Newton"),
     "book/paper_qn": ("replication of QN-S3VM", "errata of QN-S3VM"),
     "book/cccp": ("CCCP", "concave-convex procedure", "DC programming", "ramp loss", "UniverSVM"),
