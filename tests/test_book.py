@@ -159,7 +159,6 @@ def test_a_chapter_out_of_order_or_without_a_solution_is_refused():
 
 # Chapters that still have the form of the first edition; the list can only become shorter.
 LONG = {
-    "distributed",
     "unlabelled",
 }  # fmt: skip
 CHAPTERS = [path for path in NOTEBOOKS if "## Exercises" in path.read_text(encoding="utf-8")]

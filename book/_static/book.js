@@ -24,6 +24,7 @@ function markBoxes() {
       box.removeAttribute("tabindex");
     }
     box.classList.toggle("wide", answers[i]);
+    box.classList.toggle("sideways", answers[i] && box.scrollWidth > box.clientWidth + 1);
   });
 }
 
