@@ -198,9 +198,12 @@ def split_labels(y, unlabeled_mask=None, classes=None):
                 f"{mask.dtype} and shape {mask.shape}"
             )
     labeled = plain(y[~mask])
-    if labeled.size and (classes is None or labeled.dtype.kind not in "iub"):
+    integers = labeled.dtype.kind in "iub"
+    if labeled.size and not integers:
         check_classification_targets(labeled)
     found, inverse = np.unique(labeled, return_inverse=True)
+    if integers and classes is None and found.size > 2:  # warns of as many classes as rows
+        check_classification_targets(labeled)
     if classes is not None:
         known = classes.tolist()
         unknown = [label for label in found.tolist() if label not in known]
