@@ -30,7 +30,7 @@ from sklearn.base import _fit_context
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import _safe_indexing
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
 from s3vm_lib._limits import (
     COEF0,
@@ -48,6 +48,7 @@ from s3vm_lib._limits import (
     require_finite,
     require_finite_outputs,
 )
+from s3vm_lib._plain import checked_new_rows, checked_rows_and_labels, parameters_hold
 from s3vm_lib.kernels import KERNELS, Kernel, resolve_gamma
 from s3vm_lib.labels import Labels, mark_missing, missing_entries, plain, split_labels
 from s3vm_lib.losses import LabeledLoss
@@ -137,9 +138,7 @@ def checked_input(estimator, X, y, sample_weight=None, unlabeled_mask=None):
     """
     y = mark_missing(y, unlabeled_mask)
     dtype = getattr(estimator, "_dtype", [np.float64])
-    X, y = validate_data(
-        estimator, X, y, accept_sparse="csr", dtype=dtype, order="C", ensure_min_samples=2
-    )
+    X, y = checked_rows_and_labels(estimator, X, y, dtype, least=2)
     X = checked_rows(X, getattr(estimator, "_precomputed", False))
     codes, estimator.classes_ = split_labels(y, unlabeled_mask)
     if sample_weight is not None:
@@ -336,6 +335,11 @@ class BaseMachine(BaseEstimator):
     }
     _dtype = [np.float64]  # dtypes that are kept; others become the first
 
+    def _validate_params(self):
+        """scikit-learn's check of the parameters, asked for its words where one is wrong."""
+        if not parameters_hold(self):
+            super()._validate_params()
+
     def _warn_of_limits(self, fits):
         """A warning, at the line that called `fit`, when a solver met its limit."""
         if any(fit.status == "max_iter" for fit in fits):
@@ -375,9 +379,9 @@ class BaseMachine(BaseEstimator):
     def _training(self, X, codes, weight, classes):
         """Drop rows of weight zero, apply class weights, resolve gamma."""
         kept = np.flatnonzero(weight > 0)
-        present = np.unique(codes[kept])
-        if np.sum(present >= 0) < classes.size:
-            missing = np.setdiff1d(np.arange(classes.size), present)
+        present = np.bincount(codes[kept] + 1, minlength=classes.size + 1)[1:]
+        if not present.all():
+            missing = np.flatnonzero(present == 0)
             raise ValueError(
                 "sample_weight leaves no labeled row of the class"
                 f"{'' if missing.size == 1 else 'es'} {classes[missing].tolist()}"
@@ -701,7 +705,7 @@ class BaseS3VM(SemiSupervisedMixin, BaseMachine):
             With more than two classes, one column per class against the rest.
         """
         check_is_fitted(self)
-        X = validate_data(self, X, accept_sparse="csr", dtype=self._dtype, order="C", reset=False)
+        X = checked_new_rows(self, X, self._dtype)
         with np.errstate(over="ignore", invalid="ignore"):
             outputs = self._outputs(X)
         require_finite_outputs(outputs, X)

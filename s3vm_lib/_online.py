@@ -14,10 +14,11 @@ from typing import NamedTuple, Self
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike
-from sklearn.utils.validation import _check_sample_weight, validate_data
+from sklearn.utils.validation import _check_sample_weight
 
 from s3vm_lib._base import BaseS3VM, Rows, Training, unchanged_on_error, validated
 from s3vm_lib._limits import check_size
+from s3vm_lib._plain import checked_rows_and_labels
 from s3vm_lib.labels import Labels, mark_missing, split_labels
 
 
@@ -170,26 +171,9 @@ class OnlineS3VM(BaseS3VM):
                 f"kernel='precomputed' is not possible with {type(self).__name__}.partial_fit: "
                 "new rows need kernel values that the Gram matrix does not hold"
             )
-        if first or not self._is_plain(X, y):
-            X, y = validate_data(
-                self, X, y, reset=first, accept_sparse="csr", dtype=self._dtype, order="C"
-            )
+        X, y = checked_rows_and_labels(self, X, y, self._dtype, reset=first)
         check_size(X)
         return X, y
-
-    def _is_plain(self, X, y):
-        """Whether a batch is what it should be: to have that proved may cost more than to learn."""
-        return (
-            type(X) is type(y) is np.ndarray
-            and X.dtype in self._dtype
-            and y.dtype.kind in "iu"
-            and X.ndim == 2
-            and y.shape == X.shape[:1] != (0,)
-            and X.shape[1] == self.n_features_in_
-            and not hasattr(self, "feature_names_in_")
-            and X.flags.c_contiguous
-            and bool(np.isfinite(X).all())
-        )
 
     def _known_classes(self, classes, unlabeled_mask, first):
         """The classes as an array, or None where the first batch decides."""

@@ -160,6 +160,19 @@ def mark_unlabeled(y: Labels, mask: ArrayLike) -> np.ndarray:
     return out
 
 
+def _two_labels(labels):
+    """`numpy.unique` with the inverse where there are two different labels, otherwise None twice.
+
+    Without a sort, which takes longer than all else that is done with a few labels.
+    """
+    if labels.size:
+        low, high = labels.min(), labels.max()
+        upper = labels == high
+        if low != high and bool(np.all(upper | (labels == low))):
+            return np.array([low, high]), upper.astype(np.intp)
+    return None, None
+
+
 def split_labels(y, unlabeled_mask=None, classes=None):
     """Class index of each row, −1 where unlabeled.
 
@@ -198,9 +211,14 @@ def split_labels(y, unlabeled_mask=None, classes=None):
                 f"{mask.dtype} and shape {mask.shape}"
             )
     labeled = plain(y[~mask])
-    if labeled.size and (classes is None or labeled.dtype.kind not in "iub"):
+    integers = labeled.dtype.kind in "iub"
+    if labeled.size and not integers:
         check_classification_targets(labeled)
-    found, inverse = np.unique(labeled, return_inverse=True)
+    found, inverse = _two_labels(labeled) if integers else (None, None)
+    if found is None:
+        found, inverse = np.unique(labeled, return_inverse=True)
+    if integers and classes is None and found.size > 2:  # warns of as many classes as rows
+        check_classification_targets(labeled)
     if classes is not None:
         known = classes.tolist()
         unknown = [label for label in found.tolist() if label not in known]

@@ -11,7 +11,7 @@ import numpy as np
 from benchmarks.harness import digits, race
 from benchmarks.instances import MIXTURE_GAMMA, mixture20
 
-ROWS = [{"n": n, "C": C} for n in (2000, 5000, 10000) for C in (1.0, 100.0)]
+ROWS = [{"n": n, "C": C} for n in (100, 500, 2000, 5000, 10000) for C in (1.0, 100.0)]
 
 
 def dual_objective(model, X):

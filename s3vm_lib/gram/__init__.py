@@ -9,10 +9,12 @@ Read in this order: `_cache` (compiled), `_matrix` (`Gram`), `_store` (`KernelSt
 from s3vm_lib.gram._cache import (
     RowCache,
     add_rows,
+    compute_row,
     fetch_row,
     fetch_rows,
     give_slot,
     rows_at_once,
+    used_slot,
 )
 from s3vm_lib.gram._matrix import Gram
 from s3vm_lib.gram._store import CACHED, DENSE, KernelStore, Values, append_rows, write_border
@@ -26,9 +28,11 @@ __all__ = [
     "Values",
     "add_rows",
     "append_rows",
+    "compute_row",
     "fetch_row",
     "fetch_rows",
     "give_slot",
     "rows_at_once",
+    "used_slot",
     "write_border",
 ]

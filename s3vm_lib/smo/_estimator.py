@@ -12,6 +12,8 @@ from s3vm_lib.losses import LabeledLoss
 from s3vm_lib.objective import Problem
 from s3vm_lib.smo._solver import feasible, solve_smo, svc_costs
 
+_SMALL = 200  # rows, of which one solve visits most
+
 
 @parameters
 class SVM(KernelParameters, BaseS3VM):
@@ -42,7 +44,8 @@ class SVM(KernelParameters, BaseS3VM):
     shrinking : bool, default=True
         Set points aside that rest at a bound, and check them at the end.
     gram : {"auto", "full", "rows"}, default="auto"
-        Keep the whole Gram matrix or the rows that are visited, see `Gram`.
+        Keep the whole Gram matrix or the rows that are visited, see `Gram`. With two classes
+        ``"auto"`` keeps the matrix of at most 200 rows.
     cache_size : float, default=1000
         Memory for kernel values in MiB. While points are set aside, a copy of the part that is
         still needed may take as much again.
@@ -130,11 +133,14 @@ class SVM(KernelParameters, BaseS3VM):
         if self._precomputed:
             X = np.ascontiguousarray(X[:, labeled])
         X, center = centered(X, data.kernel)
+        storage = self.gram
+        if storage == "auto" and data.n_classes == 2 and labeled.size > _SMALL:
+            storage = "rows"
         gram = Gram(
             X,
             data.kernel,
             self.cache_size,
-            self.gram,
+            storage,
             np.float32 if self.tol >= 1e-5 else np.float64,
             1 if data.n_classes == 2 else data.n_classes,
         )

@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from s3vm_lib._numba import njit
-from s3vm_lib.gram import fetch_row
+from s3vm_lib.gram import compute_row, used_slot
 
 BIG = 1e30  # stands for infinity: arithmetic on inf would make NaN
 BLOCK = 256
@@ -75,9 +75,10 @@ def update_and_select_i(F, A, Ki, Kj, t, score, bits):
             Fb[j] = g
             gain = Ab[j] - g - value
             score[j] = gain if gain > 0 else 0.0
-        if block_max(bits, m) > 0:
+        highest = block_max(bits, m)
+        if highest > 0:  # several scores may have been rounded to the highest one
             for j in range(m):
-                if Ab[j] - Fb[j] > value:
+                if bits[j] == highest and Ab[j] - Fb[j] > value:
                     best, value = start + j, Ab[j] - Fb[j]
     return best, value
 
@@ -123,7 +124,9 @@ def smo_iterations(cache, rows, c, diagonal, beta, F, A, B, score, bits, tau, to
     for n_iter in range(max_iter):
         if i < 0:  # nothing may rise, or F is not finite
             return n_iter, np.inf
-        Ki = cache.values[fetch_row(cache, rows, i, scratch)]
+        if cache.slot[i] < 0:
+            compute_row(cache, rows, i, scratch)
+        Ki = cache.values[used_slot(cache.slot, cache.stamp, cache.clock, i)]
         # 5: j promises the largest gain.
         # At a breakpoint rounding may leave i a descent partner of itself.
         b_i, B[i] = B[i], BIG
@@ -134,7 +137,9 @@ def smo_iterations(cache, rows, c, diagonal, beta, F, A, B, score, bits, tau, to
             violation = top - np.min(B - F)
             if j < 0 or violation < tol:
                 return n_iter, violation
-        Kj = cache.values[fetch_row(cache, rows, j, scratch)]
+        if cache.slot[j] < 0:
+            compute_row(cache, rows, j, scratch)
+        Kj = cache.values[used_slot(cache.slot, cache.stamp, cache.clock, j)]
         # 6: the next breakpoints; 7: the step of the pair, or up to the nearer of them.
         stop_i = c.mid[i] if beta[i] < c.mid[i] else c.hi[i]
         stop_j = c.mid[j] if beta[j] > c.mid[j] else c.lo[j]

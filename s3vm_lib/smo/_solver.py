@@ -82,7 +82,8 @@ def solve_smo(
     beta = np.zeros(gram.diagonal.size) if beta is None else np.array(beta, dtype=float)
     if F is None:
         F = np.zeros(beta.size)
-        add_rows(gram.cache, gram.rows, beta, F)
+        if beta.any():
+            add_rows(gram.cache, gram.rows, beta, F)
     else:
         F = np.array(F, dtype=float)
     # Lines 2 to 9, in rounds that set points aside.

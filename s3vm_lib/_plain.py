@@ -1,0 +1,90 @@
+"""Short cuts past scikit-learn's checks, for what these checks would let through unchanged.
+
+They convert, word errors and warn, and take longer than the fit of a hundred rows. What is seen
+here to be an array of the right kind, or a parameter within its range, needs none of it; whatever
+is not goes to scikit-learn, so that the same is refused in the same words.
+"""
+
+import functools
+
+import numpy as np
+from sklearn.utils._param_validation import make_constraint
+from sklearn.utils.validation import validate_data
+
+
+def checked_rows_and_labels(estimator, X, y, dtypes, reset=True, least=1):
+    """`validate_data` of rows and labels: sets ``n_features_in_`` or asks for as many features.
+
+    Parameters
+    ----------
+    estimator : estimator
+    X : {array-like, sparse matrix} of shape (n, d)
+    y : array-like of shape (n,)
+    dtypes : list of dtypes
+        Those that X keeps; from others it is converted to the first.
+    reset : bool, default=True
+        Whether ``n_features_in_`` and ``feature_names_in_`` are those of this X.
+    least : int, default=1
+        Number of rows that are needed.
+
+    Returns
+    -------
+    X : ndarray or CSR matrix of shape (n, d)
+    y : ndarray of shape (n,)
+    """
+    plain_labels = type(y) is np.ndarray and y.dtype.kind in "iub"
+    if plain_labels and is_plain(X, dtypes) and y.shape == X.shape[:1] and y.size >= least:
+        if reset:
+            vars(estimator).pop("feature_names_in_", None)
+            estimator.n_features_in_ = X.shape[1]
+            return X, y
+        if fits(estimator, X):
+            return X, y
+    return validate_data(
+        estimator, X, y, reset=reset, accept_sparse="csr", dtype=dtypes, order="C",
+        ensure_min_samples=least,
+    )  # fmt: skip
+
+
+def checked_new_rows(estimator, X, dtypes):
+    """`validate_data` of rows to predict for: an ndarray or a CSR matrix of shape (m, d)."""
+    if is_plain(X, dtypes) and fits(estimator, X):
+        return X
+    return validate_data(estimator, X, accept_sparse="csr", dtype=dtypes, order="C", reset=False)
+
+
+def is_plain(X, dtypes):
+    """Whether X is a matrix of finite numbers in C order, not empty, of one of the dtypes."""
+    return (
+        type(X) is np.ndarray
+        and X.ndim == 2
+        and X.size > 0
+        and X.dtype in dtypes
+        and X.flags.c_contiguous
+        and bool(np.isfinite(X).all())
+    )
+
+
+def fits(estimator, X):
+    """Whether a fitted estimator without names of features takes rows like those of X."""
+    known = vars(estimator)
+    return X.shape[1] == known.get("n_features_in_") and "feature_names_in_" not in known
+
+
+def parameters_hold(estimator):
+    """Whether every parameter of an estimator meets its constraints."""
+    return all(
+        any(constraint.is_satisfied_by(getattr(estimator, name)) for constraint in constraints)
+        for name, constraints in _constraints(type(estimator))
+    )
+
+
+@functools.cache
+def _constraints(cls):
+    """The parameters of a class, each with the constraints of which it must meet one."""
+    known = cls._parameter_constraints
+    return [
+        (name, [make_constraint(constraint) for constraint in known[name]])
+        for name in cls._get_param_names()
+        if name in known and known[name] != "no_validation"
+    ]
