@@ -8,11 +8,12 @@ edit recompiles what it can have changed and nothing else. Without numba the dec
 function unchanged, and the library runs slowly and correctly.
 
 What makes a first call slow is that numba optimizes and translates every function for itself, with
-all that it calls inside, and then again inside of each of its callers. Here a function that compiled
-code calls is handed to its caller as it was written, and optimized once, with the caller; machine
-code, and a place on the disk, is for what Python calls.
+all that it calls inside, and then again inside of each of its callers. Here a function that is
+called by compiled code is handed to its caller as it was written, and optimized once, with the
+caller; machine code, and a place on the disk, is for what Python calls.
 """
 
+import contextlib
 import functools
 import hashlib
 import logging
@@ -135,7 +136,9 @@ def _cache_directory(file):
 
 # --- How a function is compiled -------------------------------------------------------------------
 
-_spent = [0.0]  # seconds of compiling in this process; empty once it has been said
+_spent = [0.0]  # seconds of compiling in this process; empty where there is nothing more to say
+if os.environ.get("S3VM_LIB_QUIET", "0") not in ("", "0"):
+    _spent.clear()
 
 
 def _account(seconds):
@@ -145,6 +148,17 @@ def _account(seconds):
         if _spent[0] > _PATIENCE:
             _spent.clear()
             _log.warning(_NOTICE)
+
+
+@contextlib.contextmanager
+def no_notice():
+    """Compiling that was asked for needs no notice."""
+    before = _spent[:]
+    _spent.clear()
+    try:
+        yield
+    finally:
+        _spent[:] = before
 
 
 if HAVE_NUMBA:
@@ -218,10 +232,14 @@ def _compiled(function, cache, options):
     options.setdefault("no_cfunc_wrapper", True)
     entry = numba.njit(cache=cache, pipeline_class=_Entry, **options)(function)
     if _PARTS and options.get("inline", "never") == "never":
-        options["no_cpython_wrapper"] = True
-        inner = numba.njit(cache=False, pipeline_class=_Inner, **options)(function)
-        entry.get_call_template = inner.get_call_template
-        entry.get_overload = inner.get_overload
+
+        @functools.cache
+        def inner():
+            own = options | {"no_cpython_wrapper": True}
+            return numba.njit(cache=False, pipeline_class=_Inner, **own)(function)
+
+        entry.get_call_template = lambda args, kws: inner().get_call_template(args, kws)
+        entry.get_overload = lambda sig: inner().get_overload(sig)
     return entry
 
 

@@ -188,8 +188,9 @@ _BLOCK = 512
 _LEAST, _MOST = np.float32(-87.0), np.float32(88.0)
 _PER_LOG2, _HALF, _ONE = np.float32(1.4426950408889634), np.float32(0.5), np.float32(1.0)
 _LOG2, _LOG2_REST = np.float32(0.693359375), np.float32(2.12194440e-4)
-_P0, _P1, _P2 = np.float32(1.9875691500e-4), np.float32(1.3981999507e-3), np.float32(8.3334519073e-3)
-_P3, _P4, _P5 = np.float32(4.1665795894e-2), np.float32(1.6666665459e-1), np.float32(5.0000001201e-1)
+_P0, _P1 = np.float32(1.9875691500e-4), np.float32(1.3981999507e-3)
+_P2, _P3 = np.float32(8.3334519073e-3), np.float32(4.1665795894e-2)
+_P4, _P5 = np.float32(1.6666665459e-1), np.float32(5.0000001201e-1)
 _BIAS, _SHIFT = np.int32(127), np.int32(23)
 
 
