@@ -238,7 +238,13 @@ def _compiled(function, cache, options):
             own = options | {"no_cpython_wrapper": True}
             return numba.njit(cache=False, pipeline_class=_Inner, **own)(function)
 
-        entry.get_call_template = lambda args, kws: inner().get_call_template(args, kws)
+        def get_call_template(args, kws):
+            # numba compiles a function for each constant with which it is called: once will do
+            args = tuple(map(numba.types.unliteral, args))
+            kws = {name: numba.types.unliteral(kind) for name, kind in kws.items()}
+            return inner().get_call_template(args, kws)
+
+        entry.get_call_template = get_call_template
         entry.get_overload = lambda sig: inner().get_overload(sig)
     return entry
 
