@@ -1,4 +1,4 @@
-"""CPU seconds of the first second: import, first fit ever, first fit with machine code on the disk.
+"""CPU seconds of the first second: import, first fit ever, first fit of another process.
 
 Each figure is that of fresh processes, which take turns; CPU seconds of the process and of its
 children, of 40 points with 20 labels, with the defaults of the estimator. ``floor``: import numba,
