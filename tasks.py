@@ -319,5 +319,6 @@ if __name__ == "__main__":
     # non-convex result depend on it; on small matrices more threads are slower besides.
     for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
         os.environ.setdefault(name, "1")
+    os.environ.setdefault("S3VM_LIB_QUIET", "1")  # a notebook would record what compiling says
     arguments = parse_arguments(sys.argv[1:])
     arguments.function(arguments)

@@ -1,25 +1,31 @@
 """Semi-supervised support vector machines: every solver of the book, as scikit-learn estimators."""
 
-from s3vm_lib._base import capabilities
-from s3vm_lib._versions import show_versions
-from s3vm_lib.annealing import DAS3VM
-from s3vm_lib.branch_and_bound import BranchBoundS3VM
-from s3vm_lib.budgeted import BGS3VM
-from s3vm_lib.cccp import CCCPS3VM
-from s3vm_lib.class_ratio import balance_profile
-from s3vm_lib.graph_kernel_machine import GKM, GKMRegressor
-from s3vm_lib.label_switching import MultiSwitchTSVM, S3VMLight
-from s3vm_lib.labels import encode_labels, mark_unlabeled
-from s3vm_lib.laplacian_svm import LapSVM
-from s3vm_lib.nn_branch_and_bound import NNBBS3VM
-from s3vm_lib.path_following import ILS3VM
-from s3vm_lib.primal_newton import NewtonS3VM
-from s3vm_lib.quasi_newton import QNS3VM
-from s3vm_lib.s3vc import S3VC
-from s3vm_lib.safe import SafeS3VM
-from s3vm_lib.self_training import SelfTrainingKNN
-from s3vm_lib.smo import SVM
-from s3vm_lib.stochastic import FRS3VM, TSGS3VM
+import importlib
+import importlib.util
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:  # at run time each comes with its first use, and what it needs comes with it
+    from s3vm_lib._base import capabilities
+    from s3vm_lib._compile import compile as compile
+    from s3vm_lib._versions import show_versions
+    from s3vm_lib.annealing import DAS3VM
+    from s3vm_lib.branch_and_bound import BranchBoundS3VM
+    from s3vm_lib.budgeted import BGS3VM
+    from s3vm_lib.cccp import CCCPS3VM
+    from s3vm_lib.class_ratio import balance_profile
+    from s3vm_lib.graph_kernel_machine import GKM, GKMRegressor
+    from s3vm_lib.label_switching import MultiSwitchTSVM, S3VMLight
+    from s3vm_lib.labels import encode_labels, mark_unlabeled
+    from s3vm_lib.laplacian_svm import LapSVM
+    from s3vm_lib.nn_branch_and_bound import NNBBS3VM
+    from s3vm_lib.path_following import ILS3VM
+    from s3vm_lib.primal_newton import NewtonS3VM
+    from s3vm_lib.quasi_newton import QNS3VM
+    from s3vm_lib.s3vc import S3VC
+    from s3vm_lib.safe import SafeS3VM
+    from s3vm_lib.self_training import SelfTrainingKNN
+    from s3vm_lib.smo import SVM
+    from s3vm_lib.stochastic import FRS3VM, TSGS3VM
 
 __version__ = "0.1.0"
 __all__ = [
@@ -48,3 +54,48 @@ __all__ = [
     "mark_unlabeled",
     "show_versions",
 ]
+
+_HOMES = {  # `compile` is not in __all__: `import *` must not hide Python's own
+    "capabilities": "_base",
+    "compile": "_compile",
+    "show_versions": "_versions",
+    "DAS3VM": "annealing",
+    "BranchBoundS3VM": "branch_and_bound",
+    "BGS3VM": "budgeted",
+    "CCCPS3VM": "cccp",
+    "balance_profile": "class_ratio",
+    "GKM": "graph_kernel_machine",
+    "GKMRegressor": "graph_kernel_machine",
+    "MultiSwitchTSVM": "label_switching",
+    "S3VMLight": "label_switching",
+    "encode_labels": "labels",
+    "mark_unlabeled": "labels",
+    "LapSVM": "laplacian_svm",
+    "NNBBS3VM": "nn_branch_and_bound",
+    "ILS3VM": "path_following",
+    "NewtonS3VM": "primal_newton",
+    "QNS3VM": "quasi_newton",
+    "S3VC": "s3vc",
+    "SafeS3VM": "safe",
+    "SelfTrainingKNN": "self_training",
+    "SVM": "smo",
+    "FRS3VM": "stochastic",
+    "TSGS3VM": "stochastic",
+}
+
+
+if not TYPE_CHECKING:  # to whom it would say that every name exists
+
+    def __getattr__(name):
+        """A public name, from its module, or a module, when it is first asked for."""
+        if name in _HOMES:
+            value = getattr(importlib.import_module(f"s3vm_lib.{_HOMES[name]}"), name)
+            globals()[name] = value
+            return value
+        if not name.startswith("_") and importlib.util.find_spec(f"s3vm_lib.{name}"):
+            return importlib.import_module(f"s3vm_lib.{name}")
+        raise AttributeError(f"module 's3vm_lib' has no attribute {name!r}")
+
+
+def __dir__():
+    return sorted({*globals(), *_HOMES})

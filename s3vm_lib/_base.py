@@ -6,6 +6,7 @@ and 0, where 0 means unlabeled.
 """
 
 import dataclasses
+import importlib
 import inspect
 import warnings
 from collections.abc import Callable, Iterable
@@ -497,7 +498,8 @@ class BaseMachine(BaseEstimator):
         return tags
 
 
-# Estimators of class shares by name, (data, C) -> shares; `class_ratio` enters them.
+# Estimators of class shares by name, (data, C) -> shares. `class_ratio`, which stands above this
+# module, enters them; it is imported when one is asked for, so that nobody else pays for it.
 RATIO_RULES: dict[str, Callable] = {}
 Balance = (
     Literal[
@@ -641,6 +643,8 @@ class BaseS3VM(SemiSupervisedMixin, BaseMachine):
         if isinstance(balance, str):
             if balance == "labels" or getattr(self, "C_star", None) == 0:
                 return label_shares(data)
+            if balance not in RATIO_RULES:
+                importlib.import_module("s3vm_lib.class_ratio")
             return RATIO_RULES[balance](data, float(self.C))
         if isinstance(balance, dict):
             missing = [c for c in classes if c not in balance]

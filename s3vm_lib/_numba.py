@@ -6,10 +6,17 @@ points the cache, while decorating, at a directory whose name is a hash of the f
 the modules of the library that it imports, directly or through others, and of numba's version. An
 edit recompiles what it can have changed and nothing else. Without numba the decorator returns the
 function unchanged, and the library runs slowly and correctly.
+
+What makes a first call slow is that numba optimizes and translates every function for itself, with
+all that it calls inside, and then again inside of each of its callers. Here a function that is
+called by compiled code is handed to its caller as it was written, and optimized once, with the
+caller; machine code, and a place on the disk, is for what Python calls.
 """
 
+import contextlib
 import functools
 import hashlib
+import logging
 import os
 import re
 import shutil
@@ -25,6 +32,12 @@ except ImportError:
 
 HAVE_NUMBA = numba is not None
 _CACHE_DAYS = 14
+_PATIENCE = 2.0  # seconds of compiling in one process after which we say what is going on
+_NOTICE = (
+    "s3vm_lib is compiling, which takes some seconds and is done once; "
+    "`python -m s3vm_lib.compile` does it for all estimators ahead of time"
+)
+_log = logging.getLogger("s3vm_lib")
 _PACKAGE = Path(__file__).resolve().parent
 _IMPORT = re.compile(
     rf"^[ \t]*(?:from[ ]+({_PACKAGE.name}[\w.]*)[ ]+import[ ]+(\([^)]*\)|[^\n]*)"
@@ -121,6 +134,121 @@ def _cache_directory(file):
     return None
 
 
+# --- How a function is compiled -------------------------------------------------------------------
+
+_spent = [0.0]  # seconds of compiling in this process; empty where there is nothing more to say
+if os.environ.get("S3VM_LIB_QUIET", "0") not in ("", "0"):
+    _spent.clear()
+
+
+def _account(seconds):
+    """Say once in a process that time goes into compiling."""
+    if _spent:
+        _spent[0] += seconds
+        if _spent[0] > _PATIENCE:
+            _spent.clear()
+            _log.warning(_NOTICE)
+
+
+@contextlib.contextmanager
+def no_notice():
+    """Compiling that was asked for needs no notice."""
+    before = _spent[:]
+    _spent.clear()
+    try:
+        yield
+    finally:
+        _spent[:] = before
+
+
+if HAVE_NUMBA:
+    from numba.core.codegen import JITCodeLibrary
+    from numba.core.compiler import Compiler
+
+    # What `_Part` overrides or leaves out is not part of numba's documented interface; where a
+    # version of numba has something else in its place, its own way of compiling is taken.
+    _KNOWN = {"_optimize_final_module", "_finalize_final_module", "_get_module_for_linking"}
+    _PARTS = _KNOWN <= set(dir(JITCodeLibrary))
+
+    class _WithoutEnvironment:
+        """The code generator, but that machine code of a `_Part` has no variables to be set."""
+
+        def __init__(self, codegen):
+            self._codegen = codegen
+
+        def __getattr__(self, name):
+            return getattr(self._codegen, name)
+
+        def set_env(self, env_name, env):
+            pass
+
+    class _Part(JITCodeLibrary):
+        """What is compiled in order to be linked into its callers, and optimized there."""
+
+        @property
+        def codegen(self):
+            return _WithoutEnvironment(self._codegen)
+
+        def _optimize_final_module(self):
+            pass
+
+        def _finalize_final_module(self):
+            self._finalize_dynamic_globals()
+            self._finalized = True
+
+        def get_pointer_to_function(self, name):
+            return 0
+
+    class _Inner(Compiler):
+        """Compiles a function that is called by compiled code."""
+
+        def compile_extra(self, func):
+            self.state.library = _Part(self.state.targetctx.codegen(), func.__qualname__)
+            return super().compile_extra(func)
+
+    class _Entry(Compiler):
+        """Compiles a function that is called by Python, and numba's own that it calls as parts."""
+
+        def compile_extra(self, func):
+            start = time.perf_counter()
+            codegen = self.state.targetctx.codegen()
+            before = getattr(codegen, "_library_class", None)
+            if _PARTS and before is not None:
+                self.state.library = codegen.create_library(func.__qualname__)
+                self.state.library.enable_object_caching()
+                codegen._library_class = _Part  # numba holds its lock while it compiles
+            try:
+                return super().compile_extra(func)
+            finally:
+                if before is not None:
+                    codegen._library_class = before
+                _account(time.perf_counter() - start)
+
+
+def _compiled(function, cache, options):
+    """The dispatcher of a function, and within it the one that compiled callers get to see."""
+    if numba.config.DISABLE_JIT:
+        return function
+    options.setdefault("no_cfunc_wrapper", True)
+    entry = numba.njit(cache=cache, pipeline_class=_Entry, **options)(function)
+    if _PARTS and options.get("inline", "never") == "never":
+
+        @functools.cache
+        def inner():
+            own = options | {"no_cpython_wrapper": True}
+            return numba.njit(cache=False, pipeline_class=_Inner, **own)(function)
+
+        def get_call_template(args, kws):
+            # numba compiles a function for each constant with which it is called: once will do
+            args = tuple(map(numba.types.unliteral, args))
+            kws = {name: numba.types.unliteral(kind) for name, kind in kws.items()}
+            return inner().get_call_template(args, kws)
+
+        entry.get_call_template = get_call_template
+        entry.get_overload = lambda sig: inner().get_overload(sig)
+    return entry
+
+
 def njit(function=None, **options):
     """``numba.njit`` with caching in the library's own directory and NumPy's division rules.
 
@@ -148,11 +276,11 @@ def njit(function=None, **options):
     if options.pop("cache", True) and file.is_file():  # a notebook's cell has no file
         directory = _cache_directory(file.resolve())
     if directory is None:
-        return numba.njit(cache=False, **options)(function)
+        return _compiled(function, False, options)
     # numba reads the setting when a function is decorated, not when it is compiled.
     previous = numba.config.CACHE_DIR
     numba.config.CACHE_DIR = str(directory)
     try:
-        return numba.njit(cache=True, **options)(function)
+        return _compiled(function, True, options)
     finally:
         numba.config.CACHE_DIR = previous

@@ -184,6 +184,16 @@ def resolve_gamma(gamma, X, sample_weight=None):
 _BLOCK = 512
 
 
+# Constants of the module cost the compiler less than calls of np.float32 in the loop.
+_LEAST, _MOST = np.float32(-87.0), np.float32(88.0)
+_PER_LOG2, _HALF, _ONE = np.float32(1.4426950408889634), np.float32(0.5), np.float32(1.0)
+_LOG2, _LOG2_REST = np.float32(0.693359375), np.float32(2.12194440e-4)
+_P0, _P1 = np.float32(1.9875691500e-4), np.float32(1.3981999507e-3)
+_P2, _P3 = np.float32(8.3334519073e-3), np.float32(4.1665795894e-2)
+_P4, _P5 = np.float32(1.6666665459e-1), np.float32(5.0000001201e-1)
+_BIAS, _SHIFT = np.int32(127), np.int32(23)
+
+
 @njit
 def exp_inplace(x, whole):
     """Replace float32 x by exp(x); ``whole`` is an int32 scratch array of the same length.
@@ -193,18 +203,13 @@ def exp_inplace(x, whole):
     """
     power = whole.view(np.float32)
     for i in range(x.size):
-        v = min(max(x[i], np.float32(-87.0)), np.float32(88.0))
-        k = np.floor(v * np.float32(1.4426950408889634) + np.float32(0.5))
-        r = v - k * np.float32(0.693359375)
-        r = r + k * np.float32(2.12194440e-4)
-        p = np.float32(1.9875691500e-4)
-        p = p * r + np.float32(1.3981999507e-3)
-        p = p * r + np.float32(8.3334519073e-3)
-        p = p * r + np.float32(4.1665795894e-2)
-        p = p * r + np.float32(1.6666665459e-1)
-        p = p * r + np.float32(5.0000001201e-1)
-        x[i] = p * (r * r) + r + np.float32(1.0)
-        whole[i] = (np.int32(k) + np.int32(127)) << np.int32(23)
+        v = min(max(x[i], _LEAST), _MOST)
+        k = np.floor(v * _PER_LOG2 + _HALF)
+        r = v - k * _LOG2
+        r = r + k * _LOG2_REST
+        p = ((((_P0 * r + _P1) * r + _P2) * r + _P3) * r + _P4) * r + _P5
+        x[i] = p * (r * r) + r + _ONE
+        whole[i] = (np.int32(k) + _BIAS) << _SHIFT
     for i in range(x.size):
         x[i] *= power[i]
 
@@ -213,7 +218,8 @@ def exp_inplace(x, whole):
 def _dot_block(XT, i, start, out):
     """out[j] = ⟨x_i, x_{start+j}⟩ for one block of columns of XT (d, n)."""
     d, m = XT.shape[0], out.size
-    out[:] = 0
+    for j in range(m):
+        out[j] = 0
     k = 0
     while k + 4 <= d:
         a0, a1, a2, a3 = XT[k, i], XT[k + 1, i], XT[k + 2, i], XT[k + 3, i]
@@ -236,7 +242,8 @@ def _dot_block(XT, i, start, out):
 def _square_distance_block(XT, i, start, out):
     """out[j] = ‖x_i − x_{start+j}‖²; differences, so that near points lose no digits."""
     d, m = XT.shape[0], out.size
-    out[:] = 0
+    for j in range(m):
+        out[j] = 0
     k = 0
     while k + 4 <= d:
         a0, a1, a2, a3 = XT[k, i], XT[k + 1, i], XT[k + 2, i], XT[k + 3, i]
@@ -261,7 +268,8 @@ def _square_distance_block(XT, i, start, out):
 def _manhattan_block(XT, i, start, out):
     """out[j] = ‖x_i − x_{start+j}‖₁."""
     m = out.size
-    out[:] = 0
+    for j in range(m):
+        out[j] = 0
     for k in range(XT.shape[0]):
         a0 = XT[k, i]
         r0 = XT[k, start : start + m]
@@ -294,29 +302,43 @@ def _manhattan_row(x, data, indices, indptr, out):
 
 
 @njit
+def _scale(variance, out):
+    for j in range(out.size):
+        out[j] *= variance
+
+
+@njit
+def _power(gamma, degree, coef0, variance, out):
+    for j in range(out.size):
+        base = gamma * out[j] + coef0
+        value = variance
+        for _ in range(degree):
+            value *= base
+        out[j] = value
+
+
+@njit
+def _decay(gamma, variance, out, scratch):
+    for j in range(out.size):
+        out[j] *= -gamma
+    if out.itemsize == 4:
+        exp_inplace(out, scratch)
+    else:
+        for j in range(out.size):
+            out[j] = np.exp(out[j])
+    if variance != 1.0:
+        _scale(variance, out)
+
+
+@njit
 def _apply(code, gamma, degree, coef0, variance, out, scratch):
     """Turn inner products (linear, poly) or distances (rbf, laplacian) into kernel values."""
     if code == LINEAR:
-        for j in range(out.size):
-            out[j] *= variance
+        _scale(variance, out)
     elif code == POLY:
-        for j in range(out.size):
-            base = gamma * out[j] + coef0
-            value = variance
-            for _ in range(degree):
-                value *= base
-            out[j] = value
+        _power(gamma, degree, coef0, variance, out)
     else:
-        for j in range(out.size):
-            out[j] *= -gamma
-        if out.itemsize == 4:
-            exp_inplace(out, scratch)
-        else:
-            for j in range(out.size):
-                out[j] = np.exp(out[j])
-        if variance != 1.0:
-            for j in range(out.size):
-                out[j] *= variance
+        _decay(gamma, variance, out, scratch)
 
 
 class KernelRows(NamedTuple):
@@ -401,6 +423,71 @@ def kernel_row(rows, i, out, scratch):
         else:
             _dot_block(rows.XT, i, start, block)
         _apply(rows.code, gamma, degree, coef0, variance, block, scratch[start : start + _BLOCK])
+
+
+# Whole matrices of dense data take one of these, so that only one is compiled.
+
+
+@njit
+def _linear_rows(XT, parameters, index, first, values, m, scratch):
+    for k in range(index.size):
+        for start in range(0, m, _BLOCK):
+            block = values[first + k, start : min(start + _BLOCK, m)]
+            _dot_block(XT, index[k], start, block)
+            _scale(parameters[3], block)
+
+
+@njit
+def _poly_rows(XT, parameters, index, first, values, m, scratch):
+    gamma, coef0, variance = parameters[0], parameters[2], parameters[3]
+    for k in range(index.size):
+        for start in range(0, m, _BLOCK):
+            block = values[first + k, start : min(start + _BLOCK, m)]
+            _dot_block(XT, index[k], start, block)
+            _power(gamma, int(parameters[1]), coef0, variance, block)
+
+
+@njit
+def _rbf_rows(XT, parameters, index, first, values, m, scratch):
+    for k in range(index.size):
+        for start in range(0, m, _BLOCK):
+            end = min(start + _BLOCK, m)
+            block = values[first + k, start:end]
+            _square_distance_block(XT, index[k], start, block)
+            _decay(parameters[0], parameters[3], block, scratch[: end - start])
+
+
+@njit
+def _laplacian_rows(XT, parameters, index, first, values, m, scratch):
+    for k in range(index.size):
+        for start in range(0, m, _BLOCK):
+            end = min(start + _BLOCK, m)
+            block = values[first + k, start:end]
+            _manhattan_block(XT, index[k], start, block)
+            _decay(parameters[0], parameters[3], block, scratch[: end - start])
+
+
+_MANY = {LINEAR: _linear_rows, POLY: _poly_rows, RBF: _rbf_rows, LAPLACIAN: _laplacian_rows}
+
+
+def dense_kernel_rows(rows, index, first, values, m):
+    """`kernel_row` for many rows of dense data, into consecutive rows of a matrix.
+
+    Parameters
+    ----------
+    rows : KernelRows
+        Of dense data.
+    index : ndarray of shape (k,)
+        Rows.
+    first : int
+        Where the first of them goes.
+    values : ndarray of shape (slots, at least m)
+        Result, in the precision of ``rows``.
+    m : int
+        How many columns are filled.
+    """
+    scratch = np.empty(_BLOCK, np.int32)
+    _MANY[rows.code](rows.XT, rows.parameters, index, first, values, m, scratch)
 
 
 class LowRank(NamedTuple):

@@ -1,7 +1,6 @@
 """What the names stand for that the parameter ``balance`` takes: shares of all classes."""
 
 import numpy as np
-from sklearn.linear_model import LogisticRegression
 
 from s3vm_lib._base import RATIO_RULES, BaseS3VM, Training, label_shares
 from s3vm_lib.class_ratio._profile import (
@@ -228,6 +227,8 @@ def _black_box(data, C):
 
 
 def _em(data, C):
+    from sklearn.linear_model import LogisticRegression  # a slow import, and rarely asked for
+
     scores = held_out_scores(data, C)
     labeled = data.codes >= 0
     s = data.sample_weight

@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from s3vm_lib._numba import njit
-from s3vm_lib.kernels import kernel_row
+from s3vm_lib.kernels import dense_kernel_rows, kernel_row
 
 _NONE = np.empty(0, np.intp)
 
@@ -45,21 +45,36 @@ def give_slot(cache, s, i):
 
 
 @njit
+def oldest(stamp):
+    """The slot used longest ago, the first of them: what `np.argmin` takes longer to compile."""
+    s = 0
+    for k in range(1, stamp.size):
+        if stamp[k] < stamp[s]:
+            s = k
+    return s
+
+
+@njit
 def compute_row(cache, rows, i, scratch):
-    """Have row i of the kernel, which is not there, in memory."""
+    """Have row i of the kernel, which is not there, in memory.
+
+    With ``rows=None`` it is in the cache that this one is a sub-matrix of, and nothing that
+    computes kernel values is compiled.
+    """
     s = cache.clock[1]
     if s < cache.owner.size:
         cache.clock[1] += 1
     else:
-        s = np.argmin(cache.stamp)
+        s = oldest(cache.stamp)
     give_slot(cache, s, i)
     if cache.whole.size > 0 and cache.whole_slot[i] >= 0:
         row = cache.whole[cache.whole_slot[i]]
         for j in range(cache.columns.size):
             cache.values[s, j] = row[cache.columns[j]]
     elif i + 1 == cache.mean.size:
-        cache.values[s] = cache.mean
-    else:
+        for j in range(cache.mean.size):
+            cache.values[s, j] = cache.mean[j]
+    elif rows is not None:
         m = cache.slot.size - min(1, cache.mean.size)
         kernel_row(rows, i, cache.values[s, :m], scratch)
         if m < cache.slot.size:
@@ -134,12 +149,16 @@ _WORK = 2**28  # multiplications in one call, some tenths of a second
 def rows_at_once(cache, rows):
     """How many kernel rows one compiled call may compute."""
     n = cache.slot.size
+    if rows is None:
+        return max(1, _WORK // n)
     per_value = rows.XT.shape[0] if rows.indptr.size == 1 else rows.data.size // max(n, 1)
     return max(1, _WORK // (n * (per_value + 1)))
 
 
 def add_rows(cache, rows, weights, out):
     """out += Σ_i weights_i K_i, computing the rows that are not in the cache."""
+    if not np.any(weights):
+        return
     step = rows_at_once(cache, rows)
     for start in range(0, weights.size, step):
         add_part(cache, rows, weights, start, min(start + step, weights.size), out)
@@ -147,6 +166,23 @@ def add_rows(cache, rows, weights, out):
 
 def fetch_all(cache, rows):
     """Compute the rows that are not in the cache, which has room for all."""
-    step, index = rows_at_once(cache, rows), np.arange(cache.slot.size)
+    if rows is None:
+        return
+    step, size = rows_at_once(cache, rows), cache.slot.size
+    if rows.indptr.size > 1:
+        for start in range(0, size, step):
+            fetch_rows(cache, rows, np.arange(start, min(start + step, size)))
+        return
+    m = size - min(1, cache.mean.size)
+    index = np.flatnonzero(cache.slot < 0)
+    index, first = index[index < m], cache.clock[1]
     for start in range(0, index.size, step):
-        fetch_rows(cache, rows, index[start : start + step])
+        dense_kernel_rows(rows, index[start : start + step], first + start, cache.values, m)
+    slots = np.arange(first, first + index.size)
+    cache.slot[index], cache.owner[slots] = slots, index
+    cache.clock[1] += index.size
+    if m < size:
+        cache.values[slots, m] = cache.mean[index]
+        last = cache.clock[1]
+        cache.slot[m], cache.owner[last], cache.values[last] = last, m, cache.mean
+        cache.clock[1] += 1

@@ -3,7 +3,7 @@
 import numpy as np
 
 from s3vm_lib.gram._cache import add_rows, empty_cache, fetch_all
-from s3vm_lib.kernels import Kernel, kernel_rows
+from s3vm_lib.kernels import kernel_rows
 
 _RANGE_SINGLE = (1e-25, 1e30)  # kernel values outside are kept in double precision
 
@@ -36,6 +36,8 @@ class Gram:
         What was chosen.
     diagonal : ndarray of shape (n,) or (n + 1,)
         Values k(x, x).
+    rows : KernelRows or None
+        What computes the values; None where all are there.
     null : ndarray of shape (n + 1,) or None
         (ω, −1) with a mean point: a direction v with Kv = 0 and Σv = 0 exactly.
     """
@@ -79,7 +81,7 @@ class Gram:
         mean = np.zeros(0 if mean_weights is None else size, dtype)
         if precomputed:
             values = np.ascontiguousarray(X if mean_weights is None else np.pad(X, (0, 1)))
-            self.rows = kernel_rows(X[:, :0], Kernel("linear"), dtype)  # never read
+            self.rows = None
         else:
             values = np.empty((slots, size), dtype)
             self.rows = kernel_rows(X, kernel, dtype)
@@ -99,6 +101,7 @@ class Gram:
         self.diagonal = diagonal.astype(dtype)
         if storage == "full":
             fetch_all(self.cache, self.rows)
+            self.rows = None
 
     def _mean(self, X, kernel, weights):
         """Kernel values between the mean point and all points, itself included, shape (n + 1,)."""
@@ -123,6 +126,8 @@ class Gram:
             mean, points = top.mean[keep], keep[:-1]
         cache = empty_cache(values, mean, top.values, top.slot[keep], keep)
         r = self.rows
+        if r is None:
+            return cache, None
         if r.indptr.size > 1:
             counts = np.diff(r.indptr)[points]
             indptr = np.r_[0, np.cumsum(counts)]

@@ -189,7 +189,7 @@ def candidates(v, p):
     X, one, target = np.empty((k, m)), np.ones(1), np.zeros(1, np.int64)
     for a in range(k):
         target[0] = p.ids[a]
-        combine(v, target, one, 1, p.M, m, X[a], False)
+        combine(v, target, one, 1, p.M, m, X[a], False, False)
         for j in range(m):
             X[a, j] += now.sigma
     return X
@@ -214,7 +214,7 @@ def propose(v, p, X):
         i, size = p.ids[a], now.n_margin
         target[0] = i
         # The row of the factor that i would add, below those of M and of who joined before it
-        combine(v, target, one, 1, p.M[m:], size - m, p.w[BETA], False)
+        combine(v, target, one, 1, p.M[m:], size - m, p.w[BETA], False, False)
         pivot = v.diagonal[i] + shift - dot(X[a], X[a])
         for b in range(size - m):
             value = p.w[BETA, b] + now.sigma - dot(X[a], X[joined[b]])
@@ -249,7 +249,7 @@ def demand(v, p):
         p.x[i].v = p.w[WAY, k] = goal(p, i) - p.x[i].alpha
         total += p.x[i].v
     r = np.empty(m)
-    combine(v, p.A, p.w[WAY], n_a, p.M, m, r, False)
+    combine(v, p.A, p.w[WAY], n_a, p.M, m, r, False, False)
     for j in range(m):
         r[j] = p.x[p.M[j]].s - p.x[p.M[j]].f - r[j]
     return r, -total

@@ -104,7 +104,7 @@ def direction(v, p, may_shift):
         return np.sign(total), True, 0.0
     delta = 0.0
     if m > 0:  # 4: otherwise M follows so that Σα and its outputs stay
-        combine(v, p.A, d, n_a, p.M, m, p.w[BETA], False)
+        combine(v, p.A, d, n_a, p.M, m, p.w[BETA], False, False)
         for j in range(m):
             p.w[BETA, j] = -p.w[BETA, j]
         delta = solve_bordered(p.R, m, now.sigma, -total, p.w[BETA], p.w[WAY])
@@ -115,7 +115,7 @@ def direction(v, p, may_shift):
     for k in range(n_a):
         ids[m + k], weights[m + k] = p.A[k], p.x[p.A[k]].v
     # γ of A itself; `rates` finds all that moves, and by how much, in ids and the row BETA of w
-    combine(v, ids, weights, m + n_a, p.A, n_a, p.w[OUT], True)
+    combine(v, ids, weights, m + n_a, p.A, n_a, p.w[OUT], True, False)
     curvature = 0.0
     for k in range(n_a):
         i = p.A[k]

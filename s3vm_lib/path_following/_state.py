@@ -170,7 +170,7 @@ def into_margin(v, p, i, n):
     touch(v, p, i, n)
     m = now.n_margin
     column, one, target = p.w[BETA], np.ones(1), np.full(1, i)
-    combine(v, target, one, 1, p.M, m, column, False)
+    combine(v, target, one, 1, p.M, m, column, False, False)
     for j in range(m):
         column[j] += now.sigma
     shift = now.rho + now.sigma
@@ -257,7 +257,7 @@ def bring_up(v, p, ids, k, n):
     now = p.now[0]
     p.w[OUT, :k] = 0.0
     if changes(p, p.w[CHANGE]):
-        gather(v, p.T, p.w[CHANGE], now.n_touched, ids, k, n, p.w[OUT], p.w[SPARE])
+        gather(v, p.T, p.w[CHANGE], now.n_touched, ids, k, n, p.w[OUT], p.w[SPARE], False)
     for j in range(k):
         p.x[ids[j]].f = p.x[ids[j]].f0 + p.w[OUT, j] + now.b - now.b0
 
@@ -294,7 +294,7 @@ def polish(v, p):
             return unit * abs(total)
         moved = changes(p, p.w[CHANGE]) or now.b != now.b0
         if moved:
-            combine(v, p.T, p.w[CHANGE], now.n_touched, p.M, m, p.w[BETA], True)
+            combine(v, p.T, p.w[CHANGE], now.n_touched, p.M, m, p.w[BETA], True, False)
         before, worst = worst, unit * abs(total)
         for j in range(m):
             i = p.M[j]
@@ -321,7 +321,7 @@ def refresh(v, p, n):
     if changes(p, p.w[CHANGE]) or now.b != now.b0:
         for i in range(n):
             out[i] = p.x[i].f0 + now.b - now.b0
-        combine_all(v, p.T, p.w[CHANGE], k, n, out)
+        combine_all(v, p.T, p.w[CHANGE], k, n, out, False)
         for i in range(n):
             p.x[i].f = out[i]
         for a in range(k):

@@ -125,7 +125,7 @@ def gather(v, index, weights, k, targets, m, n, out, all_of_them, again=False):
 def sums(v, index, weights, targets):
     """`combine` by the rows of the targets."""
     out = np.empty(targets.size)
-    combine(v, index, weights, index.size, targets, targets.size, out, True)
+    combine(v, index, weights, index.size, targets, targets.size, out, True, False)
     return out
 
 

@@ -115,6 +115,17 @@ def select_j(F, B, Ki, diagonal, Kii, top, tau, score, bits):
 
 
 @njit
+def least_difference(B, F):
+    """min(B − F)."""
+    least = B[0] - F[0]
+    for k in range(1, F.size):
+        difference = B[k] - F[k]
+        if difference < least or difference != difference:  # NaN stays
+            least = difference
+    return least
+
+
+@njit
 def smo_iterations(cache, rows, c, diagonal, beta, F, A, B, score, bits, tau, tol, max_iter):
     """At most ``max_iter`` SMO iterations on (P); returns their number and the violation left."""
     scratch = np.empty(F.size, np.int32)
@@ -134,7 +145,7 @@ def smo_iterations(cache, rows, c, diagonal, beta, F, A, B, score, bits, tau, to
         B[i] = b_i
         # 3: asked only where the chosen pair violates little, as it costs a pass over all points.
         if j < 0 or top + F[j] - B[j] < tol:
-            violation = top - np.min(B - F)
+            violation = top - least_difference(B, F)
             if j < 0 or violation < tol:
                 return n_iter, violation
         if cache.slot[j] < 0:
@@ -153,4 +164,4 @@ def smo_iterations(cache, rows, c, diagonal, beta, F, A, B, score, bits, tau, to
         A[j], B[j] = slope_up(c, j, beta[j]), slope_down(c, j, beta[j])
         # 9 and 4 in one pass.
         i, top = update_and_select_i(F, A, Ki, Kj, t, score, bits)
-    return max_iter, top - np.min(B - F)
+    return max_iter, top - least_difference(B, F)

@@ -1,0 +1,103 @@
+"""Compiling ahead of time: small fits of every estimator, which leave machine code on the disk."""
+
+import sys
+import time
+import warnings
+
+import numpy as np
+import scipy.sparse as sp
+
+import s3vm_lib
+from s3vm_lib._numba import no_notice
+
+_ROWS = 24
+
+
+def compile(estimators=None, *, progress=True):
+    """Compile what the fits of estimators need, ahead of the first one.
+
+    The library compiles a function when it is called for the first time, and keeps the machine
+    code on the disk: below the folder that ``NUMBA_CACHE_DIR`` names, or in the user's folder for
+    caches. To call this once when an image is built, or before a lesson, spares everybody the
+    seconds of a first fit. What has been compiled already is not compiled again.
+
+    Parameters
+    ----------
+    estimators : list of str, default=None
+        Names of estimators, such as ``["SVM", "QNS3VM"]``; None means all.
+    progress : bool, default=True
+        Print a line for each estimator to the standard output.
+
+    Returns
+    -------
+    float
+        Seconds.
+
+    Raises
+    ------
+    ValueError
+        If a name is not that of an estimator.
+
+    Notes
+    -----
+    The fits are those of each kernel, on dense and on sparse rows, with the defaults of the
+    estimator. What other parameters choose is compiled when it is first used. As a command:
+    ``python -m s3vm_lib.compile``, with the names of estimators or without.
+    """
+    known = [name for name in s3vm_lib.__all__ if hasattr(getattr(s3vm_lib, name), "fit")]
+    names = known if estimators is None else list(estimators)
+    wrong = sorted(set(names) - set(known))
+    if wrong:
+        raise ValueError(f"{wrong[0]!r} is not an estimator; there are {', '.join(known)}")
+    start = time.perf_counter()
+    for name in names:
+        begin = time.perf_counter()
+        with no_notice(), warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # toy data: nothing to converge to, nothing to say
+            fits = sum(_fit(model, X, y) for model, X, y in _cases(getattr(s3vm_lib, name)))
+        if progress:
+            seconds = time.perf_counter() - begin
+            print(f"{name:16s} {fits:2d} fits {seconds:6.1f} s", flush=True)
+    return time.perf_counter() - start
+
+
+def _cases(estimator):
+    """Models with data for them, one for each kernel and storage that the estimator takes."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((_ROWS, 3))
+    classes = (X[:, 0] > 0).astype(int)
+    known = np.arange(_ROWS) < _ROWS // 2
+    y = np.where(known, classes, -1)
+    if estimator is s3vm_lib.SVM:
+        y = classes
+    elif estimator is s3vm_lib.GKMRegressor:
+        y = np.where(known, X[:, 0], np.nan)
+    parameters = estimator().get_params()
+    sparse = sp.csr_matrix(X)
+    for kernel in ("rbf", "linear", "poly") if "kernel" in parameters else (None,):
+        chosen = {} if kernel is None else {"kernel": kernel}
+        yield estimator(**chosen), X, y
+        yield estimator(**chosen), sparse, y
+        # What larger data take: rows of kernel values that are computed as they are visited.
+        if parameters.get("gram") == "auto" and kernel != "linear":
+            yield estimator(gram="rows", **chosen), X, y
+            yield estimator(gram="rows", **chosen), sparse, y
+
+
+def _fit(model, X, y):
+    """Fit and predict; whether the estimator takes such data at all."""
+    try:
+        model.fit(X, y).predict(X[:2])
+    except (TypeError, ValueError):  # sparse rows, or this kernel
+        return False
+    return True
+
+
+def main(arguments=None):
+    """The command ``python -m s3vm_lib.compile [ESTIMATOR ...]``."""
+    names = sys.argv[1:] if arguments is None else arguments
+    try:
+        seconds = compile(names or None)
+    except ValueError as error:
+        sys.exit(str(error))
+    print(f"Compiled in {seconds:.1f} s; what was there already took none.")

@@ -1,0 +1,207 @@
+"""The first second: what an import brings along, what compiling says, and compiling ahead."""
+
+import ast
+import builtins
+import importlib
+from pathlib import Path
+
+import pytest
+
+import s3vm_lib
+from s3vm_lib import _numba
+
+pytestmark = pytest.mark.interface
+
+needs_numba = pytest.mark.skipif(
+    not _numba.HAVE_NUMBA or _numba.numba.config.DISABLE_JIT, reason="nothing is compiled"
+)
+ESTIMATORS = [name for name in s3vm_lib.__all__ if hasattr(getattr(s3vm_lib, name), "fit")]
+FLOOR = """
+import sys
+import numba, numpy, scipy.linalg, scipy.optimize, scipy.sparse, scipy.stats
+import sklearn.base, sklearn.utils.multiclass, sklearn.utils.validation
+floor = set(sys.modules)
+"""
+NEW = """
+new = {name.partition(".")[0] for name in set(sys.modules) - floor} - sys.stdlib_module_names
+print(*sorted(new))
+"""
+
+
+def test_the_import_of_the_package_imports_no_other(run_python):
+    """Each estimator comes, with all that it needs, when it is asked for."""
+    assert run_python(f"import sys\nfloor = set(sys.modules)\nimport s3vm_lib{NEW}") == "s3vm_lib\n"
+    code = "import sys, s3vm_lib\nprint(sum(name.startswith('s3vm_lib.') for name in sys.modules))"
+    assert run_python(code) == "0\n"
+
+
+@pytest.mark.parametrize("name", ["SVM", "CCCPS3VM", "QNS3VM", "LapSVM", "DAS3VM", "ILS3VM"])
+def test_an_estimator_imports_no_more_than_it_needs(run_python, name):
+    found = run_python(f"{FLOOR}from s3vm_lib import {name}{NEW}").split()
+    assert found == ["s3vm_lib"]
+
+
+def test_a_first_fit_imports_nothing_slow(run_python):
+    """The cost of an import does not move there."""
+    slow = ("matplotlib", "tqdm", "sklearn.model_selection", "sklearn.linear_model")
+    fit = f"""
+import numpy as np
+from s3vm_lib import QNS3VM
+X = np.random.default_rng(0).standard_normal((20, 2))
+y = np.where(np.arange(20) < 10, X[:, 0] > 0, -1)
+QNS3VM().fit(X, y)
+print([name for name in {slow} if name in sys.modules and name not in floor])
+"""
+    assert run_python(FLOOR + fit) == "[]\n"
+
+
+def test_type_checkers_and_python_see_the_same_names():
+    tree = ast.parse(Path(s3vm_lib.__file__).read_text(encoding="utf-8"))
+    found = {
+        alias.name: node.module.removeprefix("s3vm_lib.")
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom) and node.module.startswith("s3vm_lib")
+        for alias in node.names
+    }
+    assert found == s3vm_lib._HOMES
+    assert {*s3vm_lib.__all__, "compile"} == set(found)
+    assert set(found) < set(dir(s3vm_lib))
+    with pytest.raises(AttributeError, match="has no attribute 'nothing'"):
+        s3vm_lib.nothing  # noqa: B018
+
+
+def test_compile_is_a_function_and_hides_nobody():
+    assert callable(s3vm_lib.compile)
+    with pytest.raises(ImportError, match="from s3vm_lib import compile"):
+        importlib.import_module("s3vm_lib.compile")
+    assert callable(s3vm_lib.compile)
+    names = {}
+    exec("from s3vm_lib import *", names)
+    assert names.get("compile", builtins.compile) is builtins.compile
+
+
+# --- Compiling ------------------------------------------------------------------------------------
+
+COUNT = """
+import warnings
+import numpy as np
+from numba.core import event
+
+class Compiled(event.Listener):
+    names = []
+    def on_start(self, event):
+        self.names.append(event.data["dispatcher"].py_func.__qualname__)
+    def on_end(self, event):
+        pass
+
+event.register("numba:compile", Compiled())
+import s3vm_lib
+warnings.simplefilter("ignore")
+rng = np.random.default_rng(1)
+X = rng.standard_normal((60, 4))
+classes = (X[:, 0] > 0).astype(int)
+for name in {names}:
+    y = classes if name == "SVM" else np.where(np.arange(60) < 20, classes, -1)
+    if name == "GKMRegressor":
+        y = np.where(np.arange(60) < 20, X[:, 0], np.nan)
+    getattr(s3vm_lib, name)().fit(X, y).predict(X)
+    print(name, *Compiled.names)
+    Compiled.names.clear()
+"""
+
+
+def assert_compiled(run_python, folder, names):
+    run_python(f"import s3vm_lib; s3vm_lib.compile({names})", NUMBA_CACHE_DIR=str(folder))
+    found = run_python(COUNT.format(names=names), NUMBA_CACHE_DIR=str(folder))
+    assert found.split("\n")[:-1] == names
+
+
+@needs_numba
+def test_after_compile_a_fit_compiles_nothing(run_python, tmp_path):
+    assert_compiled(run_python, tmp_path, ["QNS3VM"])
+
+
+@pytest.mark.slow
+@needs_numba
+def test_after_compile_no_fit_compiles_anything(run_python, tmp_path):
+    assert_compiled(run_python, tmp_path, ESTIMATORS)
+
+
+def test_compile_knows_its_estimators(capsys):
+    with pytest.raises(ValueError, match="'SVC' is not an estimator; there are"):
+        s3vm_lib.compile(["SVC"])
+    assert s3vm_lib.compile(["SelfTrainingKNN"]) > 0
+    assert capsys.readouterr().out.split()[:3] == ["SelfTrainingKNN", "2", "fits"]
+    s3vm_lib.compile(["SelfTrainingKNN"], progress=False)
+    assert capsys.readouterr().out == ""
+
+
+NOTICE = """
+import logging, sys
+logging.basicConfig(stream=sys.stdout, format="%(name)s %(levelname)s %(message)s")
+from s3vm_lib import _numba
+_numba._PATIENCE = {patience}
+
+@_numba.njit
+def inner(x):
+    return x + 1.0
+
+@_numba.njit
+def first(x):
+    return inner(x)
+
+@_numba.njit
+def second(x):
+    return 2.0 * x
+
+with _numba.no_notice():
+    first(1)
+first(1.0), second(1.0)
+"""
+
+
+@needs_numba
+def test_long_compiling_is_said_once(run_python):
+    said = run_python(NOTICE.format(patience=0.0), S3VM_LIB_QUIET="0").splitlines()
+    assert len(said) == 1
+    assert said[0].startswith("s3vm_lib WARNING s3vm_lib is compiling")
+    assert "python -m s3vm_lib.compile" in said[0]
+    assert run_python(NOTICE.format(patience=1e3), S3VM_LIB_QUIET="0") == ""
+    assert run_python(NOTICE.format(patience=0.0), S3VM_LIB_QUIET="1") == ""
+
+
+@_numba.njit
+def add_one(x):
+    return x + 1.0
+
+
+@_numba.njit
+def add_two(x):
+    return add_one(add_one(x))
+
+
+@needs_numba
+def test_what_compiled_code_calls_is_compiled_as_a_part_of_it():
+    assert add_two(1.0) == 3.0
+    assert add_one.signatures == []  # no machine code of its own
+    assert add_one(1.0) == 2.0  # until Python asks for it
+    assert len(add_one.signatures) == 1
+
+
+@needs_numba
+def test_where_numba_is_not_as_expected_its_own_way_is_taken(run_python):
+    code = """
+from s3vm_lib import _numba
+_numba._PARTS = False
+
+@_numba.njit
+def inner(x):
+    return x + 1.0
+
+@_numba.njit
+def outer(x):
+    return inner(inner(x))
+
+print(outer(1.0), len(inner.signatures))
+"""
+    assert run_python(code) == "3.0 1\n"
