@@ -34,7 +34,12 @@ SUBJECTS = {
     "book/paper_qn": ("replication of QN-S3VM", "errata of QN-S3VM"),
     "book/cccp": ("CCCP", "concave-convex procedure", "DC programming", "ramp loss", "UniverSVM"),
     "book/paper_classics": (
-        *("published splits", "run time of UniverSVM", "run time of SVMlin", "run time of SVMlight"),
+        *(
+            "published splits",
+            "run time of UniverSVM",
+            "run time of SVMlin",
+            "run time of SVMlight",
+        ),
         *("errata of SVMlight", "errata of TSVM"),
     ),
     "book/path_following": (
