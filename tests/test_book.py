@@ -162,7 +162,6 @@ LONG = {
     "distributed",
     "primal_newton",
     "switching",
-    "unlabelled",
 }  # fmt: skip
 CHAPTERS = [path for path in NOTEBOOKS if "## Exercises" in path.read_text(encoding="utf-8")]
 
