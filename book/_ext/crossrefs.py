@@ -16,7 +16,7 @@ ESTIMATORS = {
     "BranchBoundS3VM": (
         "the global optimum, by branch and bound",
         "hinge; symmetric hinge",
-        "unlabelled",
+        "exact_solutions",
     ),
     "S3VMLight": ("label switching", "hinge; symmetric hinge", "switching"),
     "MultiSwitchTSVM": (
@@ -76,7 +76,7 @@ ESTIMATORS = {
 # The chapters that explain a module; of one with an estimator, the estimator's chapter.
 EXPLAINED = {
     "svm": ["svm"],
-    "branch_and_bound": ["unlabelled"],
+    "branch_and_bound": ["exact_solutions", "landscape"],
     "label_switching": ["switching"],
     "annealing": ["switching"],
     "finite_newton": ["switching", "primal_newton"],
@@ -99,7 +99,7 @@ EXPLAINED = {
     "losses": ["unlabelled", "cccp", "quasi_newton"],
     "kernels": ["svm", "quasi_newton"],
     "gram": ["svm", "path_following"],
-    "objective": ["svm", "unlabelled"],
+    "objective": ["svm", "unlabelled", "landscape"],
     "checks": ["svm", "how_to_read"],
     "reference": ["how_to_read"],
     "model_selection": ["model_selection", "with_scikit_learn"],

@@ -20,7 +20,15 @@ SUBJECTS = {
     ),
     "book/unlabelled": (
         *("S3VM", "TSVM", "transductive SVM", "semi-supervised SVM"),
-        *("cluster assumption", "branch and bound", "low-density separation"),
+        *("cluster assumption", "low-density separation", "effective loss", "relabelling"),
+    ),
+    "book/landscape": (
+        *("local minima", "balance constraint", "empty class", "degenerate solution", "annealing"),
+        *("centring", "landscape of the objective"),
+    ),
+    "book/exact_solutions": (
+        *("branch and bound", "global optimum", "NP-hard", "PARTITION", "lower bound"),
+        *("certificate", "interval bounds"),
     ),
     "book/switching": (
         *("SVM-light", "S3VM-light", "label switching", "multi-switch", "SVMlin"),
