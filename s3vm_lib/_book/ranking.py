@@ -272,7 +272,7 @@ def _apart(values, low, high):
     """Numbers in the order of their values, and places for them that are a line apart."""
     order = np.argsort(values, kind="stable")
     step = (high - low) / max(len(values), 1)
-    places = np.array(values)[order]
+    places = np.array(values, dtype=float)[order]
     for k in range(1, len(places)):
         places[k] = max(places[k], places[k - 1] + step)
     over = places[-1] - high
