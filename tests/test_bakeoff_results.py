@@ -6,6 +6,7 @@ import pytest
 from scipy import stats
 
 from s3vm_lib._book import bakeoff, ranking
+from s3vm_lib.reference import ranking as reference
 
 # Demšar (2006), Table 6: AUC of C4.5, C4.5+m, C4.5+cf and C4.5+m+cf on fourteen sets.
 AUC = np.array(
@@ -113,6 +114,49 @@ def test_the_frontier_of_time_and_error():
     plt.close(fig)
 
 
+def test_the_ladder_is_the_diagram_upright():
+    fig, ax = plt.subplots()
+    ranks = np.array([3.0, 1.0, 2.0, 4.0])
+    alike = np.abs(ranks[:, None] - ranks) < 1.5
+    ranking.ladder(ax, list("abcd"), ranks, alike, difference=1.5)
+    assert [label.get_text() for label in ax.get_yticklabels()] == list("bcad")  # the best on top
+    assert ax.get_ylim()[0] > ax.get_ylim()[1]
+    assert {text.get_text() for text in ax.texts} == {"1.0", "2.0", "3.0", "4.0", "CD = 1.5"}
+    bars = [line for line in ax.lines if line.get_linewidth() == 2.5]
+    ends = [tuple(np.round(line.get_ydata())) for line in bars]
+    assert ends == [(0, 1), (1, 2), (2, 3)]  # b with c, c with a, a with d
+    assert len({line.get_xdata()[0] for line in bars}) == 3
+    plt.close(fig)
+
+
+def test_names_beside_the_frontier_do_not_overlap():
+    for values in ([5.0, 5.0, 5.0, 1.0], [9.0, 9.1, 8.9, 9.05], [*range(11), 9.5], [3.0]):
+        order, places = ranking._apart(values, 0.0, 10.0)
+        assert sorted(order) == list(range(len(values)))
+        assert np.all(np.diff(np.asarray(values)[order]) >= 0)
+        assert np.all(np.diff(places) >= 10 / len(values) - 1e-9)
+        assert 0 <= places.min() and places.max() <= 10
+    _, places = ranking._apart([1.0, 5.0, 9.0], 0.0, 10.0)
+    np.testing.assert_allclose(places, [1, 5, 9])  # with room each stays at its point
+
+
+def test_the_twin_finds_the_same_ranks_statistics_and_differences():
+    rng = np.random.default_rng(2)
+    errors = rng.random((11, 6))
+    found, theirs = ranking.friedman(errors), stats.friedmanchisquare(*errors.T)
+    assert reference.friedman(errors) == pytest.approx((found.chi_square, found.F), rel=1e-12)
+    assert reference.friedman(errors)[0] == pytest.approx(theirs.statistic, rel=1e-12)
+    rounded = np.round(errors, 1)  # with ties
+    assert len(np.unique(rounded)) < rounded.size
+    ranks = ranking.friedman(rounded).ranks
+    np.testing.assert_allclose(reference.mean_ranks(rounded), ranks, rtol=1e-12)
+    for N, M, alpha in ((4, 3, 0.05), (14, 4, 0.1), (28, 23, 0.05)):
+        expected = ranking.critical_difference(N, M, alpha)
+        assert reference.critical_difference(N, M, alpha) == pytest.approx(expected, rel=1e-5)
+    # The range of two normal variables is |Z| √2.
+    assert reference.range_probability(1.0, 2) == pytest.approx(2 * stats.norm.cdf(0.5**0.5) - 1)
+
+
 def _file(folder, name, part, rows, counts=(60, 40), test=50):
     about = {"set": name, "part": part, "kind": "generated", "train": sum(counts), "test": test}
     lines = [json.dumps({**about, "counts": list(counts), "features": 2, "sparse": False})]
@@ -190,6 +234,43 @@ def test_wins_ties_and_losses_against_the_svm_with_the_same_kernel(store):
     assert bakeoff.count(found, "BB") == (0, 0, 0, 0, 0.0, "", 0.0)
 
 
+def test_another_method_can_be_the_baseline(store):
+    found = bakeoff.load(store)
+    gain = found.gain("SVM", baseline="QN")
+    np.testing.assert_array_equal(gain, -found.gain("QN", baseline="SVM"))
+    assert gain[0, 0].tolist() == [0, -10, 5, 30] and gain[1, 0, 0] == -5
+    assert bakeoff.count(found, "SVM", baseline="QN") == (2, 1, 2, 0, 5.0, "two", 7.5)
+    with pytest.raises(ValueError, match="method='X' is not measured"):
+        found.gain("SVM", baseline="X")
+
+
+def test_what_methods_have_in_common(store):
+    found = bakeoff.load(store)
+    both = bakeoff.common(found, ["QN", "SVM"])
+    assert both.methods == ["QN", "SVM"] and [one["set"] for one in both.sets] == ["one", "two"]
+    # Draw 1 of the second set and its 60 labels have one of them only; draw 3 of the first failed.
+    assert (both.status[1] != "").sum(axis=(1, 2)).tolist() == [1, 1]
+    assert both.status[0, 0, 0].tolist() == ["ok", "ok", "ok", "failed"]
+    np.testing.assert_array_equal(both.filled()[0, 0, 0], [10, 10, 35, 40])
+    assert np.isnan(both.cpu[1]).sum() == both.cpu[1].size - 2 and not both.linear.any()
+    linear = bakeoff.common(found, ["SVM", "QN[linear]"])
+    assert [one["set"] for one in linear.sets] == ["one"] and linear.linear.sum() == 1
+    assert bakeoff.common(found, ["QN", "BB"]).sets == []  # one of them was never run
+    first = np.zeros((2, 2, 4), dtype=bool)
+    first[:, :, 0] = True
+    assert (bakeoff.common(found, ["QN", "SVM"], first).status != "").sum() == 4
+
+
+def test_means_over_sets_have_the_errors_of_their_draws():
+    nan = np.nan
+    cells = [[[1, 3], [3, 5]], [[0, 6], [nan, nan]], [[nan, nan], [nan, nan]]]
+    mean, error = bakeoff.over_sets(cells)
+    assert mean == pytest.approx((3 + 3) / 2)
+    assert error == pytest.approx(np.sqrt(1**2 + 3**2) / 2)  # of 2 and 4, of 0 and 6
+    assert np.isnan(bakeoff.over_sets([[[1.0, nan]], [[2.0, 4.0]]])[1])  # one draw has none
+    assert np.isnan(bakeoff.over_sets([[[nan]]])).all()
+
+
 def test_draws_are_the_observations_of_a_set():
     nan = np.nan
     mean, error = bakeoff.paired([[1, 3, nan], [5, nan, nan]])
@@ -237,6 +318,14 @@ def test_rankings_are_of_cells_that_all_were_asked_to_do(store):
     assert names == ["SVM", "QN"] and again.tolist() == errors.tolist()
     errors, names = bakeoff.by_set(found, ["SVM", "QN[linear]"])
     assert errors.tolist() == [[10, 15]]
+
+
+def test_equal_means_tie_whatever_the_order_of_the_sum(tmp_path):
+    wrong = {"SVM": (7, 11, 14), "QN": (11, 14, 7), "CC": (14, 7, 11), "BB": (14, 11, 7)}
+    rows = [_fit(m, d, w) for m, draws in wrong.items() for d, w in enumerate(draws)]
+    _file(tmp_path, "one", "tuning", rows, counts=(43, 40))  # 63 rows without a label
+    errors, _ = bakeoff.by_set(bakeoff.load(tmp_path))
+    assert len(set(errors[0])) == 1
 
 
 def test_the_digest_follows_answers_and_not_times(store):

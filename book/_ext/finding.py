@@ -73,6 +73,10 @@ SUBJECTS = {
         *("S4VM", "SafeS3VM", "S3VC", "safe semi-supervised learning", "McNemar's test"),
         *("no free lunch", "when unlabelled data hurt", "checklist"),
     ),
+    "book/bakeoff": (
+        *("benchmark", "comparison of estimators", "Friedman test", "Nemenyi test", "ranks"),
+        *("critical difference", "which estimator", "Wilcoxon signed-rank test", "time limit"),
+    ),
     "book/paper_ils": (
         *("NN-BB", "changes of μ"),
         *("replication of IL-S3VM", "errata of IL-S3VM"),

@@ -131,10 +131,17 @@ class Results(NamedTuple):
     megabytes: np.ndarray
     status: np.ndarray
 
-    def gain(self, method, measure="error"):
+    def gain(self, method, measure="error", baseline=None):
         """Points by which a method is better than the SVM with its kernel, cell by cell.
 
         A method without one of these kernels is compared with the SVM with the default kernel.
+
+        Parameters
+        ----------
+        method : str
+        measure : {"error", "test_error"}, default="error"
+        baseline : str, default=None
+            Another method to compare with in all cells.
 
         Returns
         -------
@@ -147,11 +154,13 @@ class Results(NamedTuple):
             If the method or a baseline has not been measured.
         """
         error, k = self.filled(measure), self.index(method)
-        baseline = np.full(error[:, k].shape, np.nan)
+        if baseline is not None:
+            return error[:, self.index(baseline)] - error[:, k]
+        theirs = np.full(error[:, k].shape, np.nan)
         for name, cells in (("SVM[linear]", self.linear[:, k]), ("SVM", ~self.linear[:, k])):
             if np.any(cells & (self.status[:, k] != "")):
-                baseline[cells] = error[:, self.index(name)][cells]
-        return baseline - error[:, k]
+                theirs[cells] = error[:, self.index(name)][cells]
+        return theirs - error[:, k]
 
     def index(self, method):
         """Place of a method on the second axis."""
@@ -257,7 +266,7 @@ class Count(NamedTuple):
         return self.better + self.equal + self.worse
 
 
-def count(results, method, *, margin=1.0, measure="error"):
+def count(results, method, *, margin=1.0, measure="error", baseline=None):
     """Win, tie, loss of a method against the SVM with the same kernel, over all measured cells.
 
     Parameters
@@ -267,12 +276,14 @@ def count(results, method, *, margin=1.0, measure="error"):
     margin : float, default=1.0
         Points; a difference of exactly so much is a tie.
     measure : {"error", "test_error"}, default="error"
+    baseline : str, default=None
+        Another method to compare with.
 
     Returns
     -------
     Count
     """
-    gain, k = results.gain(method, measure), results.index(method)
+    gain, k = results.gain(method, measure, baseline), results.index(method)
     known = ~np.isnan(gain)
     failed = known & ~np.isin(results.status[:, k], ANSWERED)
     losses = [(-float(np.mean(g[m])), one["set"])
@@ -355,6 +366,61 @@ def paired(differences):
     n = per_draw.size
     spread = per_draw.std(ddof=1) / np.sqrt(n) if n > 1 else np.nan
     return float(per_draw.mean()), float(spread)
+
+
+def over_sets(cells):
+    """Mean over sets of their means, and its standard error over the draws of these sets.
+
+    Parameters
+    ----------
+    cells : array-like of shape (sets, numbers of labels, draws)
+        NaN where something is missing; sets without any cell are left out.
+
+    Returns
+    -------
+    mean, standard_error : float
+        NaN without cells, and where a set has no second draw.
+    """
+    found = np.array([paired(one) for one in cells]).reshape(-1, 2)
+    found = found[~np.isnan(found[:, 0])]
+    if not len(found):
+        return np.nan, np.nan
+    return float(found[:, 0].mean()), float(np.sqrt(np.sum(found[:, 1] ** 2)) / len(found))
+
+
+def common(results, methods, cells=None):
+    """What some methods did where all of them were measured, and none was skipped.
+
+    Parameters
+    ----------
+    results : Results
+    methods : list of str
+    cells : array-like of bool of shape (sets, numbers of labels, draws), default=None
+        Cells to keep; None means all.
+
+    Returns
+    -------
+    Results
+        Of these methods, in this order; other cells are empty, sets without a cell are left out.
+    """
+    wanted = [results.index(name) for name in methods]
+    shared = ~np.isnan(results.filled()[:, wanted]).any(axis=1)
+    if cells is not None:
+        shared &= cells
+    kept = shared.any(axis=(1, 2))
+    shared = shared[kept][:, None]
+
+    def cut(values, nothing):
+        return np.where(shared, values[kept][:, wanted], nothing)
+
+    return results._replace(
+        sets=[one for one, keep in zip(results.sets, kept, strict=True) if keep],
+        methods=list(methods),
+        **{name: cut(getattr(results, name), np.nan)
+           for name in ("error", "test_error", "cpu", "megabytes")},
+        linear=cut(results.linear, False),
+        status=cut(results.status, ""),
+    )  # fmt: skip
 
 
 def gaining(results, methods, *, margin=1.0, measure="error"):
@@ -460,8 +526,9 @@ def by_set(results, methods=None, *, measure="error"):
     Returns
     -------
     errors : ndarray of shape (n_sets, n_methods)
-        Means over the cells (number of labels and draw) in which all of the methods were measured;
-        sets without such a cell are left out.
+        Means over the cells (number of labels and draw) in which all of the methods were measured,
+        to nine decimals, so that equal means are equal numbers; sets without such a cell are left
+        out.
     names : list of str
         The methods that were run at all on every set that has been begun; the others, too slow for
         these sets, are left out.
@@ -474,4 +541,5 @@ def by_set(results, methods=None, *, measure="error"):
     shared = ~np.isnan(error[:, run]).any(axis=1)
     kept = [k for k in range(len(error)) if shared[k].any()]
     means = [error[k][run][:, shared[k]].mean(axis=1) for k in kept]
-    return np.array(means).reshape(len(kept), len(run)), [results.methods[k] for k in run]
+    means = np.round(np.array(means).reshape(len(kept), len(run)), 9)
+    return means, [results.methods[k] for k in run]

@@ -6,9 +6,10 @@ Rows of an array of errors are sets, columns are methods; less is better.
 from typing import NamedTuple
 
 import numpy as np
+from matplotlib.patches import ConnectionPatch
 from scipy import special, stats
 
-from s3vm_lib.plotting import INK
+from s3vm_lib.plotting import GREY, INK
 
 
 class Friedman(NamedTuple):
@@ -192,8 +193,45 @@ def diagram(ax, names, ranks, alike, *, difference=None):
         text.set_in_layout(False)
 
 
+def ladder(ax, names, ranks, alike, *, difference=None):
+    """Draw the mean ranks below each other, and a bar beside each group that cannot be told apart.
+
+    The same picture as `diagram`, upright, for many methods.
+
+    Parameters
+    ----------
+    ax : Axes
+    names : list of str
+    ranks : array-like of shape (n_methods,)
+    alike : array-like of bool of shape (n_methods, n_methods)
+        Pairs whose difference is not significant.
+    difference : float or None, default=None
+        A critical difference to be drawn as a scale.
+    """
+    ranks = np.asarray(ranks, dtype=float)
+    order = np.argsort(ranks, kind="stable")
+    place = np.argsort(order, kind="stable")
+    worst = ranks.max()
+    ax.hlines(range(len(order)), 0, ranks[order], color=GREY, lw=0.6)
+    ax.plot(ranks[order], range(len(order)), "o", color=INK, ms=4, ls="none")
+    for one, rank in enumerate(ranks[order]):
+        ax.text(rank + 0.025 * worst, one, f"{rank:.1f}", va="center", fontsize="small")
+    for number, group in enumerate(groups(ranks, alike)):
+        x = worst * (1.14 + 0.045 * number)
+        ends = [place[group[0]] - 0.25, place[group[-1]] + 0.25]
+        ax.plot([x, x], ends, color=INK, lw=2.5, ls="-", solid_capstyle="butt")
+    if difference is not None:
+        ax.plot([0.2, 0.2 + difference], [-1.2, -1.2], color=INK, lw=2, ls="-")
+        ax.text(0.5 + difference, -1.2, f"CD = {difference:.1f}", va="center", fontsize="small")
+    ax.set_yticks(range(len(order)), [names[k] for k in order], fontsize="small")
+    ax.set(xlabel="mean rank (1 is best)", xlim=(0, None), ylim=(len(order) - 0.4, -2))
+    ax.grid(False)
+
+
 def time_and_error(ax, names, seconds, errors):
     """Draw each method as a point: mean error over processor seconds, and the frontier of both.
+
+    The names stand in a column on the right, as evenly as their points allow.
 
     Parameters
     ----------
@@ -209,9 +247,37 @@ def time_and_error(ax, names, seconds, errors):
     seconds, errors = np.asarray(seconds, dtype=float), np.asarray(errors, dtype=float)
     order = np.lexsort((errors, seconds))
     best = [m for p, m in enumerate(order) if errors[m] < min(errors[order[:p]], default=np.inf)]
-    ax.plot(seconds, errors, "o", color=INK, ms=4)
+    ax.plot(seconds, errors, "o", color=INK, ms=4, mfc="white", ls="none")
+    ax.plot(seconds[best], errors[best], "o", color=INK, ms=4, ls="none")
     ax.step(seconds[best], errors[best], where="post", color=INK, lw=1, ls="--")
-    for name, x, y in zip(names, seconds, errors, strict=True):
-        ax.annotate(name, (x, y), xytext=(3, 3), textcoords="offset points", fontsize="x-small")
+    low, high = errors.min(), errors.max()
+    margin = 0.04 * (high - low) or 1.0
     ax.set(xscale="log", xlabel="CPU seconds of a fit (mean)", ylabel="error (%, mean over sets)")
+    ax.set_ylim(low - margin, high + margin)
+    right, frame = 10 ** (np.log10(seconds.max()) + 0.1), ax.get_yaxis_transform()
+    for m, y in zip(*_apart(errors, low - margin, high + margin), strict=True):
+        weight = "bold" if m in best else "normal"
+        ax.text(1.12, y, names[m], transform=frame, va="center", fontsize="small", weight=weight)
+        ax.plot([seconds[m], right], [errors[m], errors[m]], color=GREY, lw=0.4, ls="-", zorder=1)
+        ax.add_artist(
+            ConnectionPatch(
+                (1.11, y), (right, errors[m]), frame, "data", color=GREY, lw=0.4, clip_on=False
+            )
+        )
+    ax.set_xlim(None, right)
     return [names[m] for m in best]
+
+
+def _apart(values, low, high):
+    """Numbers in the order of their values, and places for them that are a line apart."""
+    order = np.argsort(values, kind="stable")
+    step = (high - low) / max(len(values), 1)
+    places = np.array(values, dtype=float)[order]
+    for k in range(1, len(places)):
+        places[k] = max(places[k], places[k - 1] + step)
+    over = places[-1] - high
+    if over > 0:
+        places[-1] = high
+        for k in range(len(places) - 2, -1, -1):
+            places[k] = min(places[k], places[k + 1] - step)
+    return order, places
