@@ -78,6 +78,8 @@ def _cases(estimator):
         chosen = {} if kernel is None else {"kernel": kernel}
         yield estimator(**chosen), X, y
         yield estimator(**chosen), sparse, y
+        if "gram" in parameters:  # steps of many variables between their bounds
+            yield estimator(C=100.0, **chosen), X + rng.standard_normal(X.shape), y
         # What larger data take: rows of kernel values that are computed as they are visited.
         if parameters.get("gram") == "auto" and kernel != "linear":
             yield estimator(gram="rows", **chosen), X, y

@@ -336,7 +336,7 @@ QUERIES = {
     "glossary": "Glossary",
     "QNS3VM": "s3vm_lib.QNS3VM",
     "encode_labels": "s3vm_lib.encode_labels",
-    "balance constraint": "Glossary",
+    "balance constraint": "The landscape and the balance",
     "label shift": "The class ratio",
 }
 

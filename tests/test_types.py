@@ -18,7 +18,8 @@ from s3vm_lib.model_selection import WithUnlabeled
 pytestmark = pytest.mark.interface
 
 ROOT = Path(__file__).resolve().parents[1]
-PUBLIC = [cls for cls in map(s3vm_lib.__dict__.get, s3vm_lib.__all__) if isinstance(cls, type)]
+PUBLIC = [getattr(s3vm_lib, name) for name in s3vm_lib.__all__]
+PUBLIC = [cls for cls in PUBLIC if isinstance(cls, type)]
 METHODS = ("fit", "partial_fit", "predict", "decision_function", "predict_proba", "score", "forget")
 
 

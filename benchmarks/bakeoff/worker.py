@@ -10,6 +10,7 @@ follows. A child computes it once, and charges its time and memory to every fit 
 import ctypes
 import gc
 import hashlib
+import importlib
 import multiprocessing
 import resource
 import signal
@@ -250,6 +251,7 @@ def serve(connection):
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     pools = {}
+    importlib.import_module("s3vm_lib.class_ratio")  # where the rules are
     shared = RATIO_RULES["auto"] = Shared(RATIO_RULES["auto"])
     while True:
         try:
