@@ -79,8 +79,8 @@ default="cholesky"
         taken where it contradicts fewer labels, by 1.5 standard errors. Not with
         ``coordinates="raw"``.
     engine : {"scipy", "lbfgs", "bfgs"}, default="scipy"
-        SciPy's L-BFGS-B, or the L-BFGS and BFGS of this library. "lbfgs" is the fastest on small
-        sets: on dense features it is one compiled loop.
+        SciPy's L-BFGS-B, or the L-BFGS and BFGS of this library. On dense features "lbfgs" is one
+        compiled loop, without the steps of an engine in Python.
     tol : float, default=1e-5
         A stage ends when no entry of the gradient of J/(C Σ_L s) with respect to the coordinates
         exceeds this, or this times the mean √k(x, x) where that is below one.
