@@ -91,21 +91,6 @@ def test_groups_are_the_largest_runs_without_a_difference():
     assert ranking.groups(ranks, np.ones((4, 4), dtype=bool)) == [[1, 2, 0, 3]]
 
 
-def test_the_diagram_has_a_bar_per_group_and_names_every_method():
-    fig, ax = plt.subplots()
-    ranks = np.array([3.0, 1.0, 2.0, 4.0])
-    alike = np.abs(ranks[:, None] - ranks) < 1.5
-    ranking.diagram(ax, list("abcd"), ranks, alike, difference=1.5)
-    texts = [text.get_text() for text in ax.texts]
-    assert {"a (3.0)", "b (1.0)", "c (2.0)", "d (4.0)", "CD = 1.50"} <= set(texts)
-    bars = [line for line in ax.lines if line.get_linewidth() == 3.5]
-    ends = sorted(tuple(np.round(line.get_xdata())) for line in bars)
-    assert ends == [(1, 2), (2, 3), (3, 4)]
-    at = {t.get_text()[0]: t.get_position()[0] for t in ax.texts if "(" in t.get_text()}
-    assert at["b"] == at["c"] < 1 and at["a"] == at["d"] > 4  # the better half on the left
-    plt.close(fig)
-
-
 def test_the_frontier_of_time_and_error():
     fig, ax = plt.subplots()
     found = ranking.time_and_error(ax, list("abcde"), [1, 2, 3, 0.5, 2], [10, 12, 5, 30, 9])
@@ -114,7 +99,7 @@ def test_the_frontier_of_time_and_error():
     plt.close(fig)
 
 
-def test_the_ladder_is_the_diagram_upright():
+def test_the_ladder_has_a_bar_per_group_and_the_best_on_top():
     fig, ax = plt.subplots()
     ranks = np.array([3.0, 1.0, 2.0, 4.0])
     alike = np.abs(ranks[:, None] - ranks) < 1.5

@@ -150,53 +150,10 @@ def groups(ranks, alike):
     return found
 
 
-def diagram(ax, names, ranks, alike, *, difference=None):
-    """Draw the mean ranks on a line, and a bar over each group that the test cannot tell apart.
-
-    Parameters
-    ----------
-    ax : Axes
-    names : list of str
-    ranks : array-like of shape (n_methods,)
-    alike : array-like of bool of shape (n_methods, n_methods)
-        Pairs whose difference is not significant.
-    difference : float or None, default=None
-        A critical difference to be drawn as a scale.
-    """
-    ranks = np.asarray(ranks, dtype=float)
-    order, k = np.argsort(ranks, kind="stable"), len(ranks)
-    left = (k + 1) // 2
-    bars = groups(ranks, alike)
-    bottom = 0.12 * len(bars) + 0.2
-    ax.set_axis_off()
-    ax.plot([1, k], [0, 0], color=INK, lw=1, ls="-")
-    for tick in range(1, k + 1):
-        ax.plot([tick, tick], [0, 0.08], color=INK, lw=1, ls="-")
-        ax.text(tick, 0.12, str(tick), ha="center", va="bottom")
-    for place, method in enumerate(order):
-        on_left = place < left
-        depth = -bottom - 0.22 * (place if on_left else k - 1 - place)
-        end = 1 - 0.02 * k if on_left else k + 0.02 * k
-        ax.plot([ranks[method], ranks[method], end], [0, depth, depth], color=INK, lw=0.8, ls="-")
-        side = "right" if on_left else "left"
-        shift = -0.01 * k if on_left else 0.01 * k
-        text = f"{names[method]} ({ranks[method]:.1f})"
-        ax.text(end + shift, depth, text, ha=side, va="center", fontsize="small")
-    for height, bar in enumerate(bars):
-        ends = [ranks[bar[0]] - 0.03, ranks[bar[-1]] + 0.03]
-        ax.plot(ends, [-0.12 * (height + 1)] * 2, color=INK, lw=3.5, ls="-", solid_capstyle="butt")
-    ax.set_xlim(1 - 0.45 * k, k + 0.45 * k)  # room for the names, which the layout leaves alone
-    if difference is not None:
-        ax.plot([1, 1 + difference], [0.5, 0.5], color=INK, lw=2, ls="-")
-        ax.text(1 + difference / 2, 0.55, f"CD = {difference:.2f}", ha="center", va="bottom")
-    for text in ax.texts:
-        text.set_in_layout(False)
-
-
 def ladder(ax, names, ranks, alike, *, difference=None):
     """Draw the mean ranks below each other, and a bar beside each group that cannot be told apart.
 
-    The same picture as `diagram`, upright, for many methods.
+    The critical-difference diagram, upright: it has room for many methods.
 
     Parameters
     ----------
