@@ -481,6 +481,18 @@ def test_the_guard_counts_held_out_labels(clusters):
     assert_array_equal(kept.decision_function(X), kept.baseline_.decision_function(X))
 
 
+def test_labels_that_cannot_tell_the_machines_apart_decide_nothing():
+    # Both machines answer for every label alike; they differ on a cloud that has none.
+    rng = np.random.default_rng(0)
+    ends = [rng.normal([x, 0], 0.3, (10, 2)) for x in (-3, 3)]
+    X = np.r_[*ends, rng.normal([0.4, 0], [0.4, 1.5], (40, 2))]
+    codes = np.repeat([0, 1, -1], [10, 10, 40])
+    model = SafeS3VM(estimator=QNS3VM(kernel="linear"), contradiction=None, random_state=0)
+    model.fit(X, codes)
+    assert model.cv_gain_ == 0 and model.cv_error_ == 1 and model.kept_supervised_
+    assert np.any(model.estimator_.transduction_ != model.baseline_.predict(X))
+
+
 def test_an_estimator_whose_gap_follows_the_labels_is_taken(clusters):
     X, codes, _ = clusters
     model = SafeS3VM(random_state=0).fit(X, codes)

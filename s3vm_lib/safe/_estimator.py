@@ -116,8 +116,9 @@ class SafeS3VM(MetaEstimatorMixin, SemiSupervisedMixin, BaseEstimator):
         Held-out labels that the estimator wins against the baseline, less those it loses: the mean
         over the repeats and estimators. NaN where no label was held out.
     cv_error_ : float
-        Standard error of that difference, from label to label; of the estimator with the largest
-        lead where there are several.
+        Standard error of that difference, from label to label: the root of 1 + the sum of the
+        squared differences, so that few labels, or none, that tell the two apart decide nothing.
+        Of the estimator with the largest lead where there are several.
     cv_right_ : ndarray of shape (1 + n_estimators,)
         Held-out labels that the baseline and the estimators predict, means over the repeats.
     estimator_ : estimator or None
@@ -287,7 +288,8 @@ class SafeS3VM(MetaEstimatorMixin, SemiSupervisedMixin, BaseEstimator):
         solution = solve_safe(labels, supervised, self.loss_weight, row_weight)
         lead, best = leads.sum(axis=1), int(np.argmax(leads.sum(axis=1)))
         self.cv_gain_ = float(lead.mean())
-        self.cv_error_ = float(np.sqrt(np.sum(leads[best] ** 2)))
+        # One discordant label more than were seen: two of two are no evidence yet, nor none of none.
+        self.cv_error_ = float(np.sqrt(1.0 + np.sum(leads[best] ** 2)))
         self.estimator_ = bases[best] if bases else None
         self.contradicted_ = self._contradicted(self.estimator_, data)
         follows = self.contradiction is not None and self.contradicted_ <= self.contradiction
