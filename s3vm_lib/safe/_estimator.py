@@ -288,7 +288,7 @@ class SafeS3VM(MetaEstimatorMixin, SemiSupervisedMixin, BaseEstimator):
         solution = solve_safe(labels, supervised, self.loss_weight, row_weight)
         lead, best = leads.sum(axis=1), int(np.argmax(leads.sum(axis=1)))
         self.cv_gain_ = float(lead.mean())
-        # One discordant label more than were seen: two of two are no evidence yet, nor none of none.
+        # One discordant label more than were seen: two of two decide nothing yet, nor none of none.
         self.cv_error_ = float(np.sqrt(1.0 + np.sum(leads[best] ** 2)))
         self.estimator_ = bases[best] if bases else None
         self.contradicted_ = self._contradicted(self.estimator_, data)
