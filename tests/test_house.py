@@ -23,10 +23,11 @@ MODULES = {
 # The ground floor, each with what stands below it; all else may import it.
 GROUND = {
     "_numba": set(),
+    "_threads": set(),
     "_rng": {"_numba"},
     "losses": {"_numba"},
-    "kernels": {"_numba"},
-    "gram": {"_numba", "kernels"},
+    "kernels": {"_numba", "_threads"},
+    "gram": {"_numba", "_threads", "kernels"},
     "_limits": {"kernels"},
     "labels": set(),
     "graphs": {"_numba", "_rng", "kernels", "_limits"},
