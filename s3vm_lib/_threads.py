@@ -59,7 +59,7 @@ def using(n_jobs):
 
     Parameters
     ----------
-    n_jobs : int, default=None
+    n_jobs : int or None
         None changes nothing.
     """
     if n_jobs is None:
