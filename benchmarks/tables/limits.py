@@ -1,4 +1,4 @@
-"""How far each solver is from what its workload must cost: limit | ours | ratio, CPU seconds.
+"""How far each solver is from what its workload must cost: limit, ours, ratio (CPU s).
 
 The limit is a count that the algorithm cannot do without, times rates that are measured in the same
 run, on one thread: kernel values of the precision that the solver keeps, in the best form that we

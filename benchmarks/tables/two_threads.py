@@ -1,4 +1,4 @@
-"""One thread and two: wall and CPU seconds of each part that ``n_jobs`` shares out, same bits.
+"""One thread and two: wall and CPU seconds of each part that n_jobs shares out; same bits.
 
 Rows of mixture20(50, n − 50, 1), RBF kernel with gamma = 1/32. ``gram``: the matrix in double
 precision; ``smo matrix``: that of SMO, in single precision; ``low rank``: `pivoted_cholesky` with
