@@ -131,7 +131,7 @@ class Kernel:
         elif self.name == "poly":
             K *= self.gamma
             K += self.coef0
-            power, rest = K.copy(), self.degree - 1  # `**` takes forty times as long
+            power, rest = K.copy(), self.degree - 1  # `**` takes long where bases are negative
             while rest:
                 if rest % 2:
                     K *= power
