@@ -12,7 +12,7 @@ import warnings
 from collections.abc import Callable, Iterable
 from contextlib import contextmanager
 from dataclasses import dataclass
-from numbers import Real
+from numbers import Integral, Real
 from typing import (
     TYPE_CHECKING,
     Any,
@@ -50,6 +50,7 @@ from s3vm_lib._limits import (
     require_finite_outputs,
 )
 from s3vm_lib._plain import checked_new_rows, checked_rows_and_labels, parameters_hold
+from s3vm_lib._threads import MOST, in_threads, row_blocks, thread_count, using, with_threads
 from s3vm_lib.kernels import KERNELS, Kernel, resolve_gamma
 from s3vm_lib.labels import Labels, mark_missing, missing_entries, plain, split_labels
 from s3vm_lib.losses import LabeledLoss
@@ -78,7 +79,12 @@ def _typed(context) -> Callable[[_Method], _Method]:
 validated = _typed(_fit_context(prefer_skip_nested_validation=True))
 validated_inside = _typed(_fit_context(prefer_skip_nested_validation=False))
 
-_CHUNK = 2**24  # kernel values computed at once in prediction
+
+N_JOBS = [
+    Interval(Integral, 1, MOST, closed="both"),
+    Interval(Integral, -MOST, -1, closed="both"),
+    None,
+]
 
 
 class Training(NamedTuple):
@@ -318,6 +324,7 @@ class BaseMachine(BaseEstimator):
     """What classifiers and regressors share: checks, kernels, attributes, outputs, reports."""
 
     C: float = 1.0
+    n_jobs: int | None = None
     verbose: int = 0
     callback: Callable | None = None
 
@@ -331,6 +338,7 @@ class BaseMachine(BaseEstimator):
         "tol": [TOL],
         "max_iter": [COUNT],
         "class_weight": [dict, StrOptions({"balanced"}), None],
+        "n_jobs": N_JOBS,
         "verbose": ["verbose"],
         "callback": [callable, None],
     }
@@ -478,12 +486,12 @@ class BaseMachine(BaseEstimator):
         kernel = problem.kernel
         if kernel.name == "precomputed":
             return X[:, self.support_] @ dual.T + self.intercept_
-        step = max(1, _CHUNK // max(1, self.support_.size))
-        blocks = [
-            kernel.gram(X[start : start + step], self.support_vectors_) @ dual.T
-            for start in range(0, X.shape[0], step)
-        ]
-        return np.concatenate(blocks) + self.intercept_
+
+        def block(b):
+            return kernel.gram(X[b], self.support_vectors_) @ dual.T
+
+        parts = in_threads(block, row_blocks(X.shape[0], self.support_.size))
+        return np.concatenate(parts) + self.intercept_
 
     def _report(self, state):
         """Progress of a solver: print with ``verbose``, hand on to ``callback``."""
@@ -524,6 +532,19 @@ def label_shares(data):
     return mass / mass.sum()
 
 
+def _copies(shared, count):
+    """What two-class problems share, once for each that is solved beside others, or None."""
+    if type(shared) is not tuple:
+        return [shared] * count
+    grams = [part for part in shared if hasattr(part, "apart")]
+    if any(gram.rows is not None for gram in grams):
+        return None  # its rows are computed by whoever is the first to visit them
+    return [
+        tuple(part.apart() if hasattr(part, "apart") else part for part in shared)
+        for _ in range(count)
+    ]
+
+
 def _positives(data):
     """The class that is positive in each two-class problem."""
     return [1] if data.n_classes == 2 else range(data.n_classes)
@@ -542,6 +563,8 @@ class BaseS3VM(SemiSupervisedMixin, BaseMachine):
     class_weight: Literal["balanced"] | dict | None = None
 
     _wants_unlabeled = True
+    # Whether `_fit_binary` changes nothing but a `Gram`, so that classes may be fitted at once.
+    _side_by_side = False
     # Parameters that neither the checks of the rows nor `_prepare` read: see `Preparation`.
     _late = frozenset()
     _previous = None  # problems and fits of a `Preparation` that this fit may go on from
@@ -581,7 +604,7 @@ class BaseS3VM(SemiSupervisedMixin, BaseMachine):
         ValueError
             When fewer than two classes are labeled, or when a parameter or an input is not valid.
         """
-        with unchanged_on_error(self):
+        with unchanged_on_error(self), using(self.n_jobs):
             return self._fit(X, y, sample_weight, unlabeled_mask)
 
     def _fit(self, X, y, sample_weight, unlabeled_mask):
@@ -622,12 +645,18 @@ class BaseS3VM(SemiSupervisedMixin, BaseMachine):
     def _solve_all(self, data, shared, ratios):
         """Problem and `BinaryFit` of each two-class problem; ``ratios`` has one entry for each."""
         problems = [self._problem(data, ratio) for ratio in ratios]
-        fits = []
-        for index, k in enumerate(_positives(data)):
+
+        def one(index, k, shared=shared):
             t = np.where(data.codes == k, 1.0, -1.0)
             t[data.codes < 0] = 0.0
-            fits.append(self._fit_binary(data, shared, t, problems[index], index))
-        return problems, fits
+            return self._fit_binary(data, shared, t, problems[index], index)
+
+        pairs = list(enumerate(_positives(data)))
+        # What looks on from outside is called by one thread, in the order of the classes.
+        alone = not self._side_by_side or self.verbose or self.callback is not None
+        if alone or thread_count() == 1 or (copies := _copies(shared, len(pairs))) is None:
+            return problems, [one(*pair) for pair in pairs]
+        return problems, in_threads(lambda pair: one(*pair, copies[pair[0]]), pairs)
 
     def _ratios(self, data):
         """Share r of positives of each two-class problem, or None without balance."""
@@ -694,6 +723,7 @@ class BaseS3VM(SemiSupervisedMixin, BaseMachine):
             return (outputs[:, 0] > 0).astype(int)
         return np.argmax(outputs, axis=1)
 
+    @with_threads
     def decision_function(self, X: Rows) -> np.ndarray:
         """Outputs f(x) + b; positive means ``classes_[1]``.
 

@@ -257,8 +257,9 @@ def njit(function=None, **options):
     function : callable, optional
         The function to compile, when used as ``@njit`` or ``njit(f, cache=True)``.
     **options
-        Passed to ``numba.njit``. Defaults: ``cache=True`` where a cache directory is writable and
-        ``error_model="numpy"`` (division by zero gives inf or NaN, so that loops vectorize).
+        Passed to ``numba.njit``. Defaults: ``cache=True`` where a cache directory is writable,
+        ``error_model="numpy"`` (division by zero gives inf or NaN, so that loops vectorize), and
+        ``nogil=True``.
 
     Returns
     -------
@@ -271,6 +272,7 @@ def njit(function=None, **options):
     if not HAVE_NUMBA:
         return function
     options.setdefault("error_model", "numpy")
+    options.setdefault("nogil", True)  # so that threads can run compiled code side by side
     file = Path(function.__code__.co_filename)
     directory = None
     if options.pop("cache", True) and file.is_file():  # a notebook's cell has no file

@@ -19,6 +19,7 @@ from sklearn.utils.validation import _check_sample_weight
 from s3vm_lib._base import BaseS3VM, Rows, Training, unchanged_on_error, validated
 from s3vm_lib._limits import check_size
 from s3vm_lib._plain import checked_rows_and_labels
+from s3vm_lib._threads import using
 from s3vm_lib.labels import Labels, mark_missing, split_labels
 
 
@@ -115,7 +116,7 @@ class OnlineS3VM(BaseS3VM):
         ``gamma="scale"`` is computed from the rows of the first call and stays as it is: give a
         number where that call holds only a few rows.
         """
-        with self._unchanged_on_error():
+        with self._unchanged_on_error(), using(self.n_jobs):
             return self._partial_fit(X, y, sample_weight, unlabeled_mask, classes)
 
     @contextmanager

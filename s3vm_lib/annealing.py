@@ -389,6 +389,9 @@ class DAS3VM(BaseS3VM):
         Largest number of Newton steps of one training.
     class_weight : dict or "balanced", default=None
         Factors on C per class; ``"balanced"`` counts labeled rows only.
+    n_jobs : int, default=None
+        Number of threads, as in scikit-learn: None means 1 unless ``joblib.parallel_config`` says
+        otherwise, −1 all cores. The result is the same for any number.
     verbose : int, default=0
         Print one line per temperature.
     callback : callable, default=None
@@ -467,7 +470,7 @@ class DAS3VM(BaseS3VM):
     _parameter_constraints = {
         **{
             name: BaseS3VM._kernel_constraints[name]
-            for name in ("C", "tol", "max_iter", "class_weight", "verbose", "callback")
+            for name in ("C", "tol", "max_iter", "class_weight", "n_jobs", "verbose", "callback")
         },
         "C_star": [WEIGHT, ZERO, None],
         "balance": BALANCE,
@@ -481,6 +484,7 @@ class DAS3VM(BaseS3VM):
     }
     _largest_n = 40_000
     _memory = "n × d numbers, or the non-zeros"
+    _side_by_side = True
     _late = frozenset({"C", "C_star"})
 
     def _prepare(self, data):

@@ -421,6 +421,9 @@ class BGS3VM(GraphClassifier):
         Factors on C per class; ``"balanced"`` counts labeled rows only.
     random_state : int, RandomState instance or None, default=None
         Source of the rows and edges that are drawn.
+    n_jobs : int, default=None
+        Number of threads, as in scikit-learn: None means 1 unless ``joblib.parallel_config`` says
+        otherwise, −1 all cores. The result is the same for any number.
     verbose : int, default=0
         Print one line whenever the average is looked at.
     callback : callable, default=None

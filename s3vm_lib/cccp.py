@@ -293,6 +293,9 @@ class CCCPS3VM(KernelParameters, BaseS3VM):
         still needed may take as much again.
     class_weight : dict or "balanced", default=None
         Factors on C per class; ``"balanced"`` counts labeled rows only.
+    n_jobs : int, default=None
+        Number of threads, as in scikit-learn: None means 1 unless ``joblib.parallel_config`` says
+        otherwise, −1 all cores. The result is the same for any number.
     verbose : int, default=0
         Print one line per convex problem.
     callback : callable, default=None
@@ -392,6 +395,7 @@ class CCCPS3VM(KernelParameters, BaseS3VM):
     }
     _largest_n = 30_000
     _memory = "n² kernel values, or fewer and more time"
+    _side_by_side = True
     _late = frozenset({"C", "C_star", "unlabeled_loss", "s", "max_iter", "max_inner_iter"})
 
     def _prepare(self, data):

@@ -13,10 +13,12 @@ import scipy.sparse as sp
 from scipy.linalg import solve_triangular
 
 from s3vm_lib._numba import njit
+from s3vm_lib._threads import in_threads, row_blocks
 
 KERNELS = ("linear", "poly", "rbf", "laplacian", "precomputed")
 LINEAR, POLY, RBF, LAPLACIAN, PRECOMPUTED = range(5)
 _ROWS = 2**16  # rows that are read at once
+_PART = 2**16  # numbers of a factor that are computed at once
 
 
 @dataclass(frozen=True)
@@ -67,36 +69,75 @@ class Kernel:
         Returns
         -------
         ndarray of shape (n, m)
+
+        Notes
+        -----
+        Computed in blocks of rows, which stay in the processor's cache and are shared among the
+        threads of the caller's ``n_jobs``. Without Y, dense values are computed once for (i, j)
+        and (j, i).
         """
         if self.name == "precomputed":
             if Y is not None:
                 raise ValueError("kernel='precomputed' has no rows to compare: pass X alone")
             return np.asarray(X)
+        sparse, once = sp.issparse(X) or sp.issparse(Y), Y is None
+        if self.name == "rbf" and not sparse:
+            # Distances of points near each other and far from 0 would lose their digits.
+            X, Y = X - X[:1], None if once else Y - X[:1]
+        Y = X if once else Y
+        squares = None
+        if self.name == "rbf":
+            rows = squared_norms(X)
+            squares = rows, rows if once else squared_norms(Y)
+        if sparse and self.name == "laplacian":
+            X, Y = sp.csr_matrix(X, dtype=np.float64), sp.csr_matrix(Y, dtype=np.float64)
+        dtype = np.result_type(X.dtype, Y.dtype)
         if self.name == "laplacian":
-            K = _manhattan(X, X if Y is None else Y)
+            dtype = np.dtype(float)
+        K = np.empty((X.shape[0], Y.shape[0]), dtype)
+        half = once and not sparse
+
+        def block(b):
+            if not half:
+                self._fill(K[b], X[b], Y, None if squares is None else (squares[0][b], squares[1]))
+                return
+            after = slice(b.stop, None)
+            for columns in (b, after):
+                pair = None if squares is None else (squares[0][b], squares[1][columns])
+                self._fill(K[b, columns], X[b], X[columns], pair)
+            K[after, b] = K[b, after].T
+
+        in_threads(block, row_blocks(*K.shape))
+        if once and self.name == "rbf":
+            np.fill_diagonal(K, self.sigma_f**2)
+        return K
+
+    def _fill(self, K, X, Y, squares):
+        """Write the values between the rows of X and of Y into K; rbf knows their squares."""
+        if self.name == "laplacian":
+            _manhattan(X, Y, K)
             K *= -self.gamma
             np.exp(K, out=K)
+        elif sp.issparse(X) or sp.issparse(Y):
+            K[:] = _dense(X @ Y.T)
         else:
-            if self.name == "rbf" and not sp.issparse(X) and not sp.issparse(Y):
-                # Distances of points near each other and far from 0 would lose their digits.
-                X, Y = X - X[:1], None if Y is None else Y - X[:1]
-            K = _dense(X @ (X if Y is None else Y).T)
-            if self.name == "rbf":
-                K *= -2
-                K += squared_norms(X)[:, None]
-                K += squared_norms(X if Y is None else Y)[None, :]
-                np.maximum(K, 0, out=K)
-                if Y is None:
-                    np.fill_diagonal(K, 0)
-                K *= -self.gamma
-                np.exp(K, out=K)
-            elif self.name == "poly":
-                K *= self.gamma
-                K += self.coef0
-                K **= self.degree
+            np.matmul(X, Y.T, out=K)
+        if self.name == "rbf":
+            K *= -2
+            K += squares[0][:, None] + squares[1]  # the same for (i, j) and (j, i)
+            np.maximum(K, 0, out=K)
+            K *= -self.gamma
+            np.exp(K, out=K)
+        elif self.name == "poly":
+            K *= self.gamma
+            K += self.coef0
+            power, rest = K.copy(), self.degree - 1  # `**` takes long where bases are negative
+            while rest:
+                if rest % 2:
+                    K *= power
+                power, rest = power * power if rest > 1 else power, rest // 2
         if self.sigma_f != 1:
             K *= self.sigma_f**2
-        return K
 
     def diagonal(self, X):
         """The values k(x, x) of the rows of X, shape (n,); X is square with ``precomputed``."""
@@ -125,17 +166,14 @@ def squared_norms(X):
     return np.einsum("ij,ij->i", X, X)
 
 
-def _manhattan(X, Y):
-    if sp.issparse(X) or sp.issparse(Y):
-        X, Y = sp.csr_matrix(X, dtype=np.float64), sp.csr_matrix(Y, dtype=np.float64)
-        out = np.empty((X.shape[0], Y.shape[0]))
-        parts = (Y.data, Y.indices, Y.indptr)
+def _manhattan(X, Y, out):
+    if sp.issparse(X):
         for i in range(X.shape[0]):
-            _manhattan_row(np.ravel(X[i].toarray()), *parts, out[i])
-        return out
+            _manhattan_row(np.ravel(X[i].toarray()), Y.data, Y.indices, Y.indptr, out[i])
+        return
     from scipy.spatial.distance import cdist
 
-    return cdist(X, Y, "cityblock")
+    out[:] = cdist(X, Y, "cityblock")
 
 
 def resolve_gamma(gamma, X, sample_weight=None):
@@ -578,15 +616,20 @@ def pivoted_cholesky(
         new = candidates[chosen]
         # 4: their columns, less what is explained; 5: what is left of the diagonal.
         L = np.linalg.cholesky(S[np.ix_(chosen, chosen)])
-        columns = kernel.columns(X, new) - G[:, :r] @ G[new, :r].T
-        columns = solve_triangular(L, columns.T, lower=True).T
-        columns[new] = L
-        columns[pivots[:r]] = 0.0
-        end = r + new.size
-        G[:, r:end] = columns
+        end, points = r + new.size, None if kernel.name == "precomputed" else X[new]
+        known = G[new, :r].T
+
+        def fill(b, r=r, end=end, new=new, points=points, known=known, L=L):
+            values = X[b, new] if points is None else kernel.gram(X[b], points)
+            part = solve_triangular(L, (values - G[b, :r] @ known).T, lower=True).T
+            G[b, r:end] = part
+            residual[b] -= np.einsum("ij,ij->i", part, part)
+
+        in_threads(fill, row_blocks(n, 64, _PART))
+        G[new, r:end] = L
+        G[pivots[:r], r:end] = 0.0
         pivots[r:end] = new
-        residual -= np.einsum("ij,ij->i", columns, columns)
-        residual[new] = 0.0
+        residual[pivots[:end]] = 0.0
         np.maximum(residual, 0.0, out=residual)
         r = end
     return LowRank(G[:, :r], pivots[:r], float(residual.max() / largest))

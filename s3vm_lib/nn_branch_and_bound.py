@@ -213,6 +213,9 @@ class NNBBS3VM(KernelParameters, KeepingS3VM):
         Largest number of nodes per arrival; in `fit`, of convex problems.
     class_weight : dict or "balanced", default=None
         Factors on C per class; ``"balanced"`` counts labeled rows only, and is for `fit` only.
+    n_jobs : int, default=None
+        Number of threads, as in scikit-learn: None means 1 unless ``joblib.parallel_config`` says
+        otherwise, −1 all cores. The result is the same for any number.
     verbose : int, default=0
         Print a line at each better solution and at least every 100 nodes; in `fit`, one per convex
         problem.

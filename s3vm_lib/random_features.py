@@ -32,7 +32,6 @@ J. Schneider, "On the error of random Fourier features", UAI 2015, for paired fe
 """
 
 import math
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -41,6 +40,7 @@ import scipy.sparse as sp
 
 from s3vm_lib._numba import njit
 from s3vm_lib._rng import cos_turns, hash_key, normals, quarter_sine, uniforms
+from s3vm_lib._threads import in_threads
 from s3vm_lib.kernels import Kernel
 
 FEATURE_KERNELS = ("linear", "poly", "rbf", "laplacian")
@@ -312,20 +312,7 @@ def row_tiles(n, width):
     return [slice(start, min(start + step, n)) for start in range(0, n, step)]
 
 
-def in_threads(function, items, n_jobs=1):
-    """The results of ``function`` on the items, in their order, by ``n_jobs`` threads."""
-    items = list(items)
-    if n_jobs == 1 or len(items) < 2:
-        return [function(item) for item in items]
-    with ThreadPoolExecutor(min(n_jobs, len(items))) as pool:
-        try:
-            return list(pool.map(function, items))
-        except BaseException:
-            pool.shutdown(cancel_futures=True)  # Ctrl-C must not wait for all that is left
-            raise
-
-
-def outputs(stream, X, alpha, blocks=None, n_jobs=1, double=False):
+def outputs(stream, X, alpha, blocks=None, n_jobs=None, double=False):
     """f(x_i) = Σ_t Σ_j α_tj φ_tj(x_i): Algorithm 2 of TSGS3VM, for many rows at a time.
 
     Blocks are redrawn in groups, each group once for all rows; then every tile of rows adds them
@@ -340,8 +327,8 @@ def outputs(stream, X, alpha, blocks=None, n_jobs=1, double=False):
         Coefficients of the blocks 0, …, T − 1.
     blocks : sequence of Block, default=None
         The blocks, if they are stored; None redraws them.
-    n_jobs : int, default=1
-        Number of threads.
+    n_jobs : int, default=None
+        Number of threads, as in scikit-learn.
     double : bool, default=False
         Multiply the features, which are in single precision, by α in double precision. Otherwise
         rbf and laplacian features are summed while they are computed, by `FeatureStream.waves`,

@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from s3vm_lib._base import (
     BALANCE,
+    N_JOBS,
     Balance,
     Rows,
     SemiSupervisedMixin,
@@ -22,6 +23,7 @@ from s3vm_lib._base import (
     validated_inside,
 )
 from s3vm_lib._limits import SCALE, WEIGHT
+from s3vm_lib._threads import using, with_threads
 from s3vm_lib.calibration import CalibratedS3VM
 from s3vm_lib.class_ratio import separation
 from s3vm_lib.kernels import KERNELS
@@ -73,6 +75,10 @@ class S3VC(SemiSupervisedMixin, MetaEstimatorMixin, BaseEstimator):
         Whether `predict_proba` is wanted, which costs five more fits.
     random_state : int, RandomState instance or None, default=None
         Folds of the labels, and the solver where it draws numbers.
+    n_jobs : int, default=None
+        Number of threads, as in scikit-learn: None means 1 unless ``joblib.parallel_config`` says
+        otherwise, −1 all cores.
+        Estimators inside have their own, or else this one. The result is the same for any number.
     verbose : int, default=0
         Print the summary after a fit.
 
@@ -129,6 +135,7 @@ class S3VC(SemiSupervisedMixin, MetaEstimatorMixin, BaseEstimator):
         "guard": ["boolean"],
         "probability": ["boolean"],
         "random_state": ["random_state"],
+        "n_jobs": N_JOBS,
         "verbose": ["verbose"],
     }
     _largest_n = 100_000
@@ -147,6 +154,7 @@ class S3VC(SemiSupervisedMixin, MetaEstimatorMixin, BaseEstimator):
         guard: bool = True,
         probability: bool = False,
         random_state: int | np.random.RandomState | None = None,
+        n_jobs: int | None = None,
         verbose: int = 0,
     ) -> None:
         self.C = C
@@ -159,6 +167,7 @@ class S3VC(SemiSupervisedMixin, MetaEstimatorMixin, BaseEstimator):
         self.guard = guard
         self.probability = probability
         self.random_state = random_state
+        self.n_jobs = n_jobs
         self.verbose = verbose
 
     @validated_inside
@@ -193,7 +202,7 @@ class S3VC(SemiSupervisedMixin, MetaEstimatorMixin, BaseEstimator):
         ValueError
             When fewer than two classes are labeled, or when a parameter or an input is not valid.
         """
-        with unchanged_on_error(self):
+        with unchanged_on_error(self), using(self.n_jobs):
             return self._fit(X, y, sample_weight, unlabeled_mask)
 
     def _fit(self, X, y, sample_weight, unlabeled_mask):
@@ -391,6 +400,7 @@ class S3VC(SemiSupervisedMixin, MetaEstimatorMixin, BaseEstimator):
         X = validate_data(self, X, accept_sparse="csr", dtype=np.float64, order="C", reset=False)
         return X if self.scaler_ is None else self.scaler_.transform(X)
 
+    @with_threads
     def decision_function(self, X: Rows) -> np.ndarray:
         """Outputs of the machine that was taken; positive means ``classes_[1]``.
 
@@ -406,6 +416,7 @@ class S3VC(SemiSupervisedMixin, MetaEstimatorMixin, BaseEstimator):
         X = self._rows(X)
         return self.model_.decision_function(X)
 
+    @with_threads
     def predict(self, X: Rows) -> np.ndarray:
         """Class of each row.
 

@@ -91,6 +91,9 @@ class BranchBoundS3VM(KernelParameters, BaseS3VM):
         Largest number of nodes.
     class_weight : dict or "balanced", default=None
         Factors on C per class; ``"balanced"`` counts labeled rows only.
+    n_jobs : int, default=None
+        Number of threads, as in scikit-learn: None means 1 unless ``joblib.parallel_config`` says
+        otherwise, −1 all cores. The result is the same for any number.
     verbose : int, default=0
         Print a line at each better solution and at least every 100 nodes.
     callback : callable, default=None

@@ -5,6 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from s3vm_lib._numba import njit
+from s3vm_lib._threads import in_threads
 from s3vm_lib.kernels import dense_kernel_rows, kernel_row
 
 _NONE = np.empty(0, np.intp)
@@ -144,6 +145,7 @@ def add_row(row, weight, out):
 # --- Long work in parts, between which Python answers Ctrl-C --------------------------------------
 
 _WORK = 2**28  # multiplications in one call, some tenths of a second
+_TOGETHER = 256  # rows of a matrix, however little work they are: what threads share
 
 
 def rows_at_once(cache, rows):
@@ -176,8 +178,12 @@ def fetch_all(cache, rows):
     m = size - min(1, cache.mean.size)
     index = np.flatnonzero(cache.slot < 0)
     index, first = index[index < m], cache.clock[1]
-    for start in range(0, index.size, step):
+
+    def block(start):
         dense_kernel_rows(rows, index[start : start + step], first + start, cache.values, m)
+
+    step = min(step, _TOGETHER)
+    in_threads(block, range(0, index.size, step))
     slots = np.arange(first, first + index.size)
     cache.slot[index], cache.owner[slots] = slots, index
     cache.clock[1] += index.size

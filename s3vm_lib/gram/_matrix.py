@@ -1,5 +1,7 @@
 """The kernel values of a fixed set of rows: the whole matrix, or a cache of its rows."""
 
+import copy
+
 import numpy as np
 
 from s3vm_lib.gram._cache import add_rows, empty_cache, fetch_all
@@ -115,6 +117,12 @@ class Gram:
             add_rows(self.cache, self.rows, weights, mean)
             mean = mean[:n]
         return np.append(mean, weights @ mean)
+
+    def apart(self):
+        """The same values, all of them there, for a thread of its own."""
+        twin, cache = copy.copy(self), self.cache
+        twin.cache = cache._replace(stamp=cache.stamp.copy(), clock=cache.clock.copy())
+        return twin
 
     def restrict(self, keep):
         """(cache, rows) for the sub-matrix of the indices ``keep``, filled from this cache."""

@@ -12,6 +12,7 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 
 from s3vm_lib._base import Rows, checked_rows, parameters, unchanged_on_error, validated
 from s3vm_lib._limits import SHAPE, require_finite_outputs
+from s3vm_lib._threads import using, with_threads
 from s3vm_lib.graph_kernel_machine._common import GraphMachine
 from s3vm_lib.labels import Labels
 from s3vm_lib.losses import LabeledLoss
@@ -66,6 +67,9 @@ class GKMRegressor(RegressorMixin, GraphMachine):
         The graph, see `GKM`.
     fit_intercept, projection, precision, tol, max_iter, random_state
         The method, see `GKM`.
+    n_jobs : int, default=None
+        Number of threads, as in scikit-learn: None means 1 unless ``joblib.parallel_config`` says
+        otherwise, −1 all cores. The result is the same for any number.
     verbose : int, default=0
         Print one line whenever the average is looked at.
     callback : callable, default=None
@@ -165,7 +169,7 @@ class GKMRegressor(RegressorMixin, GraphMachine):
         ValueError
             When no target is known, or when a parameter or an input is not valid.
         """
-        with unchanged_on_error(self):
+        with unchanged_on_error(self), using(self.n_jobs):
             return self._fit(X, y, sample_weight, unlabeled_mask)
 
     def _fit(self, X, y, sample_weight, unlabeled_mask):
@@ -206,6 +210,7 @@ class GKMRegressor(RegressorMixin, GraphMachine):
         epsilon = self.epsilon if self.labeled_loss == "epsilon_insensitive" else None
         return LabeledLoss(self.labeled_loss, epsilon)
 
+    @with_threads
     def predict(self, X: Rows) -> np.ndarray:
         """Predicted targets.
 

@@ -451,6 +451,9 @@ class S3VMLight(KernelParameters, LabelSwitching):
         Memory for kernel values in MiB.
     class_weight : dict or "balanced", default=None
         Factors on C per class; ``"balanced"`` counts labeled rows only.
+    n_jobs : int, default=None
+        Number of threads, as in scikit-learn: None means 1 unless ``joblib.parallel_config`` says
+        otherwise, −1 all cores. The result is the same for any number.
     verbose : int, default=0
         Print one line per training.
     callback : callable, default=None
@@ -560,6 +563,7 @@ class S3VMLight(KernelParameters, LabelSwitching):
     }
     _largest_n = 8_000
     _memory = "n × n numbers"
+    _side_by_side = True
     _late = frozenset({"C", "annealing_start", "annealing_factor", "annealing_ratio"})
 
     def _prepare(self, data):

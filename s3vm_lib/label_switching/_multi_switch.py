@@ -287,6 +287,9 @@ class MultiSwitchTSVM(LabelSwitching):
         Largest number of Newton steps of one training.
     class_weight : dict or "balanced", default=None
         Factors on C per class; ``"balanced"`` counts labeled rows only.
+    n_jobs : int, default=None
+        Number of threads, as in scikit-learn: None means 1 unless ``joblib.parallel_config`` says
+        otherwise, −1 all cores. The result is the same for any number.
     verbose : int, default=0
         Print one line per level of C*.
     callback : callable, default=None
@@ -375,7 +378,7 @@ class MultiSwitchTSVM(LabelSwitching):
     _parameter_constraints = {
         **{
             name: LabelSwitching._kernel_constraints[name]
-            for name in ("C", "tol", "max_iter", "class_weight", "verbose", "callback")
+            for name in ("C", "tol", "max_iter", "class_weight", "n_jobs", "verbose", "callback")
         },
         "C_star": [WEIGHT, ZERO, None],
         "balance": BALANCE,
@@ -387,6 +390,7 @@ class MultiSwitchTSVM(LabelSwitching):
     }
     _largest_n = 40_000
     _memory = "n × d numbers, or the non-zeros"
+    _side_by_side = True
     _late = frozenset({"C", "C_star"})
 
     def _prepare(self, data):

@@ -121,6 +121,9 @@ class LapSVM(KernelParameters, BaseS3VM):
         Largest number of iterations; of SMO, per labeled row.
     class_weight : dict or "balanced", default=None
         Factors on C per class; ``"balanced"`` counts labeled rows only.
+    n_jobs : int, default=None
+        Number of threads, as in scikit-learn: None means 1 unless ``joblib.parallel_config`` says
+        otherwise, −1 all cores. The result is the same for any number.
     verbose : int, default=0
         Print one line per iteration (per round of SMO).
     callback : callable, default=None
@@ -229,6 +232,7 @@ class LapSVM(KernelParameters, BaseS3VM):
     tol: float = 1e-4
     max_iter: int = 1000
 
+    _side_by_side = True
     _parameter_constraints = {
         **BaseS3VM._kernel_constraints,
         "C_graph": [WEIGHT, ZERO, StrOptions({"labels"}), None],

@@ -26,6 +26,7 @@ from sklearn.utils.validation import (
 )
 
 from s3vm_lib._base import (
+    N_JOBS,
     BaseMachine,
     Preparation,
     Rows,
@@ -307,7 +308,7 @@ class S3VMSearchCV(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         "refit": ["boolean", callable],
         "error_score": [StrOptions({"raise"}), Real],
         "exact": ["boolean", StrOptions({"choice"})],
-        "n_jobs": [Integral, None],
+        "n_jobs": N_JOBS,
         "verbose": ["verbose"],
     }
 

@@ -102,6 +102,9 @@ class ILS3VM(KernelParameters, KeepingS3VM):
         Keep what happened in each step in ``path_``.
     class_weight : dict or "balanced", default=None
         Factors on C per class; ``"balanced"`` counts labeled rows, and is for `fit` only.
+    n_jobs : int, default=None
+        Number of threads, as in scikit-learn: None means 1 unless ``joblib.parallel_config`` says
+        otherwise, −1 all cores. The result is the same for any number.
     verbose : int, default=0
         Print one line per convex problem and per operation of the path.
     callback : callable, default=None

@@ -94,6 +94,9 @@ LabeledLoss, default="squared_hinge"
         Largest number of iterations of a stage.
     class_weight : dict or "balanced", default=None
         Factors on C per class; ``"balanced"`` counts labeled rows only.
+    n_jobs : int, default=None
+        Number of threads, as in scikit-learn: None means 1 unless ``joblib.parallel_config`` says
+        otherwise, −1 all cores. The result is the same for any number.
     verbose : int, default=0
         Print one line per stage.
     callback : callable, default=None

@@ -93,6 +93,9 @@ default="cholesky"
         Factors on C per class; ``"balanced"`` counts labeled rows only.
     random_state : int, RandomState instance or None, default=None
         Choice of the rows with ``coordinates="regressors"``; nothing else is random.
+    n_jobs : int, default=None
+        Number of threads, as in scikit-learn: None means 1 unless ``joblib.parallel_config`` says
+        otherwise, −1 all cores. The result is the same for any number.
     verbose : int, default=0
         Print one line per stage.
     callback : callable, default=None

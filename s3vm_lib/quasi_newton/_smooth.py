@@ -162,6 +162,7 @@ class SmoothS3VM(KernelParameters, BaseS3VM):
     _labeled = ("modified_logistic", "squared_hinge", "smooth_hinge", "logistic")
     _schedules = {}
     _searched = ()
+    _side_by_side = True
     _late = frozenset("C C_star labeled_loss unlabeled_loss s annealing tol ftol max_iter".split())
 
     def _prepare(self, data):

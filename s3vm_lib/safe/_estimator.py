@@ -14,6 +14,7 @@ from sklearn.utils._param_validation import HasMethods, Interval
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from s3vm_lib._base import (
+    N_JOBS,
     BaseS3VM,
     Rows,
     SemiSupervisedMixin,
@@ -22,6 +23,7 @@ from s3vm_lib._base import (
     validated_inside,
 )
 from s3vm_lib._limits import COUNT
+from s3vm_lib._threads import using, with_threads
 from s3vm_lib.labels import Labels
 from s3vm_lib.model_selection import SemiSupervisedKFold
 from s3vm_lib.quasi_newton import QNS3VM
@@ -85,6 +87,10 @@ class SafeS3VM(MetaEstimatorMixin, SemiSupervisedMixin, BaseEstimator):
         does, and nothing happens with an estimator that has no ``contradicted_``.
     random_state : int, RandomState instance or None, default=None
         Folds, starts and clusters.
+    n_jobs : int, default=None
+        Number of threads, as in scikit-learn: None means 1 unless ``joblib.parallel_config`` says
+        otherwise, −1 all cores.
+        Estimators inside have their own, or else this one. The result is the same for any number.
     verbose : int, default=0
         Print the summary after a fit.
 
@@ -180,6 +186,7 @@ class SafeS3VM(MetaEstimatorMixin, SemiSupervisedMixin, BaseEstimator):
         "contradiction": [Interval(Real, 0, 1, closed="both"), None],
         "trust": [Interval(Real, 0, 1e6, closed="both"), None],
         "random_state": ["random_state"],
+        "n_jobs": N_JOBS,
         "verbose": ["verbose"],
     }
     _largest_n = 10_000
@@ -202,6 +209,7 @@ class SafeS3VM(MetaEstimatorMixin, SemiSupervisedMixin, BaseEstimator):
         trust: float | None = 1.5,
         contradiction: float | None = 0.08,
         random_state: int | np.random.RandomState | None = None,
+        n_jobs: int | None = None,
         verbose: int = 0,
     ) -> None:
         self.estimator = estimator
@@ -218,6 +226,7 @@ class SafeS3VM(MetaEstimatorMixin, SemiSupervisedMixin, BaseEstimator):
         self.trust = trust
         self.contradiction = contradiction
         self.random_state = random_state
+        self.n_jobs = n_jobs
         self.verbose = verbose
 
     @validated_inside
@@ -252,7 +261,7 @@ class SafeS3VM(MetaEstimatorMixin, SemiSupervisedMixin, BaseEstimator):
         ValueError
             When fewer than two classes are labeled, or when a parameter or an input is not valid.
         """
-        with unchanged_on_error(self):
+        with unchanged_on_error(self), using(self.n_jobs):
             return self._fit(X, y, sample_weight, unlabeled_mask)
 
     def _fit(self, X, y, sample_weight, unlabeled_mask):
@@ -493,6 +502,7 @@ class SafeS3VM(MetaEstimatorMixin, SemiSupervisedMixin, BaseEstimator):
             pool, supervised, self.weights_, self._vote_weight, self._tie, self.classes_.size
         )
 
+    @with_threads
     def decision_function(self, X: Rows) -> np.ndarray:
         """Votes of the members, those for the baseline's answer counted λ times.
 
@@ -516,6 +526,7 @@ class SafeS3VM(MetaEstimatorMixin, SemiSupervisedMixin, BaseEstimator):
         found = self._votes(X)
         return found[:, 1] - found[:, 0] if found.shape[1] == 2 else found
 
+    @with_threads
     def predict(self, X: Rows) -> np.ndarray:
         """Class of each row, by the machine that was taken: baseline, estimator or vote.
 

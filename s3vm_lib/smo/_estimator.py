@@ -53,6 +53,9 @@ class SVM(KernelParameters, BaseS3VM):
         Factors on C per class; ``"balanced"`` counts labeled rows only.
     warm_start : bool, default=False
         Start from the dual variables of the previous fit when it had as many rows.
+    n_jobs : int, default=None
+        Number of threads, as in scikit-learn: None means 1 unless ``joblib.parallel_config`` says
+        otherwise, −1 all cores. The result is the same for any number.
     verbose : int, default=0
         Print one line per round of iterations.
     callback : callable, default=None
@@ -125,6 +128,7 @@ class SVM(KernelParameters, BaseS3VM):
     _memory = "visited kernel rows"
 
     _wants_unlabeled = False
+    _side_by_side = True
     _late = frozenset({"C", "max_iter", "shrinking"})
 
     def _prepare(self, data):

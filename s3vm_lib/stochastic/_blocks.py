@@ -13,8 +13,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from s3vm_lib._threads import in_threads
 from s3vm_lib.quasi_newton import losses_and_slopes
-from s3vm_lib.random_features import in_threads, row_tiles, single
+from s3vm_lib.random_features import row_tiles, single
 
 BLOCK_ROWS = 16384
 CACHE = 2**24  # feature values that are kept in double precision, 128 MB
@@ -214,7 +215,7 @@ class BlockSum:
         Of the losses.
     rows : ndarray of int, default=None
         Rows of X that take part, not with a client; None means all.
-    n_jobs : int, default=1
+    n_jobs : int, default=None
         Number of threads.
     client : dask.distributed.Client, default=None
         The cluster; None computes here.
@@ -224,7 +225,7 @@ class BlockSum:
 
     def __init__(
         self, stream, n_blocks, X, t, weight, codes, *,
-        rows=None, n_jobs=1, client=None, block_rows=BLOCK_ROWS,
+        rows=None, n_jobs=None, client=None, block_rows=BLOCK_ROWS,
     ):  # fmt: skip
         self.stream, self.n_jobs, self.client = stream, n_jobs, client
         self.dimension = n_blocks * stream.block_size

@@ -70,7 +70,6 @@ class RandomFeatureS3VM(KernelParameters, OnlineS3VM):
     n_steps: int | None = None
     schedule: Schedule | None = None
     polish: bool | Polish = True
-    n_jobs: int = 1
     transduce: bool = True
     random_state: int | np.random.RandomState | None = None
 
@@ -90,7 +89,6 @@ class RandomFeatureS3VM(KernelParameters, OnlineS3VM):
         "n_steps": [Interval(Integral, 0, 2**31 - 1, closed="both"), None],
         "schedule": [Schedule, None],
         "polish": ["boolean", Polish],
-        "n_jobs": [Interval(Integral, 1, 1024, closed="both")],
         "transduce": ["boolean"],
         "random_state": ["random_state"],
     }

@@ -81,8 +81,9 @@ LabeledLoss, default="modified_logistic"
     polish : bool or Polish, default=True
         Whether and how L-BFGS goes on with the features of the stochastic steps; True
         means `Polish()`. With ``n_steps=0`` L-BFGS is the whole fit, and False means the same.
-    n_jobs : int, default=1
-        Number of threads. The result is the same for any number.
+    n_jobs : int, default=None
+        Number of threads, as in scikit-learn: None means 1 unless ``joblib.parallel_config`` says
+        otherwise, −1 all cores. The result is the same for any number.
     transduce : bool, default=True
         Whether to evaluate the model on all training rows in the end, which is needed for
         ``transduction_``, for ``objective_`` and for an offset that meets the balance to the last
@@ -266,8 +267,9 @@ LabeledLoss, default="modified_logistic"
         Whether and how L-BFGS goes on with the features of the stochastic steps, not with
         ``update="block"``; True
         means `Polish()`. With ``n_steps=0`` L-BFGS is the whole fit, and False means the same.
-    n_jobs : int, default=1
-        Number of threads. The result is the same for any number.
+    n_jobs : int, default=None
+        Number of threads, as in scikit-learn: None means 1 unless ``joblib.parallel_config`` says
+        otherwise, −1 all cores. The result is the same for any number.
     transduce : bool, default=True
         Whether to evaluate the model on all training rows in the end, which is needed for
         ``transduction_``, for ``objective_`` and for an offset that meets the balance to the last

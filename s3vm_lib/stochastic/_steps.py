@@ -6,8 +6,9 @@ import numpy as np
 
 from s3vm_lib._numba import njit
 from s3vm_lib._rng import hash_key, integers, uniforms
+from s3vm_lib._threads import in_threads
 from s3vm_lib.losses import labeled_derivative, unlabeled_derivative
-from s3vm_lib.random_features import DATA, in_threads, row_tiles, single
+from s3vm_lib.random_features import DATA, row_tiles, single
 
 # Streams below the one of the data: draws of labeled and unlabeled rows, of the rows on which
 # features are centered, and of those that the polish sees.
@@ -124,7 +125,7 @@ def take(X, rows):
     return single(X[rows])
 
 
-def feature_means(stream, blocks, X, counts=None, n_jobs=1):
+def feature_means(stream, blocks, X, counts=None, n_jobs=None):
     """Mean of the features c_j (before the scale) over some rows, shape (T, m) float64.
 
     Parameters
@@ -134,7 +135,7 @@ def feature_means(stream, blocks, X, counts=None, n_jobs=1):
     X : {ndarray, CSR matrix} of shape (n, d)
     counts : ndarray of shape (n,), default=None
         Weights of the rows; None means equal ones.
-    n_jobs : int, default=1
+    n_jobs : int, default=None
 
     Returns
     -------

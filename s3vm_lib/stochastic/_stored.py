@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from s3vm_lib.random_features import in_threads, row_tiles
+from s3vm_lib._threads import in_threads
+from s3vm_lib.random_features import row_tiles
 from s3vm_lib.stochastic._parameters import Schedule
 from s3vm_lib.stochastic._steps import Course, Outputs, feature_means, take
 
@@ -23,7 +24,7 @@ def solve_stored(
     growth=0,
     start=None,
     first=0,
-    n_jobs=1,
+    n_jobs=None,
     callback=None,
     tick=None,
 ):
@@ -64,7 +65,7 @@ def solve_stored(
         Where to begin; None begins at 0.
     first : int, default=0
         Number of steps taken before.
-    n_jobs : int, default=1
+    n_jobs : int, default=None
         Threads; the result does not depend on it.
     callback : callable, default=None
         Called with a `Progress` about ten times in a run; a true value stops.

@@ -23,7 +23,7 @@ def solve_triply_stochastic(
     seed=0,
     start=None,
     first=0,
-    n_jobs=1,
+    n_jobs=None,
     callback=None,
     tick=None,
 ):

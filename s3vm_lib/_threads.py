@@ -1,0 +1,211 @@
+"""The only place that starts threads: parts of a computation side by side, with the same result.
+
+What may run side by side is cut into parts by the data alone, never by the number of threads, and
+every part writes its own result: so not a bit depends on how many threads there are. Compiled
+functions and BLAS let go of Python's lock, which is what makes threads worth their while. BLAS has
+one thread for each of them.
+"""
+
+import contextlib
+import contextvars
+import ctypes
+import functools
+import itertools
+import sys
+import threading
+from numbers import Integral
+
+MOST = 1024  # threads
+_PATIENCE = 0.2  # seconds between looks at Ctrl-C
+_chosen = contextvars.ContextVar("n_jobs", default=None)  # what `using` says
+_lock, _limiting, _held = threading.Lock(), [], [0]
+
+
+def thread_count(n_jobs=None):
+    """The number of threads that ``n_jobs`` stands for.
+
+    Parameters
+    ----------
+    n_jobs : int, default=None
+        As in scikit-learn: −1 means all cores, −2 all but one, and None what `using` or else
+        ``joblib.parallel_config`` says, 1 where neither says anything.
+
+    Returns
+    -------
+    int
+
+    Raises
+    ------
+    ValueError
+        If it is 0 or no integer.
+    """
+    n_jobs = _chosen.get() if n_jobs is None else n_jobs
+    if n_jobs is None and "joblib" not in sys.modules:
+        return 1
+    if n_jobs is not None and (
+        isinstance(n_jobs, bool) or not isinstance(n_jobs, Integral) or n_jobs == 0
+    ):
+        raise ValueError(f"n_jobs must be None or an integer other than 0, got {n_jobs!r}")
+    if n_jobs is not None and n_jobs > 0:
+        return min(int(n_jobs), MOST)
+    from joblib import effective_n_jobs
+
+    return min(effective_n_jobs(n_jobs), MOST)
+
+
+@contextlib.contextmanager
+def using(n_jobs):
+    """Let everything within that asks for no number of threads have this one.
+
+    Parameters
+    ----------
+    n_jobs : int or None
+        None changes nothing.
+    """
+    if n_jobs is None:
+        yield
+        return
+    thread_count(n_jobs)
+    token = _chosen.set(n_jobs)
+    try:
+        yield
+    finally:
+        _chosen.reset(token)
+
+
+def with_threads(method):
+    """Decorator of a method: within it `using` says what the ``n_jobs`` of its object is."""
+
+    @functools.wraps(method)
+    def run(self, *args, **kwargs):
+        with using(getattr(self, "n_jobs", None)):
+            return method(self, *args, **kwargs)
+
+    return run
+
+
+def in_threads(function, items, n_jobs=None):
+    """The results of a function on the items, in their order, by some threads.
+
+    Parts within parts take turns. With n_jobs other than None BLAS has one thread meanwhile, also
+    where n_jobs is 1: products by several of its threads may be rounded in another way.
+
+    Parameters
+    ----------
+    function : callable
+        Of one item; writes nothing that the others read.
+    items : iterable
+    n_jobs : int, default=None
+        See `thread_count`.
+
+    Returns
+    -------
+    list
+
+    Raises
+    ------
+    BaseException
+        What the first of the items that failed raised. Ctrl-C is raised in all threads, and they
+        are waited for: compiled functions return within some tenths of a second.
+    """
+    items = list(items)
+    count = min(thread_count(n_jobs), len(items))
+    asked = n_jobs is not None or _chosen.get() is not None
+    if count < 2:
+        with _one_blas_thread() if asked and len(items) else contextlib.nullcontext():
+            return [function(item) for item in items]
+    with _one_blas_thread():
+        return _Crew(function, items).run(count)
+
+
+class _Crew:
+    """Threads that take one item after the other."""
+
+    def __init__(self, function, items):
+        self.function, self.items = function, items
+        self.results, self.errors = [None] * len(items), {}
+        self.numbers, self.stopped = itertools.count(), False
+        # One for each item: a context cannot be entered twice, and holds NumPy's errstate.
+        self.contexts = [contextvars.copy_context() for _ in items]
+
+    def run(self, count):
+        crew = [threading.Thread(target=self._work, daemon=True) for _ in range(count)]
+        try:
+            for one in crew:
+                one.start()
+            for one in crew:
+                while one.is_alive():
+                    one.join(_PATIENCE)  # not for ever: Ctrl-C may wake up another thread
+        except BaseException:
+            self.stopped = True
+            for one in crew:
+                if one.ident is not None and one.is_alive():
+                    interrupt = ctypes.c_ulong(one.ident), ctypes.py_object(KeyboardInterrupt)
+                    ctypes.pythonapi.PyThreadState_SetAsyncExc(*interrupt)
+            for one in crew:
+                if one.ident is not None:
+                    one.join()
+            raise
+        if self.errors:
+            raise self.errors[min(self.errors)]
+        return self.results
+
+    def _work(self):
+        # All items before a failed one were begun before it, and are finished.
+        try:
+            while not self.stopped and (k := next(self.numbers)) < len(self.items):
+                try:
+                    self.results[k] = self.contexts[k].run(self._alone, self.items[k])
+                except BaseException as error:
+                    self.errors[k], self.stopped = error, True
+        except KeyboardInterrupt:  # came between two items
+            self.stopped = True
+
+    def _alone(self, item):
+        _chosen.set(1)
+        return self.function(item)
+
+
+@functools.cache
+def _controller():
+    """What knows the BLAS libraries that are loaded."""
+    from threadpoolctl import ThreadpoolController
+
+    return ThreadpoolController()
+
+
+@contextlib.contextmanager
+def _one_blas_thread():
+    """One thread for BLAS, until the last that wants it so is done."""
+    with _lock:
+        _held[0] += 1
+        if _held[0] == 1 and any(
+            info["num_threads"] != 1 for info in _controller().info() if info["user_api"] == "blas"
+        ):
+            _limiting.append(_controller().limit(limits=1, user_api="blas"))
+    try:
+        yield
+    finally:
+        with _lock:
+            _held[0] -= 1
+            if _held[0] == 0 and _limiting:
+                _limiting.pop().restore_original_limits()
+
+
+def row_blocks(n, width, size=2**18, least=64):
+    """Slices of n rows with ``width`` numbers each, about ``size`` numbers a block.
+
+    Parameters
+    ----------
+    n, width : int
+    size : int, default=2**18
+        Numbers in a block: two megabytes, which stay in the cache.
+    least : int, default=64
+        Rows in a block, but for the last one: BLAS wants some.
+
+    Returns
+    -------
+    list of slice
+    """
+    step = max(least, size // max(1, width))
+    return [slice(start, min(start + step, n)) for start in range(0, n, step)]
