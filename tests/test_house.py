@@ -28,6 +28,7 @@ GROUND = {
     "kernels": {"_numba"},
     "gram": {"_numba", "kernels"},
     "_limits": {"kernels"},
+    "row_blocks": set(),
     "labels": set(),
     "graphs": {"_numba", "_rng", "kernels", "_limits"},
     "objective": {"losses", "kernels", "graphs"},
