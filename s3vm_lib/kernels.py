@@ -17,6 +17,7 @@ from s3vm_lib._numba import njit
 KERNELS = ("linear", "poly", "rbf", "laplacian", "precomputed")
 LINEAR, POLY, RBF, LAPLACIAN, PRECOMPUTED = range(5)
 _ROWS = 2**16  # rows that are read at once
+_FEW = 2**14  # rows that are copied at once
 
 
 @dataclass(frozen=True)
@@ -121,6 +122,9 @@ def _dense(K):
 def squared_norms(X):
     """Squared Euclidean norms of the rows of a dense or sparse X, shape (n,)."""
     if sp.issparse(X):
+        if X.format == "csr" and X.shape[0] > _FEW:  # the squares would take as much as X
+            parts = [squared_norms(X[k : k + _FEW]) for k in range(0, X.shape[0], _FEW)]
+            return np.concatenate(parts)
         return np.asarray(X.multiply(X).sum(axis=1), dtype=float).ravel()
     return np.einsum("ij,ij->i", X, X)
 
