@@ -372,7 +372,7 @@ def peak():
 def fit(m, rows, memory):
     coordinates = Coordinates(rank=m, memory=memory)
     return QNS3VM(gamma=1 / 32, C=10.0, coordinates=coordinates).fit(X[:rows], y[:rows])
-fit(16, 40_000, 9)  # what is compiled takes memory once
+fit(40, 60_000, 20)  # what is compiled takes memory once
 before = peak()
 model = fit(200, n, memory)
 model.predict(X[:20_000])
