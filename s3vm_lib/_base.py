@@ -80,6 +80,7 @@ validated = _typed(_fit_context(prefer_skip_nested_validation=True))
 validated_inside = _typed(_fit_context(prefer_skip_nested_validation=False))
 
 _CHUNK = 2**24  # kernel values computed at once in prediction
+_DELAY = 1.0  # seconds before a line of progress appears
 _ROWS = 2**16  # rows of a linear model that are converted at once
 
 
@@ -516,10 +517,49 @@ class BaseMachine(BaseEstimator):
         ]
         return np.concatenate(blocks) + self.intercept_
 
+    @contextmanager
+    def _progress(self, unit, total=None):
+        """A line on stderr that rewrites itself and says how much time is left, with ``verbose``.
+
+        It appears where something takes more than a second. Yields a function of what is done so
+        far, and perhaps of the total; None without ``verbose``.
+        """
+        if not self.verbose:
+            yield None
+            return
+        from tqdm import tqdm
+
+        options = {"desc": type(self).__name__, "unit": f" {unit}", "leave": False}
+        with tqdm(total=total, delay=_DELAY, **options) as bar:
+
+            def tick(done, total=None):
+                bar.total = total or bar.total
+                bar.update(done - bar.n)
+
+            yield tick
+
+    @contextmanager
+    def _reporting(self, report, unit, total):
+        """The callback of a solver that reports a stage, with a line that counts the stages."""
+        with self._progress(unit, total) as tick:
+            done = 0
+
+            def callback(*stage):
+                nonlocal done
+                done += 1
+                if tick is not None:
+                    tick(min(done, total))
+                return report(*stage)
+
+            yield callback
+
     def _report(self, state):
         """Progress of a solver: print with ``verbose``, hand on to ``callback``."""
         if self.verbose:
-            print(f"{type(self).__name__}: " + ", ".join(f"{k} {v:.6g}" for k, v in state.items()))
+            from tqdm import tqdm
+
+            line = ", ".join(f"{k} {v:.6g}" for k, v in state.items())
+            tqdm.write(f"{type(self).__name__}: {line}")  # beside a bar, where there is one
         return bool(self.callback(state)) if self.callback is not None else False
 
     def __sklearn_tags__(self):

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from s3vm_lib import QNS3VM, NewtonS3VM, datasets
+from s3vm_lib import DAS3VM, QNS3VM, MultiSwitchTSVM, NewtonS3VM, _base, datasets
 from s3vm_lib.kernels import squared_norms
 from s3vm_lib.quasi_newton import Coordinates, ScaledObjective, _blocked
 from s3vm_lib.row_blocks import BlockStore, is_mapped, on_disk, row_slices, spread
@@ -397,3 +397,27 @@ def test_memory_is_bounded(tmp_path):
     found = json.loads(run.stdout.splitlines()[-1])
     # The limit, the pages of the file that were read, and a few numbers for each row.
     assert found["extra"] < memory + found["rows"] + 20 * 8 * n / 2**20
+
+
+# --- Progress -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("cls", [QNS3VM, NewtonS3VM, MultiSwitchTSVM, DAS3VM])
+def test_a_line_on_stderr_says_how_much_time_is_left(cls, mixture, monkeypatch, capsys):
+    X, _, partly = mixture
+    unit = {MultiSwitchTSVM: "levels", DAS3VM: "temperatures"}.get(cls, "stages")
+    monkeypatch.setattr(_base, "_DELAY", 0.0)
+    cls().fit(X[:300], partly[:300])
+    assert capsys.readouterr() == ("", "")
+    fitted = cls(verbose=1).fit(X[:300], partly[:300])
+    out, err = capsys.readouterr()
+    assert out.count(cls.__name__) == len(fitted.history_)  # a line for each stage
+    assert "\r" in err and unit in err and cls.__name__ in err
+    assert err.split("\r")[-1].strip() == ""  # it goes away
+
+
+def test_blocks_are_counted_too(mixture, monkeypatch, capsys):
+    X, _, partly = mixture
+    monkeypatch.setattr(_base, "_DELAY", 0.0)
+    model(verbose=1).fit(X, partly)
+    assert "blocks" in capsys.readouterr().err

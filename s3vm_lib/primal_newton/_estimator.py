@@ -95,7 +95,7 @@ LabeledLoss, default="squared_hinge"
     class_weight : dict or "balanced", default=None
         Factors on C per class; ``"balanced"`` counts labeled rows only.
     verbose : int, default=0
-        Print one line per stage.
+        Print one line per stage; on stderr a line that rewrites itself shows the time left.
     callback : callable, default=None
         Called after each stage with a dict (alpha, value, gradient_norm, n_iter, n_evaluations,
         n_negative); a true value stops.
@@ -202,19 +202,21 @@ LabeledLoss, default="squared_hinge"
     _memory = "n × rank numbers"
 
     def _fit_binary(self, data, coordinates, t, problem, index):
-        solution = solve_newton(
-            coordinates,
-            t,
-            data.loss_weight,
-            problem,
-            solver=self.solver,
-            curvature=self.curvature,
-            system=self.system,
-            annealing=self._stages(),
-            tol=self.tol,
-            ftol=self.ftol,
-            max_iter=self.max_iter,
-            start=self._start(problem, index),
-            callback=self._report_stage,
-        )
+        stages = self._stages()
+        with self._reporting(self._report_stage, "stages", 1 + len(stages)) as callback:
+            solution = solve_newton(
+                coordinates,
+                t,
+                data.loss_weight,
+                problem,
+                solver=self.solver,
+                curvature=self.curvature,
+                system=self.system,
+                annealing=stages,
+                tol=self.tol,
+                ftol=self.ftol,
+                max_iter=self.max_iter,
+                start=self._start(problem, index),
+                callback=callback,
+            )
         return self._model(data, coordinates, t, problem, solution)

@@ -225,7 +225,8 @@ class SmoothS3VM(KernelParameters, BaseS3VM):
                 f"{chosen!r}"
             )
         center = mean_weight(data.sample_weight, data.codes < 0) if self.fit_intercept else None
-        return chosen.of(data, center, getattr(self, "random_state", None))
+        with self._progress("blocks") as tick:
+            return chosen.of(data, center, getattr(self, "random_state", None), tick)
 
     def _check_intercept(self):
         if not self.fit_intercept and self.balance is not None:
