@@ -2,7 +2,9 @@
 
 import json
 import os
+import pickle
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -296,6 +298,66 @@ def test_the_share_is_estimated_from_many_rows_by_blocks(mixture, monkeypatch):
     monkeypatch.setattr(_rules, "LARGEST_COLUMNS", 2**16)
     other = QNS3VM(**options).fit(X, partly)
     np.testing.assert_allclose(other.class_ratio_, first.class_ratio_, rtol=1e-3)
+
+
+# --- On a cluster ---------------------------------------------------------------------------------
+
+
+class Here:
+    """The part of a Dask client that is used; what is sent goes through pickle."""
+
+    def submit(self, function, *arguments, pure):
+        assert not pure  # the scheduler must not look at the arguments
+        return function(*pickle.loads(pickle.dumps(arguments)))
+
+    def gather(self, futures):
+        return futures
+
+
+def test_workers_give_the_bits_of_this_process(mixture, tmp_path):
+    X, _, partly = mixture
+    rows = mapped(X, tmp_path / "rows", np.float32)
+    for options in ({}, {"balance_tol": 0.05}, {"cls": NewtonS3VM}):
+        alone = model(**options).fit(rows, partly)
+        found = model(Coordinates(rank=40, memory=20, client=Here()), **options).fit(rows, partly)
+        assert np.array_equal(found.dual_coef_, alone.dual_coef_)
+        assert np.array_equal(found.transduction_, alone.transduction_)
+    linear = {"kernel": "linear", "balance": "labels"}
+    alone = QNS3VM(**linear).fit(rows, partly)
+    found = QNS3VM(coordinates=Coordinates(client=Here()), **linear).fit(rows, partly)
+    assert np.array_equal(found.coef_, alone.coef_)
+
+
+def test_workers_need_a_map(mixture):
+    X, _, partly = mixture
+    with pytest.raises(ValueError, match=r"numpy\.memmap"):
+        model(Coordinates(rank=40, client=Here())).fit(X[:500], partly[:500])
+
+
+@pytest.mark.slow
+def test_a_cluster_that_loses_a_worker(mixture, tmp_path):
+    distributed = pytest.importorskip("distributed")
+    X, _, partly = mixture
+    rows = mapped(X, tmp_path / "rows", np.float32)
+    alone = model().fit(rows, partly)
+    killed = []
+
+    def kill(state):
+        if state["alpha"] > 0 and not killed:
+            killed.append(next(iter(client.run(os.getpid).values())))
+            os.kill(killed[0], signal.SIGKILL)
+
+    with (
+        distributed.LocalCluster(
+            n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None
+        ) as cluster,
+        distributed.Client(cluster) as client,
+    ):
+        for callback in (None, kill):
+            coordinates = Coordinates(rank=40, client=client)
+            found = model(coordinates, callback=callback).fit(rows, partly)
+            assert np.array_equal(found.dual_coef_, alone.dual_coef_)
+    assert killed
 
 
 # --- What goes wrong ------------------------------------------------------------------------------

@@ -130,8 +130,7 @@ def _sum(Z, t, weight, w, shift, codes, strength):
 def _moments(Z, weight):
     """Zᵀ·weight and Σ‖z‖² of a block of rows."""
     Z = doubles(Z)
-    mean = np.zeros(Z.shape[1]) if weight is None else np.asarray(Z.T @ weight)
-    return mean, float(squared_norms(Z).sum())
+    return np.asarray(Z.T @ weight), float(squared_norms(Z).sum())
 
 
 def _outputs(Z, w):
@@ -146,8 +145,8 @@ def _gram(Z, D):
     return Features(doubles(Z))._gram_of(D)
 
 
-def _rows(Z, index):
-    return Z[index]
+def _rows(Z, wanted):
+    return Z[wanted]
 
 
 # --- Where the blocks are -------------------------------------------------------------------------
@@ -186,10 +185,27 @@ class LocalBlocks:
             self.store.close()
             raise
 
-    def each(self, function, arguments):
-        """``function(Z, *given)`` for every block and what ``arguments`` gives it, in order."""
-        for k, given in enumerate(arguments):
-            yield function(self.store[k], *given)
+    def block(self, k):
+        """Block k of the coordinates."""
+        return self.store[k]
+
+    def each(self, function, rows, *given):
+        """``function(Z, *parts, *given)`` for every block, in order.
+
+        Parameters
+        ----------
+        function : callable
+        rows : tuple of ndarray
+            Arrays over all rows; the function gets the parts of its block.
+        *given
+            What is the same for all blocks.
+
+        Yields
+        ------
+        object
+        """
+        for k, s in enumerate(self.slices):
+            yield function(self.block(k), *(a[s] for a in rows), *given)
 
     def close(self):
         self.store.close()
@@ -209,9 +225,8 @@ class MappedBlocks(LocalBlocks):
         self.source, self.features = on_disk(X), features
         self.slices = row_slices(X.shape[0], block_rows(X.shape[1]))
 
-    def each(self, function, arguments):
-        for s, given in zip(self.slices, arguments, strict=True):
-            yield function(_opened(self.source, s, self.features), *given)
+    def block(self, k):
+        return _opened(self.source, self.slices[k], self.features)
 
     def close(self):
         pass
@@ -240,17 +255,26 @@ class ClusterBlocks:
             for group in self.groups
         ]
 
-    def each(self, function, arguments):
-        arguments = list(arguments)
+        self._sent = (), []
+
+    def each(self, function, rows, *given):
+        """As in `LocalBlocks`; arrays over the rows that come twice in a row travel once."""
+        cut = [[tuple(a[s] for a in rows) for s in self.slices[group]] for group in self.groups]
+        last, futures = self._sent
+        if len(rows) != len(last) or any(a is not b for a, b in zip(rows, last, strict=True)):
+            self._sent, futures = (rows, cut), cut
+        elif futures and isinstance(futures[0], list):
+            futures = [self.client.submit(_same, part, pure=False) for part in futures]
+            self._sent = rows, futures
         calls = [
-            self.client.submit(_of_group, function, part, arguments[group], pure=False)
-            for part, group in zip(self.parts, self.groups, strict=True)
+            self.client.submit(_of_group, function, blocks, part, given, pure=False)
+            for blocks, part in zip(self.parts, futures, strict=True)
         ]
         for found in self.client.gather(calls):
             yield from found
 
     def close(self):
-        self.parts = []
+        self.parts, self._sent = [], ((), [])
 
 
 def _same(value):
@@ -261,8 +285,8 @@ def _opened_group(source, slices, features):
     return [_opened(source, s, features) for s in slices]
 
 
-def _of_group(function, blocks, arguments):
-    return [function(Z, *given) for Z, given in zip(blocks, arguments, strict=True)]
+def _of_group(function, blocks, parts, given):
+    return [function(Z, *part, *given) for Z, part in zip(blocks, parts, strict=True)]
 
 
 def _opened(source, rows, features):
@@ -295,15 +319,12 @@ class BlockFeatures(Features):
         self.blocks, self.dimension = blocks, width
         self.expand, self.shift, self.mean = expand, None, None
         n, mean, squares = blocks.slices[-1].stop, np.zeros(width), 0.0
-        for part in blocks.each(_moments, self._parts(mean_weight)):
+        weight = np.zeros(n) if mean_weight is None else mean_weight
+        for part in blocks.each(_moments, (weight,)):
             mean, squares = mean + part[0], squares + part[1]
         if mean_weight is not None:
             self.mean = mean
         self._unit = float(np.sqrt(squares / n))
-
-    def _parts(self, a):
-        """An array over the rows in the parts of the blocks; None for each where it is None."""
-        return ((None if a is None else a[s],) for s in self.blocks.slices)
 
     @property
     def unit(self):
@@ -331,8 +352,7 @@ class BlockFeatures(Features):
         """
         shift = b if self.mean is None else b - float(self.mean @ w)
         value, gradient, total = 0.0, np.zeros(w.size), 0.0
-        calls = ((t[s], weight[s], w, shift, codes, strength) for s in self.blocks.slices)
-        for part in self.blocks.each(_sum, calls):
+        for part in self.blocks.each(_sum, (t, weight), w, shift, codes, strength):
             value, total = value + part[0], total + part[2]
             gradient += part[1]
         if self.mean is not None:
@@ -340,22 +360,19 @@ class BlockFeatures(Features):
         return value, gradient, total
 
     def _times(self, w):
-        return np.concatenate(list(self.blocks.each(_outputs, [(w,)] * len(self.blocks.slices))))
+        return np.concatenate(list(self.blocks.each(_outputs, (), w)))
 
     def _adjoint(self, a):
-        return sum(self.blocks.each(_adjoint, self._parts(a)))
+        return sum(self.blocks.each(_adjoint, (a,)))
 
     def _gram_of(self, D):
-        return sum(self.blocks.each(_gram, self._parts(D)))
+        return sum(self.blocks.each(_gram, (D,)))
 
     def rows(self, index):
         """The same features on some rows only, with the same μ."""
-        found = np.searchsorted(index, [s.start for s in self.blocks.slices] + [np.inf])
-        calls = [
-            (index[start:end] - s.start,)
-            for s, start, end in zip(self.blocks.slices, found[:-1], found[1:], strict=True)
-        ]
-        parts = [doubles(part) for part in self.blocks.each(_rows, calls)]
+        wanted = np.zeros(self.blocks.slices[-1].stop, dtype=bool)
+        wanted[index] = True  # sorted, as those of the labeled rows are
+        parts = [doubles(part) for part in self.blocks.each(_rows, (wanted,))]
         chosen = Features(sp.vstack(parts, "csr") if sp.issparse(parts[0]) else np.vstack(parts))
         chosen.mean = self.mean
         return chosen
