@@ -14,9 +14,12 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from s3vm_lib import DAS3VM, QNS3VM, MultiSwitchTSVM, NewtonS3VM, _base, datasets
+from s3vm_lib import DAS3VM, QNS3VM, LapSVM, MultiSwitchTSVM, NewtonS3VM, _base, datasets
+from s3vm_lib.graphs import NeighborGraph, laplacian
 from s3vm_lib.kernels import squared_norms
-from s3vm_lib.quasi_newton import Coordinates, ScaledObjective, _blocked
+from s3vm_lib.laplacian_svm._deformed import BlockDeformedKernel, LowRankDeformedKernel
+from s3vm_lib.quasi_newton import Coordinates, ScaledObjective, _blocked, block_coordinates
+from s3vm_lib.quasi_newton._coordinates import low_rank
 from s3vm_lib.row_blocks import BlockStore, is_mapped, on_disk, row_slices, spread
 
 BLOCKED = Coordinates(rank=40, memory=20)  # MiB; all rows would take 24
@@ -298,6 +301,62 @@ def test_the_share_is_estimated_from_many_rows_by_blocks(mixture, monkeypatch):
     monkeypatch.setattr(_rules, "LARGEST_COLUMNS", 2**16)
     other = QNS3VM(**options).fit(X, partly)
     np.testing.assert_allclose(other.class_ratio_, first.class_ratio_, rtol=1e-3)
+
+
+# --- With a graph ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("normalized", [False, True])
+def test_a_graph_kernel_in_blocks_is_that_in_memory(normalized, mixture, folder):
+    X, _, partly = mixture
+    X, partly = X[:20_000, :3], partly[:20_000]
+    options = {"rank": 60, "gamma": 0.1, "n_neighbors": 5, "normalized": normalized, "tol": 1e-8}
+    held = []
+
+    def look(state):
+        held.append(len(open_files(folder)))
+
+    whole = LapSVM(**options).fit(X, partly)
+    # The factor and what is made of it would take 27 MiB.
+    for memory, files in ((8, 1), (26, 0)):
+        blocked = LapSVM(memory=memory, callback=look, **options).fit(X, partly)
+        assert set(held) == {files}
+        held.clear()
+        assert open_files(folder) == []
+        assert blocked.solver_ == "newton" and blocked.rank_ == 60
+        assert blocked.objective_ == pytest.approx(whole.objective_, rel=1e-3)
+        assert np.mean(blocked.transduction_ != whole.transduction_) < 0.01
+        assert np.mean(blocked.predict(X) != blocked.transduction_) < 1e-3
+
+
+def test_a_graph_kernel_with_all_rows_in_the_sample(mixture, monkeypatch):
+    X, _, partly = mixture
+    X, partly = X[:600, :3], partly[:600]
+    data = LapSVM(gamma=0.1)._validated(X, partly, None, None)[2]
+    labeled = np.flatnonzero(data.codes >= 0)
+    lap = laplacian(NeighborGraph(5).build(X))
+    low = low_rank(data.X, data.kernel, 150, 1e-6, labeled)
+    made = block_coordinates(data.X, data.kernel, 150, 1e-6, None, labeled, megabytes=100)
+    beta = np.random.default_rng(0).standard_normal(labeled.size)
+    for kappa in (0.0, 0.3):
+        whole = LowRankDeformedKernel(low, lap, kappa, labeled)
+        blocked = BlockDeformedKernel(made, 7, lap, kappa, labeled)
+        np.testing.assert_allclose(blocked.block, whole.block, atol=1e-5)
+        for found, expected in zip(blocked.expand(beta)[1:], whole.expand(beta)[1:], strict=True):
+            np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-4)
+
+
+def test_nothing_is_left_behind_by_a_graph(mixture, folder, monkeypatch):
+    X, _, partly = mixture
+
+    def fails(self, product, columns):
+        assert len(open_files(folder)) == 1
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(_blocked.BlockFeatures, "quadratic", fails)
+    with pytest.raises(KeyboardInterrupt):
+        LapSVM(rank=60, memory=8, n_neighbors=5).fit(X[:8000, :3], partly[:8000])
+    assert open_files(folder) == []
 
 
 # --- On a cluster ---------------------------------------------------------------------------------

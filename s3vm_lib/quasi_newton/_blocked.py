@@ -141,6 +141,10 @@ def _adjoint(Z, a):
     return Z.T @ a
 
 
+def _columns(Z, part):
+    return doubles(Z[:, part])
+
+
 def _gram(Z, D):
     return Features(doubles(Z))._gram_of(D)
 
@@ -367,6 +371,26 @@ class BlockFeatures(Features):
 
     def _gram_of(self, D):
         return sum(self.blocks.each(_gram, (D,)))
+
+    def quadratic(self, product, columns):
+        """ZᵀMZ for a symmetric M of shape (n, n), some columns of Z at a time.
+
+        Parameters
+        ----------
+        product : callable
+            F ↦ MF for F of shape (n, m).
+        columns : int
+            Columns that are there at once, all rows of them.
+
+        Returns
+        -------
+        ndarray of shape (d, d)
+        """
+        found = np.empty((self.dimension, self.dimension))
+        for part in row_slices(self.dimension, columns):
+            F = product(np.concatenate(list(self.blocks.each(_columns, (), part))))
+            found[:, part] = self._adjoint(F)
+        return found
 
     def rows(self, index):
         """The same features on some rows only, with the same μ."""
