@@ -242,6 +242,15 @@ def test_the_error_is_that_of_a_fit_in_memory(mixture):
     assert np.mean(blocked.predict(X) != blocked.transduction_) < 1e-3
 
 
+def test_many_labeled_rows_stay_in_their_blocks(mixture, monkeypatch):
+    X, _, partly = mixture
+    few = model().fit(X, partly)
+    monkeypatch.setattr(_blocked, "_PICKED", 0)
+    many = model().fit(X, partly)
+    assert many.objective_ == pytest.approx(few.objective_, rel=1e-4)
+    assert np.mean(many.transduction_ != few.transduction_) < 1e-3
+
+
 @pytest.mark.parametrize(
     "options",
     [

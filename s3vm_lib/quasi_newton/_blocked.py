@@ -25,6 +25,7 @@ from s3vm_lib.row_blocks import BlockStore, doubles, is_mapped, on_disk, row_sli
 
 _VALUES = 2**19  # values of Z in a block: 2 MB
 _SAMPLED = 2**22  # kernel values among which the pivots are chosen
+_PICKED = 2**24  # values of Z that leave their blocks: 128 MB
 _GROUP = 32  # blocks that are one task of a cluster
 _SUMS = {"reassoc", "contract", "nsz"}  # in which order a sum is taken, and no more
 
@@ -334,6 +335,11 @@ class BlockFeatures(Features):
     def unit(self):
         """Root mean square of √k(x, x) over the rows."""
         return self._unit
+
+    @property
+    def most_rows(self):
+        """Rows of which `rows` may be asked: what it returns is all in memory."""
+        return _PICKED // max(1, self.dimension)
 
     def arrays(self):
         """None: there is no matrix Z."""
