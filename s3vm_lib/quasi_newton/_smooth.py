@@ -63,11 +63,11 @@ class Coordinates(Checked):
         Whether the labeled rows come first among the pivots or regressors (as far as they fill
         at most half of ``rank``), so that the supervised start can be represented.
     memory : float, default=4000
-        Memory in MiB for the coordinates with ``"cholesky"`` and ``"regressors"``. Where n × ``rank``
-        numbers in double precision, and one copy of them, take more, the coordinates are made block
-        by block and kept in single precision, in memory or, if they take half of it, in a temporary
-        file, which is deleted after the fit. The pivots are then chosen among a part of the rows.
-        The rows X themselves and a few numbers for each of them are not counted.
+        Memory in MiB for the coordinates with ``"cholesky"`` and ``"regressors"``. Where n times
+        ``rank`` numbers in double precision, and one copy of them, take more, the coordinates are
+        made block by block and kept in single precision, in memory or, if they take half of it, in
+        a temporary file, which is deleted after the fit. The pivots are then chosen among a part of
+        the rows. The rows X themselves and a few numbers for each of them are not counted.
     client : dask.distributed.Client, default=None
         The coordinates are made and kept, in single precision, by the workers of this cluster. They
         open the rows themselves: X has to be a `numpy.memmap` that all workers can open. With
