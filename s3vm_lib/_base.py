@@ -50,10 +50,11 @@ from s3vm_lib._limits import (
     require_finite_outputs,
 )
 from s3vm_lib._plain import checked_new_rows, checked_rows_and_labels, parameters_hold
-from s3vm_lib._threads import MOST, in_threads, row_blocks, thread_count, using, with_threads
+from s3vm_lib._threads import MOST, in_threads, thread_count, using, with_threads
 from s3vm_lib.kernels import KERNELS, Kernel, resolve_gamma
 from s3vm_lib.labels import Labels, mark_missing, missing_entries, plain, split_labels
 from s3vm_lib.losses import LabeledLoss
+from s3vm_lib.row_blocks import doubles, is_mapped, row_slices, sized_slices
 
 if TYPE_CHECKING:  # scikit-learn has no types, and a base without types would allow any parameter
 
@@ -85,6 +86,8 @@ N_JOBS = [
     Interval(Integral, -MOST, -1, closed="both"),
     None,
 ]
+_DELAY = 1.0  # seconds before a line of progress appears
+_ROWS = 2**16  # rows of a linear model that are converted at once
 
 
 class Training(NamedTuple):
@@ -132,6 +135,19 @@ def unchanged_on_error(estimator):
         raise
 
 
+@contextmanager
+def released(shared):
+    """What the two-class problems of a fit share, and the end of it: files that it has are closed.
+
+    An error keeps what it has passed through alive, so that nothing would be closed by itself.
+    """
+    try:
+        yield shared
+    finally:
+        if hasattr(shared, "close"):
+            shared.close()
+
+
 def checked_input(estimator, X, y, sample_weight=None, unlabeled_mask=None):
     """The arguments of ``fit``, checked; sets ``classes_`` and ``n_features_in_``.
 
@@ -144,7 +160,7 @@ def checked_input(estimator, X, y, sample_weight=None, unlabeled_mask=None):
     weight : ndarray of shape (n,), or None as ``sample_weight``
     """
     y = mark_missing(y, unlabeled_mask)
-    dtype = getattr(estimator, "_dtype", [np.float64])
+    dtype = accepted(estimator, X)
     X, y = checked_rows_and_labels(estimator, X, y, dtype, least=2)
     X = checked_rows(X, getattr(estimator, "_precomputed", False))
     codes, estimator.classes_ = split_labels(y, unlabeled_mask)
@@ -153,6 +169,18 @@ def checked_input(estimator, X, y, sample_weight=None, unlabeled_mask=None):
             sample_weight, X, dtype=np.float64, ensure_non_negative=True
         )
     return X, codes, sample_weight
+
+
+def accepted(estimator, X):
+    """The types of numbers that an estimator takes as they are.
+
+    Some leave single precision alone in a memory map too, where a copy is what nobody wants; they
+    convert it block by block.
+    """
+    dtypes = getattr(estimator, "_dtype", [np.float64])
+    if getattr(estimator, "_reads_maps", False) and is_mapped(X) and not estimator._precomputed:
+        return [*dtypes, np.float32]
+    return dtypes
 
 
 def checked_rows(X, precomputed=False):
@@ -343,6 +371,7 @@ class BaseMachine(BaseEstimator):
         "callback": [callable, None],
     }
     _dtype = [np.float64]  # dtypes that are kept; others become the first
+    _reads_maps = False  # whether memory maps in single precision are kept too
 
     def _validate_params(self):
         """scikit-learn's check of the parameters, asked for its words where one is wrong."""
@@ -462,7 +491,7 @@ class BaseMachine(BaseEstimator):
             self.support_ = rows[used]
             self.dual_coef_ = dual[:, used]
             if X is not None and not self._precomputed:
-                self.support_vectors_ = X[used]
+                self.support_vectors_ = doubles(X[used]) if self._reads_maps else X[used]
         if fits[0].coef is not None:
             self.coef_ = np.array([fit.coef for fit in fits])
         single = len(fits) == 1
@@ -479,6 +508,9 @@ class BaseMachine(BaseEstimator):
     def _outputs(self, X):
         """f(x) + b of every two-class problem, shape (m, n_problems)."""
         if hasattr(self, "coef_"):
+            if self._reads_maps and X.dtype == np.float32:  # never all of it in double precision
+                blocks = [doubles(X[s]) @ self.coef_.T for s in row_slices(X.shape[0], _ROWS)]
+                return np.concatenate(blocks) + self.intercept_
             return np.asarray(X @ self.coef_.T) + self.intercept_
         dual = np.atleast_2d(self.dual_coef_)  # one row where there is one target
         # The kernel that was fitted with, whatever set_params has changed since.
@@ -488,15 +520,54 @@ class BaseMachine(BaseEstimator):
             return X[:, self.support_] @ dual.T + self.intercept_
 
         def block(b):
-            return kernel.gram(X[b], self.support_vectors_) @ dual.T
+            return kernel.gram(doubles(X[b]), self.support_vectors_) @ dual.T
 
-        parts = in_threads(block, row_blocks(X.shape[0], self.support_.size))
+        parts = in_threads(block, sized_slices(X.shape[0], self.support_.size))
         return np.concatenate(parts) + self.intercept_
+
+    @contextmanager
+    def _progress(self, unit, total=None):
+        """A line on stderr that rewrites itself and says how much time is left, with ``verbose``.
+
+        It appears where something takes more than a second. Yields a function of what is done so
+        far, and perhaps of the total; None without ``verbose``.
+        """
+        if not self.verbose:
+            yield None
+            return
+        from tqdm import tqdm
+
+        options = {"desc": type(self).__name__, "unit": f" {unit}", "leave": False}
+        with tqdm(total=total, delay=_DELAY, **options) as bar:
+
+            def tick(done, total=None):
+                bar.total = total or bar.total
+                bar.update(done - bar.n)
+
+            yield tick
+
+    @contextmanager
+    def _reporting(self, report, unit, total):
+        """The callback of a solver that reports a stage, with a line that counts the stages."""
+        with self._progress(unit, total) as tick:
+            done = 0
+
+            def callback(*stage):
+                nonlocal done
+                done += 1
+                if tick is not None:
+                    tick(min(done, total))
+                return report(*stage)
+
+            yield callback
 
     def _report(self, state):
         """Progress of a solver: print with ``verbose``, hand on to ``callback``."""
         if self.verbose:
-            print(f"{type(self).__name__}: " + ", ".join(f"{k} {v:.6g}" for k, v in state.items()))
+            from tqdm import tqdm
+
+            line = ", ".join(f"{k} {v:.6g}" for k, v in state.items())
+            tqdm.write(f"{type(self).__name__}: {line}")  # beside a bar, where there is one
         return bool(self.callback(state)) if self.callback is not None else False
 
     def __sklearn_tags__(self):
@@ -611,7 +682,8 @@ class BaseS3VM(SemiSupervisedMixin, BaseMachine):
         X, codes, data = self._validated(X, y, sample_weight, unlabeled_mask)
         if self._wants_unlabeled and unlabeled_mask is None:
             self._warn_of_no_unlabeled(codes)
-        fits = self._fit_prepared(data, self._prepare(data), self._ratios(data))[1]
+        with released(self._prepare(data)) as shared:
+            fits = self._fit_prepared(data, shared, self._ratios(data))[1]
         self._transduce(X, codes, data.rows, fits)
         self._warn_of_limits(fits)
         return self
@@ -739,7 +811,7 @@ class BaseS3VM(SemiSupervisedMixin, BaseMachine):
             With more than two classes, one column per class against the rest.
         """
         check_is_fitted(self)
-        X = checked_new_rows(self, X, self._dtype)
+        X = checked_new_rows(self, X, accepted(self, X))
         with np.errstate(over="ignore", invalid="ignore"):
             outputs = self._outputs(X)
         require_finite_outputs(outputs, X)

@@ -190,22 +190,3 @@ def _one_blas_thread():
             _held[0] -= 1
             if _held[0] == 0 and _limiting:
                 _limiting.pop().restore_original_limits()
-
-
-def row_blocks(n, width, size=2**18, least=64):
-    """Slices of n rows with ``width`` numbers each, about ``size`` numbers a block.
-
-    Parameters
-    ----------
-    n, width : int
-    size : int, default=2**18
-        Numbers in a block: two megabytes, which stay in the cache.
-    least : int, default=64
-        Rows in a block, but for the last one: BLAS wants some.
-
-    Returns
-    -------
-    list of slice
-    """
-    step = max(least, size // max(1, width))
-    return [slice(start, min(start + step, n)) for start in range(0, n, step)]

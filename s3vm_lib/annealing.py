@@ -393,7 +393,7 @@ class DAS3VM(BaseS3VM):
         Number of threads, as in scikit-learn: None means 1 unless ``joblib.parallel_config`` says
         otherwise, −1 all cores. The result is the same for any number.
     verbose : int, default=0
-        Print one line per temperature.
+        Print one line per temperature; on stderr a line that rewrites itself shows the time left.
     callback : callable, default=None
         Called after each temperature with a dict (temperature, objective, entropy, multiplier,
         n_rounds, n_iter, n_cg); a true value stops.
@@ -505,24 +505,27 @@ class DAS3VM(BaseS3VM):
         )
 
     def _fit_binary(self, data, rows, t, problem, index):
-        solution = solve_deterministic_annealing(
-            rows,
-            t,
-            data.loss_weight,
-            problem,
-            temperature=self.temperature,
-            cooling=self.cooling,
-            n_temperatures=self.n_temperatures,
-            p_tol=self.p_tol,
-            max_rounds=self.max_rounds,
-            keep=self.keep,
-            tol=self.tol,
-            path_tol=self.path_tol,
-            max_iter=self.max_iter,
-            callback=lambda stage: self._report(
-                {k: v for k, v in stage._asdict().items() if k not in ("free_energies", "status")}
-            ),
-        )
+        def report(stage):
+            shown = stage._asdict().items()
+            return self._report({k: v for k, v in shown if k not in ("free_energies", "status")})
+
+        with self._reporting(report, "temperatures", 1 + self.n_temperatures) as callback:
+            solution = solve_deterministic_annealing(
+                rows,
+                t,
+                data.loss_weight,
+                problem,
+                temperature=self.temperature,
+                cooling=self.cooling,
+                n_temperatures=self.n_temperatures,
+                p_tol=self.p_tol,
+                max_rounds=self.max_rounds,
+                keep=self.keep,
+                tol=self.tol,
+                path_tol=self.path_tol,
+                max_iter=self.max_iter,
+                callback=callback,
+            )
         return BinaryFit(
             None,
             solution.v[:-1],

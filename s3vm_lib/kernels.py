@@ -13,12 +13,14 @@ import scipy.sparse as sp
 from scipy.linalg import solve_triangular
 
 from s3vm_lib._numba import njit
-from s3vm_lib._threads import in_threads, row_blocks
+from s3vm_lib._threads import in_threads
+from s3vm_lib.row_blocks import sized_slices
 
 KERNELS = ("linear", "poly", "rbf", "laplacian", "precomputed")
 LINEAR, POLY, RBF, LAPLACIAN, PRECOMPUTED = range(5)
 _ROWS = 2**16  # rows that are read at once
 _PART = 2**16  # numbers of a factor that are computed at once
+_FEW = 2**14  # rows that are copied at once
 
 
 @dataclass(frozen=True)
@@ -107,7 +109,7 @@ class Kernel:
                 self._fill(K[b, columns], X[b], X[columns], pair)
             K[after, b] = K[b, after].T
 
-        in_threads(block, row_blocks(*K.shape))
+        in_threads(block, sized_slices(*K.shape))
         if once and self.name == "rbf":
             np.fill_diagonal(K, self.sigma_f**2)
         return K
@@ -162,6 +164,9 @@ def _dense(K):
 def squared_norms(X):
     """Squared Euclidean norms of the rows of a dense or sparse X, shape (n,)."""
     if sp.issparse(X):
+        if X.format == "csr" and X.shape[0] > _FEW:  # the squares would take as much as X
+            parts = [squared_norms(X[k : k + _FEW]) for k in range(0, X.shape[0], _FEW)]
+            return np.concatenate(parts)
         return np.asarray(X.multiply(X).sum(axis=1), dtype=float).ravel()
     return np.einsum("ij,ij->i", X, X)
 
@@ -625,7 +630,7 @@ def pivoted_cholesky(
             G[b, r:end] = part
             residual[b] -= np.einsum("ij,ij->i", part, part)
 
-        in_threads(fill, row_blocks(n, 64, _PART))
+        in_threads(fill, sized_slices(n, 64, _PART))
         G[new, r:end] = L
         G[pivots[:r], r:end] = 0.0
         pivots[r:end] = new

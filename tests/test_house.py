@@ -29,6 +29,7 @@ GROUND = {
     "kernels": {"_numba", "_threads"},
     "gram": {"_numba", "_threads", "kernels"},
     "_limits": {"kernels"},
+    "row_blocks": set(),
     "labels": set(),
     "graphs": {"_numba", "_rng", "kernels", "_limits"},
     "objective": {"losses", "kernels", "graphs"},

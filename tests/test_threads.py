@@ -12,9 +12,10 @@ from threadpoolctl import threadpool_info, threadpool_limits
 
 import s3vm_lib
 from s3vm_lib import _threads, kernels
-from s3vm_lib._threads import in_threads, row_blocks, thread_count, using
+from s3vm_lib._threads import in_threads, thread_count, using
 from s3vm_lib.gram import Gram
 from s3vm_lib.kernels import Kernel, pivoted_cholesky
+from s3vm_lib.row_blocks import sized_slices
 
 COUNTS = (1, 2, 3)
 
@@ -33,9 +34,9 @@ def rows(n=900, d=6, seed=0):
 @pytest.fixture
 def small_blocks(monkeypatch):
     """Many blocks on few rows."""
-    small = lambda n, width, *size: row_blocks(n, width, 2**10, 16)  # noqa: E731
-    monkeypatch.setattr(kernels, "row_blocks", small)
-    monkeypatch.setattr(s3vm_lib._base, "row_blocks", small)
+    small = lambda n, width, *size: sized_slices(n, width, 2**10, 16)  # noqa: E731
+    monkeypatch.setattr(kernels, "sized_slices", small)
+    monkeypatch.setattr(s3vm_lib._base, "sized_slices", small)
 
 
 # --- The crew -------------------------------------------------------------------------------------

@@ -20,6 +20,7 @@ from s3vm_lib.class_ratio._shares import (
 )
 from s3vm_lib.kernels import Kernel
 from s3vm_lib.quasi_newton import QNS3VM
+from s3vm_lib.row_blocks import doubles, row_slices
 
 N_FOLDS = 5
 FEWEST = 8  # labeled rows below which nothing is known but their share
@@ -28,6 +29,7 @@ KNOBS = (0.15, 0.38, 0.62, 0.85)  # where in the range of ratios labels are held
 N_RATIOS = 9  # of the profile
 N_SURROGATES = 6
 LARGEST = 500  # unlabeled rows that are looked at
+LARGEST_COLUMNS = 2**24  # kernel values with the labeled rows that are kept, 128 MB
 
 
 class Supervised:
@@ -43,9 +45,18 @@ class Supervised:
     def __init__(self, data, C):
         self.data = data
         self.labeled = np.flatnonzero(data.codes >= 0)
-        columns = data.kernel.columns(data.X, self.labeled)
-        unit = float(np.mean(data.kernel.diagonal(data.X)[self.labeled])) or 1.0
-        self.columns = columns / unit  # the engine stops early where kernel values are tiny
+        self.rows, n = None, data.codes.size
+        kernel = data.kernel
+        if n * self.labeled.size > LARGEST_COLUMNS and kernel.name != "precomputed":
+            # Too many values to keep: those of other rows are computed where they are asked for.
+            self.rows = doubles(data.X[self.labeled])
+            columns = kernel.gram(self.rows)
+            unit = float(np.mean(kernel.diagonal(self.rows))) or 1.0
+        else:
+            X = doubles(data.X)
+            columns = kernel.columns(X, self.labeled)
+            unit = float(np.mean(kernel.diagonal(X)[self.labeled])) or 1.0
+        self.columns, self.unit = columns / unit, unit  # tiny values would stop the engine early
         self.engine = QNS3VM(C=C * unit, C_star=0.0, kernel="precomputed", balance=None)
 
     def outputs(self, hidden=()):
@@ -53,8 +64,9 @@ class Supervised:
         seen = np.flatnonzero(~np.isin(self.labeled, hidden))
         rows = self.labeled[seen]
         data = self.data
+        among = self.columns[rows] if self.rows is None else self.columns[seen]
         part = Training(
-            np.ascontiguousarray(self.columns[np.ix_(rows, seen)]),
+            np.ascontiguousarray(among[:, seen]),
             rows,
             data.codes[rows],
             data.sample_weight[rows],
@@ -63,7 +75,13 @@ class Supervised:
             2,
         )
         fit = Refits(self.engine, part).fit(None)
-        return self.columns[:, seen] @ fit.dual + fit.intercept
+        if self.rows is None:
+            return self.columns[:, seen] @ fit.dual + fit.intercept
+        gram, pivots, dual = data.kernel.gram, self.rows[seen], fit.dual / self.unit
+        step = max(1, LARGEST_COLUMNS // (4 * seen.size))
+        slices = row_slices(data.codes.size, step)
+        parts = [gram(doubles(data.X[s]), pivots) @ dual for s in slices]
+        return np.concatenate(parts) + fit.intercept
 
 
 def thinned(data, outputs, largest=LARGEST):
@@ -111,13 +129,10 @@ class Evidence:
 
     def __init__(self, data, positive, C=1.0):
         self.C = C
-        data = data._replace(
-            X=data.X.astype(np.float64, copy=False),
-            codes=two_classes(data.codes, positive),
-            n_classes=2,
-        )
+        data = data._replace(codes=two_classes(data.codes, positive), n_classes=2)
         outputs = Supervised(data, C).outputs()
         self.data = thinned(data, outputs)
+        self.data = self.data._replace(X=doubles(self.data.X))
         margins = np.zeros(self.data.codes.size)
         margins[self.data.codes >= 0] = outputs[data.codes >= 0]  # thinning keeps their order
         margins[self.data.codes == 0] *= -1

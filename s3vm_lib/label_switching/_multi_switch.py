@@ -291,7 +291,7 @@ class MultiSwitchTSVM(LabelSwitching):
         Number of threads, as in scikit-learn: None means 1 unless ``joblib.parallel_config`` says
         otherwise, −1 all cores. The result is the same for any number.
     verbose : int, default=0
-        Print one line per level of C*.
+        Print one line per level of C*; on stderr a line that rewrites itself shows the time left.
     callback : callable, default=None
         Called after each level with a dict (C_star, n_rounds, n_switched, n_iter, n_cg); a true
         value stops.
@@ -414,20 +414,31 @@ class MultiSwitchTSVM(LabelSwitching):
 
     def _fit_binary(self, data, rows, t, problem, index):
         shown = ("C_star", "n_rounds", "n_switched", "n_iter", "n_cg")
-        solution = solve_multi_switch(
-            rows,
-            t,
-            data.loss_weight,
-            problem,
-            start=self.start,
-            factor=self.factor,
-            n_switch=self.n_switch,
-            max_rounds=self.max_rounds,
-            tol=self.tol,
-            path_tol=self.path_tol,
-            max_iter=self.max_iter,
-            callback=lambda level: self._report({name: getattr(level, name) for name in shown}),
-        )
+
+        def report(level):
+            return self._report({name: getattr(level, name) for name in shown})
+
+        mass, rest = data.loss_weight[t != 0].sum(), data.loss_weight[t == 0].sum()
+        levels = ()
+        if rest > 0:
+            levels = c_star_levels(
+                problem.C_star, self.start * problem.C * mass / rest, self.factor
+            )
+        with self._reporting(report, "levels of C*", 1 + len(levels)) as callback:
+            solution = solve_multi_switch(
+                rows,
+                t,
+                data.loss_weight,
+                problem,
+                start=self.start,
+                factor=self.factor,
+                n_switch=self.n_switch,
+                max_rounds=self.max_rounds,
+                tol=self.tol,
+                path_tol=self.path_tol,
+                max_iter=self.max_iter,
+                callback=callback,
+            )
         return BinaryFit(
             None,
             solution.v[:-1],

@@ -164,6 +164,45 @@ class LowRankDeformedKernel:
         return c, self.G @ w, float(w @ w)
 
 
+class BlockDeformedKernel:
+    """`LowRankDeformedKernel` whose factor G lies in blocks of rows, in memory or in a file.
+
+    GᵀMG needs all rows of a column of G at once, since a row of M may name any of them: a few
+    columns at a time are there in double precision.
+
+    Parameters
+    ----------
+    features : BlockFeatures
+        Rows of G, not centered.
+    columns : int
+        Columns of G that are there at once.
+    lap, kappa, labeled
+        See `DeformedKernel`.
+    """
+
+    def __init__(self, features, columns, lap, kappa, labeled):
+        self.features, self.n = features, lap.n
+        self.G_labeled = features.rows(labeled).Z
+        A = np.eye(features.dimension)
+        if kappa > 0:
+            A += (2.0 * kappa) * features.quadratic(lap.product, columns)
+        self._factor = cho_factor(symmetric(A), lower=True, check_finite=False)
+        half = solve_triangular(self._factor[0], self.G_labeled.T, lower=True, check_finite=False)
+        self.block = half.T @ half
+
+    def expand(self, beta):
+        """As in `DeformedKernel`; c is zero but on the pivots."""
+        w = cho_solve(self._factor, self.G_labeled.T @ beta, check_finite=False)
+        pivots, alpha, _ = self.features.model(w)
+        c = np.zeros(self.n)
+        c[pivots] = alpha
+        return c, self.features.outputs(w), float(w @ w)
+
+    def close(self):
+        """Forget G; what was in a file is deleted."""
+        self.features.close()
+
+
 def symmetric(A):
     """½(A + Aᵀ)."""
     return 0.5 * (A + A.T)

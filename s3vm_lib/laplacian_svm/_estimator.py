@@ -24,13 +24,14 @@ from s3vm_lib.graphs import (
 )
 from s3vm_lib.kernels import pivoted_cholesky
 from s3vm_lib.laplacian_svm._deformed import (
+    BlockDeformedKernel,
     DeformedKernel,
     LowRankDeformedKernel,
     solve_deformed,
     solve_hinge,
 )
 from s3vm_lib.laplacian_svm._gradients import STOPPING, Stopping, Watch, solve_pcg
-from s3vm_lib.laplacian_svm._rules import COARSE, choose_rank
+from s3vm_lib.laplacian_svm._rules import COARSE, choose_blocks, choose_rank
 from s3vm_lib.losses import LabeledLoss
 from s3vm_lib.objective import Problem
 
@@ -40,10 +41,16 @@ _RANK_TOL = 1e-6  # largest entry of the diagonal of K − GGᵀ, as a share of 
 class Shared(NamedTuple):
     """What all two-class problems of a fit have in common."""
 
-    kernel: np.ndarray | DeformedKernel | LowRankDeformedKernel  # the first for gradients
+    # The first for gradients.
+    kernel: np.ndarray | DeformedKernel | LowRankDeformedKernel | BlockDeformedKernel
     laplacian: Laplacian
     kappa: float  # C_graph / |E|
     labeled: np.ndarray  # indices
+
+    def close(self):
+        """The end of a fit: files of the kernel are deleted."""
+        if isinstance(self.kernel, BlockDeformedKernel):
+            self.kernel.close()
 
 
 @parameters
@@ -109,11 +116,15 @@ class LapSVM(KernelParameters, BaseS3VM):
         ``"gradient"``: the preconditioned gradient has fallen by tol. ``"change"``: an iteration
         lowers J by less than tol J.
     memory : float, default=4000
-        Memory in MiB for kernel values and what is made of them.
+        Memory in MiB for kernel values and what is made of them. The graph of all rows, which is
+        sparse, is not counted, nor what looking for neighbors takes.
     rank : int, default=None
         None keeps the full kernel where ``memory`` allows it, and otherwise as many columns of a
-        pivoted Cholesky factor as it allows, at most 1000. A number asks for that many. The factor
-        G ends sooner where no diagonal entry of K − GGᵀ exceeds 1e-6 of the largest of K.
+        pivoted Cholesky factor as it allows, at most 1000 (or 500 in blocks, where it allows next
+        to none). A number asks for that many: where they do not fit they are made block by block,
+        from pivots among a part of the rows, and kept in single precision, in memory or in a
+        temporary file. The factor G ends sooner where no diagonal entry of K − GGᵀ exceeds 1e-6 of
+        the largest of K.
     tol : float, default=1e-4
         Tolerance: of Newton and ``stopping="gap"``, the duality gap relative to J; of the hinge,
         the largest violation of the optimality conditions.
@@ -199,7 +210,9 @@ class LapSVM(KernelParameters, BaseS3VM):
 
     Memory is 8n² bytes for conjugate gradients, three times that for the direct solver, and 24nr
     bytes with a low-rank kernel of r columns. If not even 50 columns (or twice the labeled rows, up
-    to 1000) fit, ``fit`` raises a ValueError.
+    to 1000) fit, or not as many as ``rank`` asks for, the columns go to blocks; of all rows, a few
+    columns at a time are then in memory, for the products with the graph. If that does not fit
+    either, ``fit`` raises a ValueError.
 
     References
     ----------
@@ -263,7 +276,10 @@ class LapSVM(KernelParameters, BaseS3VM):
             raise ValueError("solver='pcg' is for labeled_loss='squared_hinge', got 'hinge'")
         options = (self.memory, self.rank, self.labeled_loss, self.solver, self._precomputed)
         solver, rank, needed = choose_rank(n, labeled.size, *options)
-        if solver is None:
+        columns = 0  # of a factor in blocks, where it does not fit
+        if solver is None and not self._precomputed:
+            rank, columns = choose_blocks(n, self.memory, self.rank)
+        if solver is None and columns == 0:
             raise ValueError(
                 f"memory={self.memory} MiB is too little for {n} rows: a low-rank kernel takes at "
                 f"least {needed:.0f} MiB. Increase memory, decrease rank or fit fewer rows"
@@ -271,7 +287,10 @@ class LapSVM(KernelParameters, BaseS3VM):
         self.graph_ = training_graph(self._rule(), data.X, data.rows, None, data.kernel)
         lap = laplacian(self.graph_, self.normalized, self.laplacian_degree)
         kappa = self._graph_weight(data) / max(lap.n_edges, 1) if lap.n_edges else 0.0
-        if rank is not None:
+        if columns:
+            solver, kernel = "newton", self._in_blocks(data, rank, columns, lap, kappa, labeled)
+            rank = kernel.features.dimension
+        elif rank is not None:
             low = pivoted_cholesky(data.X, data.kernel, rank, _RANK_TOL, first=labeled)
             kernel, rank = LowRankDeformedKernel(low, lap, kappa, labeled), low.factor.shape[1]
         else:
@@ -280,6 +299,21 @@ class LapSVM(KernelParameters, BaseS3VM):
                 kernel = DeformedKernel(kernel, lap, kappa, labeled)
         self.solver_, self.rank_ = solver, rank
         return Shared(kernel, lap, kappa, labeled)
+
+    def _in_blocks(self, data, rank, columns, lap, kappa, labeled):
+        """The deformed kernel of a factor that does not fit into memory."""
+        from s3vm_lib.quasi_newton import block_coordinates  # a slow import, and rarely needed
+
+        with self._progress("blocks") as tick:
+            features = block_coordinates(
+                data.X, data.kernel, rank, _RANK_TOL, None, labeled,
+                megabytes=self.memory / 2, tick=tick,
+            )  # fmt: skip
+        try:
+            return BlockDeformedKernel(features, columns, lap, kappa, labeled)
+        except BaseException:
+            features.close()
+            raise
 
     def _graph_weight(self, data):
         """C_graph, resolved."""

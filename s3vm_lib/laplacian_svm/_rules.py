@@ -45,6 +45,34 @@ def belkin_penalties(gamma_A, gamma_I, n_edges, n_labeled, n):
     return 1 / (2 * gamma_A * n_labeled), n_edges * gamma_I / (2 * gamma_A * n**2)
 
 
+def choose_blocks(n, megabytes, rank):
+    """What of a factor in blocks fits into memory where the factor itself does not.
+
+    Parameters
+    ----------
+    n : int
+        Rows.
+    megabytes : float
+        Budget in MiB.
+    rank : int or None
+        Largest rank asked for; None means 500.
+
+    Returns
+    -------
+    rank : int
+    columns : int
+        Columns of the factor that are there at once with their products, in half of the budget; 0
+        where nothing fits.
+    """
+    from s3vm_lib.quasi_newton import megabytes_needed  # a slow import, and rarely needed
+
+    rank = min(n, 500 if rank is None else rank)
+    unit = 3 * 8.0 * n / 2**20  # one column, its product, and what the product needs
+    least = megabytes_needed(n, rank)
+    columns = int((megabytes / 2) / unit) if least <= megabytes / 2 else 0
+    return rank, min(columns, rank)
+
+
 def choose_rank(n, n_labeled, megabytes, rank, loss, solver, precomputed=False):
     """What fits into memory: the solver, and the number of columns of a low-rank kernel.
 

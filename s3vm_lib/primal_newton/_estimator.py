@@ -98,7 +98,7 @@ LabeledLoss, default="squared_hinge"
         Number of threads, as in scikit-learn: None means 1 unless ``joblib.parallel_config`` says
         otherwise, −1 all cores. The result is the same for any number.
     verbose : int, default=0
-        Print one line per stage.
+        Print one line per stage; on stderr a line that rewrites itself shows the time left.
     callback : callable, default=None
         Called after each stage with a dict (alpha, value, gradient_norm, n_iter, n_evaluations,
         n_negative); a true value stops.
@@ -205,19 +205,21 @@ LabeledLoss, default="squared_hinge"
     _memory = "n × rank numbers"
 
     def _fit_binary(self, data, coordinates, t, problem, index):
-        solution = solve_newton(
-            coordinates,
-            t,
-            data.loss_weight,
-            problem,
-            solver=self.solver,
-            curvature=self.curvature,
-            system=self.system,
-            annealing=self._stages(),
-            tol=self.tol,
-            ftol=self.ftol,
-            max_iter=self.max_iter,
-            start=self._start(problem, index),
-            callback=self._report_stage,
-        )
+        stages = self._stages()
+        with self._reporting(self._report_stage, "stages", 1 + len(stages)) as callback:
+            solution = solve_newton(
+                coordinates,
+                t,
+                data.loss_weight,
+                problem,
+                solver=self.solver,
+                curvature=self.curvature,
+                system=self.system,
+                annealing=stages,
+                tol=self.tol,
+                ftol=self.ftol,
+                max_iter=self.max_iter,
+                start=self._start(problem, index),
+                callback=callback,
+            )
         return self._model(data, coordinates, t, problem, solution)

@@ -1,10 +1,11 @@
 """QN-S3VM: quasi-Newton annealing (Gieseke, Airola, Pahikkala and Kramer, 2014).
 
 Read in this order: `_engines` (BFGS and L-BFGS), `_coordinates` (where the search takes place),
-`_stages` (what a continuation in C* keeps), `_solver` (the objective and the annealing),
-`_estimator` (`QNS3VM`).
+`_blocked` (the same for rows that do not fit into memory), `_stages` (what a continuation in C*
+keeps), `_solver` (the objective and the annealing), `_estimator` (`QNS3VM`).
 """
 
+from s3vm_lib.quasi_newton._blocked import BlockFeatures, block_coordinates, megabytes_needed
 from s3vm_lib.quasi_newton._coordinates import (
     Features,
     RawCoefficients,
@@ -37,6 +38,7 @@ from s3vm_lib.quasi_newton._stages import Continuation, Solution
 
 __all__ = [
     "ANNEALING",
+    "BlockFeatures",
     "Continuation",
     "Coordinates",
     "Features",
@@ -49,6 +51,7 @@ __all__ = [
     "Stage",
     "annealing_stages",
     "bfgs_update",
+    "block_coordinates",
     "centered",
     "cholesky_coordinates",
     "default_rank",
@@ -56,6 +59,7 @@ __all__ = [
     "linear_coordinates",
     "losses_and_slopes",
     "mean_weight",
+    "megabytes_needed",
     "minimize_bfgs",
     "minimize_lbfgs",
     "minimize_scipy",

@@ -55,9 +55,15 @@ class Features:
             self._by_rows = np.ascontiguousarray(self.Z)
         return self._by_rows, np.empty(0) if self.mean is None else self.mean
 
+    def _times(self, w):
+        return self.Z @ w
+
+    def _adjoint(self, a):
+        return self.Z.T @ a
+
     def outputs(self, w):
         """Outputs f, shape (n,), without the offset."""
-        f = self.Z @ w
+        f = self._times(w)
         if self.mean is not None:
             f -= self.mean @ w
         return f
@@ -68,7 +74,7 @@ class Features:
 
     def gradient(self, a, w, lam):
         """Gradient Zᵀa − μ·Σa + 2λw, with the derivatives ``a`` of the losses, shape (n,)."""
-        g = self.Z.T @ a
+        g = self._adjoint(a)
         if self.mean is not None:
             g -= a.sum() * self.mean
         g += 2.0 * lam * w
@@ -95,7 +101,7 @@ class Features:
         column : ndarray of shape (d,)
         """
         gram = self._gram_of(D)
-        column = self.Z.T @ D
+        column = self._adjoint(D)
         if self.mean is not None:
             crossed = np.outer(self.mean, column - 0.5 * D.sum() * self.mean)
             gram -= crossed + crossed.T
@@ -282,7 +288,7 @@ def default_rank(n):
     return min(n, max(500, n // 5), 1000)
 
 
-def _inverse_root(K, tol):
+def inverse_root(K, tol=1e-12):
     """W of shape (n, r) with WᵀKW = I on the eigenvectors above tol times the largest."""
     values, vectors = eigh(K)
     keep = values > tol * max(values[-1], np.finfo(float).tiny)
@@ -341,22 +347,29 @@ def cholesky_coordinates(X, kernel, max_rank=500, tol=1e-6, mean_weight=None, fi
     -------
     Features
     """
-    if first is None:
-        factor, pivots, _ = pivoted_cholesky(X, kernel, max_rank, tol)
-    else:
-        room = max_rank if first.size == X.shape[0] else (max_rank + 1) // 2
-        if first.size > room:
-            part = X[np.ix_(first, first)] if kernel.name == "precomputed" else X[first]
-            first = first[pivoted_cholesky(part, kernel, room, tol).pivots]
-        factor, pivots, _ = pivoted_cholesky(
-            X, kernel, max_rank, tol, first=first, pivoting="residual", block=64
-        )
+    factor, pivots, _ = low_rank(X, kernel, max_rank, tol, first)
     corner = factor[pivots]
 
     def expand(w):
         return pivots, solve_triangular(corner, w, lower=True, trans="T")
 
     return Features(np.asfortranarray(factor), mean_weight, expand)
+
+
+def low_rank(X, kernel, max_rank, tol, first=None):
+    """The factorization of `cholesky_coordinates`; same parameters.
+
+    Returns
+    -------
+    LowRank
+    """
+    if first is None:
+        return pivoted_cholesky(X, kernel, max_rank, tol)
+    room = max_rank if first.size == X.shape[0] else (max_rank + 1) // 2
+    if first.size > room:
+        part = X[np.ix_(first, first)] if kernel.name == "precomputed" else X[first]
+        first = first[pivoted_cholesky(part, kernel, room, tol).pivots]
+    return pivoted_cholesky(X, kernel, max_rank, tol, first=first, pivoting="residual", block=64)
 
 
 def eigen_coordinates(K, tol=1e-12, mean_weight=None):
@@ -374,7 +387,7 @@ def eigen_coordinates(K, tol=1e-12, mean_weight=None):
     -------
     Features
     """
-    W = _inverse_root(K, tol)
+    W = inverse_root(K, tol)
     return Features(K @ W, mean_weight, lambda w: (np.arange(K.shape[0]), W @ w))
 
 
@@ -398,7 +411,7 @@ def regressor_coordinates(columns, corner, index, tol=1e-12, mean_weight=None):
     -------
     Features
     """
-    W = _inverse_root(corner, tol)
+    W = inverse_root(corner, tol)
     return Features(columns @ W, mean_weight, lambda w: (index, W @ w))
 
 

@@ -97,7 +97,7 @@ default="cholesky"
         Number of threads, as in scikit-learn: None means 1 unless ``joblib.parallel_config`` says
         otherwise, −1 all cores. The result is the same for any number.
     verbose : int, default=0
-        Print one line per stage.
+        Print one line per stage; on stderr a line that rewrites itself shows the time left.
     callback : callable, default=None
         Called after each stage with a dict (alpha, value, gradient_norm, n_iter, n_evaluations);
         a true value stops.
@@ -208,20 +208,23 @@ default="cholesky"
         return coordinates
 
     def _fit_binary(self, data, coordinates, t, problem, index):
+        stages = self._stages()
+
         def solve(coordinates, start):
-            return solve_quasi_newton(
-                coordinates,
-                t,
-                data.loss_weight,
-                problem,
-                annealing=self._stages(),
-                engine=self.engine,
-                tol=self.tol,
-                ftol=self.ftol,
-                max_iter=self.max_iter,
-                start=start,
-                callback=self._report_stage,
-            )
+            with self._reporting(self._report_stage, "stages", 1 + len(stages)) as callback:
+                return solve_quasi_newton(
+                    coordinates,
+                    t,
+                    data.loss_weight,
+                    problem,
+                    annealing=stages,
+                    engine=self.engine,
+                    tol=self.tol,
+                    ftol=self.ftol,
+                    max_iter=self.max_iter,
+                    start=start,
+                    callback=callback,
+                )
 
         solution = solve(coordinates, self._start(problem, index))
         if self.reconsider and solution.status != "stopped":

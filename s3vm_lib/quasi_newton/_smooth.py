@@ -2,11 +2,11 @@
 
 from dataclasses import dataclass
 from numbers import Real
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from sklearn.utils import check_random_state
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 
 from s3vm_lib._base import (
     Balance,
@@ -16,9 +16,15 @@ from s3vm_lib._base import (
     checked_labeled_loss,
     parameters,
 )
-from s3vm_lib._limits import COUNT, Checked
+from s3vm_lib._limits import COUNT, MEGABYTES, Checked
 from s3vm_lib.losses import unlabeled_loss
 from s3vm_lib.objective import Problem
+from s3vm_lib.quasi_newton._blocked import (
+    block_coordinates,
+    mapped_coordinates,
+    megabytes_needed,
+    reads_the_disk,
+)
 from s3vm_lib.quasi_newton._coordinates import (
     RawCoefficients,
     cholesky_coordinates,
@@ -30,6 +36,7 @@ from s3vm_lib.quasi_newton._coordinates import (
     regressor_coordinates,
 )
 from s3vm_lib.quasi_newton._second import contradicted
+from s3vm_lib.row_blocks import doubles
 
 COORDINATES = ("cholesky", "eigen", "raw", "regressors", "kpca")
 
@@ -55,6 +62,16 @@ class Coordinates(Checked):
     labeled_pivots : bool, default=True
         Whether the labeled rows come first among the pivots or regressors (as far as they fill
         at most half of ``rank``), so that the supervised start can be represented.
+    memory : float, default=4000
+        Memory in MiB for the coordinates with ``"cholesky"`` and ``"regressors"``. Where n times
+        ``rank`` numbers in double precision, and one copy of them, take more, the coordinates are
+        made block by block and kept in single precision, in memory or, if they take half of it, in
+        a temporary file, which is deleted after the fit. The pivots are then chosen among a part of
+        the rows. The rows X themselves and a few numbers for each of them are not counted.
+    client : dask.distributed.Client, default=None
+        The coordinates are made and kept, in single precision, by the workers of this cluster. They
+        open the rows themselves: X has to be a `numpy.memmap` that all workers can open. With
+        ``"cholesky"``, also of the linear kernel, and with ``"regressors"``.
 
     Raises
     ------
@@ -72,26 +89,49 @@ class Coordinates(Checked):
     rank: int | None = None
     rank_tol: float = 1e-6
     labeled_pivots: bool = True
+    memory: float = 4000
+    client: Any | None = None
 
     _constraints = {
         "name": [StrOptions(set(COORDINATES))],
         "rank": [COUNT, None],
         "rank_tol": [Interval(Real, 0, 1, closed="left")],
         "labeled_pivots": ["boolean"],
+        "memory": [MEGABYTES],
+        "client": [HasMethods(["submit", "gather"]), None],
     }
 
-    def of(self, data, center, random_state=None):
-        """The coordinates of the training rows; ``center`` are the weights of the mean, or None."""
+    def of(self, data, center, random_state=None, tick=None):
+        """The coordinates of the training rows; ``center`` are the weights of the mean, or None.
+
+        Where they are made block by block, ``tick`` is called after each with the number of blocks
+        made and of all.
+        """
         X, kernel, n = data.X, data.kernel, data.codes.size
-        if kernel.name == "linear" and self.name in ("cholesky", "raw"):
-            return linear_coordinates(X, kernel.sigma_f, center, self.name == "raw")
+        linear = kernel.name == "linear" and self.name in ("cholesky", "raw")
+        blocked = self.name in ("cholesky", "regressors") and kernel.name != "precomputed"
+        if self.client is not None and not blocked:
+            raise ValueError(
+                "client needs coordinates='cholesky' or 'regressors' and a kernel of rows, got "
+                f"{self.name!r} with kernel={kernel.name!r}"
+            )
+        if linear and blocked and (self.client is not None or reads_the_disk(X)):
+            return mapped_coordinates(X, kernel.sigma_f, center, self.client)
+        if linear:
+            return linear_coordinates(doubles(X), kernel.sigma_f, center, self.name == "raw")
         rank = default_rank(n) if self.rank is None else min(n, self.rank)
         labeled = np.flatnonzero(data.codes >= 0)
-        if self.name == "cholesky":
-            first = labeled if self.labeled_pivots else None
-            return cholesky_coordinates(X, kernel, rank, self.rank_tol, center, first)
+        index, first = None, labeled if self.labeled_pivots else None
         if self.name == "regressors":
             index = self._regressors(labeled, n, rank, check_random_state(random_state))
+        if blocked and (self.client is not None or 16 * n * rank > self.memory * 2**20):
+            self._check_memory(n, rank)
+            places = {"megabytes": self.memory, "client": self.client, "tick": tick}
+            return block_coordinates(X, kernel, rank, self.rank_tol, center, first, index, **places)
+        X = doubles(X)
+        if self.name == "cholesky":
+            return cholesky_coordinates(X, kernel, rank, self.rank_tol, center, first)
+        if self.name == "regressors":
             columns = kernel.columns(X, index)
             return regressor_coordinates(columns, columns[index], index, mean_weight=center)
         K = kernel.gram(X)
@@ -100,6 +140,14 @@ class Coordinates(Checked):
         if self.name == "eigen":
             return eigen_coordinates(K, mean_weight=center)
         return kpca_coordinates(K, rank, center)
+
+    def _check_memory(self, n, rank):
+        needed = megabytes_needed(n, rank)
+        if needed > self.memory:
+            raise ValueError(
+                f"memory={self.memory} MiB is too little for rank={rank}, which takes at least "
+                f"{needed:.0f} MiB whatever the number of rows. Increase memory or decrease rank"
+            )
 
     def _regressors(self, labeled, n, rank, generator):
         """Sorted random subset of ``rank`` rows, with the labeled rows first in line."""
@@ -159,6 +207,7 @@ class SmoothS3VM(KernelParameters, BaseS3VM):
     ftol: float = 1e-9
     max_iter: int = 500
 
+    _reads_maps = True
     _labeled = ("modified_logistic", "squared_hinge", "smooth_hinge", "logistic")
     _schedules = {}
     _searched = ()
@@ -177,7 +226,8 @@ class SmoothS3VM(KernelParameters, BaseS3VM):
                 f"{chosen!r}"
             )
         center = mean_weight(data.sample_weight, data.codes < 0) if self.fit_intercept else None
-        return chosen.of(data, center, getattr(self, "random_state", None))
+        with self._progress("blocks") as tick:
+            return chosen.of(data, center, getattr(self, "random_state", None), tick)
 
     def _check_intercept(self):
         if not self.fit_intercept and self.balance is not None:

@@ -76,6 +76,8 @@ class ScaledObjective:
     def __call__(self, x):
         """Value and gradient at x, shape (d,) or (d + 1,) with a free offset."""
         w, b = (x, self.offset) if self.offset is not None else (x[:-1], x[-1])
+        if self.share is None and hasattr(self.coordinates, "sums"):
+            return self._by_blocks(w, b)
         f = self.coordinates.outputs(w)
         norm = self.coordinates.squared_norm(w, f)
         if b != 0.0:
@@ -87,6 +89,15 @@ class ScaledObjective:
         if self.offset is None:
             gradient = np.append(gradient, self.slope.sum())
         return value + self.lam * norm, gradient
+
+    def _by_blocks(self, w, b):
+        """Value and gradient by one pass over the rows."""
+        arguments = self.t, self.weight, self.codes, self.strength
+        value, gradient, total = self.coordinates.sums(w, b, *arguments)
+        gradient += 2.0 * self.lam * w
+        if self.offset is None:
+            gradient = np.append(gradient, total)
+        return value + self.lam * float(w @ w), gradient
 
     def arrays(self):
         """Dense features and their mean, which compiled code can work on, or None."""

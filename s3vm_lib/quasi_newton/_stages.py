@@ -81,8 +81,9 @@ class Continuation:
         """
         coordinates, rows = self.coordinates, slice(None)
         if alpha == 0.0 and not everywhere and hasattr(coordinates, "rows"):
-            rows = np.flatnonzero(self.t)
-            coordinates = coordinates.rows(rows)
+            labeled = np.flatnonzero(self.t)
+            if labeled.size <= getattr(coordinates, "most_rows", labeled.size):
+                rows, coordinates = labeled, coordinates.rows(labeled)
         terms = (*self.problem.losses, alpha * self.strength, self.lam, self.offset)
         return coordinates, self.t[rows], self.weight[rows], *terms
 

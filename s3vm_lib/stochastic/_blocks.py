@@ -8,7 +8,6 @@ should be a second of work: a task costs milliseconds whatever it does, which ru
 mini-batch a task. Numbers in comments are the lines of "Value and gradient by blocks of rows".
 """
 
-import os
 from typing import NamedTuple
 
 import numpy as np
@@ -16,6 +15,7 @@ import numpy as np
 from s3vm_lib._threads import in_threads
 from s3vm_lib.quasi_newton import losses_and_slopes
 from s3vm_lib.random_features import row_tiles, single
+from s3vm_lib.row_blocks import RowsOnDisk, on_disk, row_slices
 
 BLOCK_ROWS = 16384
 CACHE = 2**24  # feature values that are kept in double precision, 128 MB
@@ -109,51 +109,6 @@ def kept_type(entries):
     return np.float64 if entries <= CACHE else np.float32
 
 
-class RowsOnDisk(NamedTuple):
-    """A C-ordered matrix in a file, as `numpy.memmap` opens it."""
-
-    path: str
-    dtype: str
-    offset: int  # bytes
-    shape: tuple
-
-    def open(self):
-        """The rows, read-only."""
-        return np.memmap(self.path, self.dtype, "r", self.offset, self.shape)
-
-
-def on_disk(X):
-    """The `RowsOnDisk` that an array is a view of.
-
-    Parameters
-    ----------
-    X : {ndarray, CSR matrix} of shape (n, d)
-
-    Returns
-    -------
-    RowsOnDisk
-
-    Raises
-    ------
-    ValueError
-        If X is not a C-ordered view of a memory map.
-    """
-    base = X
-    while base is not None and not isinstance(base, np.memmap):
-        base = getattr(base, "base", None)
-    if base is None or base.filename is None or not X.flags.c_contiguous:
-        raise ValueError(
-            "X must be a C-ordered numpy.memmap of float32 or float64 with a client, so that the "
-            "workers can open it; rows of weight zero cannot be left out of it"
-        )
-    root = base
-    while isinstance(root.base, np.memmap):
-        root = root.base
-    address = [a.__array_interface__["data"][0] for a in (X, root)]
-    offset = root.offset + address[0] - address[1]
-    return RowsOnDisk(os.path.abspath(root.filename), X.dtype.str, int(offset), X.shape)
-
-
 class Shard:
     """A block of rows with its labels and weights; on a worker it opens the file itself.
 
@@ -230,7 +185,7 @@ class BlockSum:
         self.stream, self.n_jobs, self.client = stream, n_jobs, client
         self.dimension = n_blocks * stream.block_size
         self.t, self.weight = t, weight
-        self.slices = [slice(k, min(k + block_rows, t.size)) for k in range(0, t.size, block_rows)]
+        self.slices = row_slices(t.size, block_rows)
         self.dtype = kept_type(t.size * self.dimension)
         parts = [
             (s if rows is None else rows[s], BlockTask(t[s], weight[s], codes)) for s in self.slices

@@ -1,0 +1,526 @@
+"""The coordinates of many rows, block by block: in memory, in a temporary file, or on a cluster.
+
+The rows of Z are made once, in single precision, and kept; each evaluation of the objective is one
+pass over them. All sums are taken in double precision, within a block by compiled code and over
+the blocks in their order: where the blocks lie has no influence on a single bit.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+from scipy.linalg import solve_triangular
+
+from s3vm_lib._numba import njit
+from s3vm_lib.kernels import Kernel, squared_norms
+from s3vm_lib.losses import (
+    labeled_derivative,
+    labeled_value,
+    unlabeled_derivative,
+    unlabeled_value,
+)
+from s3vm_lib.quasi_newton._compiled import losses_and_slopes
+from s3vm_lib.quasi_newton._coordinates import Features, inverse_root, low_rank
+from s3vm_lib.row_blocks import BlockStore, doubles, is_mapped, on_disk, row_slices, spread
+
+_VALUES = 2**19  # values of Z in a block: 2 MB
+_SAMPLED = 2**22  # kernel values among which the pivots are chosen
+_PICKED = 2**24  # values of Z that leave their blocks: 128 MB
+_GROUP = 32  # blocks that are one task of a cluster
+_SUMS = {"reassoc", "contract", "nsz"}  # in which order a sum is taken, and no more
+
+
+class KernelMap(NamedTuple):
+    """Rows x as z = L⁻¹k(P, x), or z = Wᵀk(P, x), for rows P that carry the model."""
+
+    kernel: Kernel
+    pivots: np.ndarray  # P, (r, d), dense or CSR
+    root: np.ndarray  # L, lower triangular, or W, (r, width)
+    triangular: bool
+
+    @property
+    def width(self):
+        """Number of coordinates."""
+        return self.root.shape[1]
+
+    def __call__(self, X):
+        """Coordinates of some rows, shape (m, width)."""
+        K = self.kernel.gram(doubles(X), self.pivots)
+        if not self.triangular:
+            return K @ self.root
+        options = {"lower": True, "overwrite_b": True, "check_finite": False}
+        return solve_triangular(self.root, K.T, **options).T
+
+
+class LinearMap(NamedTuple):
+    """Rows as they are, times the output standard deviation σ_f of the linear kernel."""
+
+    scale: float
+    width: int
+
+    def __call__(self, X):
+        """Coordinates of some rows, shape (m, width)."""
+        return X if self.scale == 1.0 else self.scale * X
+
+
+# --- What is done with a block --------------------------------------------------------------------
+
+
+@njit(nogil=True, fastmath=_SUMS)
+def _output(z, w):
+    total = 0.0
+    for j in range(w.size):
+        total += z[j] * w[j]
+    return total
+
+
+@njit(nogil=True)
+def add_block(Z, w, shift, t, weight, codes, loss_p, strength, gradient):
+    """Losses of a block of rows at the outputs Zw + shift; Zᵀa is added to ``gradient``.
+
+    Parameters
+    ----------
+    Z : ndarray of float32, shape (m, d)
+    w : ndarray of float64, shape (d,)
+    shift : float
+    t, weight : ndarrays of shape (m,)
+        See `losses_and_slopes`.
+    codes, loss_p : tuple
+        Codes and parameters of the labeled and the unlabeled loss.
+    strength : float
+        Factor of the unlabeled losses.
+    gradient : ndarray of shape (d,)
+
+    Returns
+    -------
+    value, total : float
+        The losses, and Σa over the slopes a of the losses.
+    """
+    value, total = 0.0, 0.0
+    for i in range(t.size):
+        f = shift + _output(Z[i], w)
+        if t[i] != 0.0:
+            loss = labeled_value(codes[0], t[i], f, loss_p[0])
+            slope = labeled_derivative(codes[0], t[i], f, loss_p[0])
+            factor = weight[i]
+        else:
+            loss = unlabeled_value(codes[1], f, loss_p[1])
+            slope = unlabeled_derivative(codes[1], f, loss_p[1])
+            factor = strength * weight[i]
+        value += factor * loss
+        slope *= factor
+        total += slope
+        if slope != 0.0:
+            for j in range(w.size):
+                gradient[j] += slope * Z[i, j]
+    return value, total
+
+
+def _sum(Z, t, weight, w, shift, codes, strength):
+    """(value, Zᵀa, Σa) of a block of rows."""
+    if isinstance(Z, np.ndarray) and Z.dtype == np.float32:
+        gradient, p = np.zeros(w.size), (float(codes[1]), float(codes[3]))
+        pair, strength = (codes[0], codes[2]), float(strength)
+        value, total = add_block(Z, w, float(shift), t, weight, pair, p, strength, gradient)
+        return value, gradient, total
+    f, a = Z @ w + shift, np.empty(t.size)
+    value = losses_and_slopes(*codes, t, weight, strength, f, a)
+    return value, Z.T @ a, float(a.sum())
+
+
+def _moments(Z, weight):
+    """Zᵀ·weight and Σ‖z‖² of a block of rows."""
+    Z = doubles(Z)
+    return np.asarray(Z.T @ weight), float(squared_norms(Z).sum())
+
+
+def _outputs(Z, w):
+    return Z @ w
+
+
+def _adjoint(Z, a):
+    return Z.T @ a
+
+
+def _columns(Z, part):
+    return doubles(Z[:, part])
+
+
+def _gram(Z, D):
+    return Features(doubles(Z))._gram_of(D)
+
+
+def _rows(Z, wanted):
+    return Z[wanted]
+
+
+# --- Where the blocks are -------------------------------------------------------------------------
+
+
+def made(features, X):
+    """The coordinates of a block of rows as they are kept."""
+    Z = features(X)
+    return Z if sp.issparse(Z) else np.ascontiguousarray(Z, dtype=np.float32)
+
+
+class LocalBlocks:
+    """Blocks that this process makes, in memory or in a temporary file.
+
+    Parameters
+    ----------
+    X : ndarray or CSR matrix of shape (n, d)
+        May be a memory map.
+    features : KernelMap
+    megabytes : float
+        Coordinates that take more go to the disk.
+    tick : callable, default=None
+        Called with the number of blocks made and of all, after each of them.
+    """
+
+    def __init__(self, X, features, megabytes, tick=None):
+        n, width = X.shape[0], features.width
+        self.store = BlockStore(n, width, block_rows(width), megabytes)
+        self.slices = self.store.slices
+        try:
+            for k, s in enumerate(self.slices):
+                self.store[k] = made(features, X[s])
+                if tick is not None:
+                    tick(k + 1, len(self.slices))
+        except BaseException:
+            self.store.close()
+            raise
+
+    def block(self, k):
+        """Block k of the coordinates."""
+        return self.store[k]
+
+    def each(self, function, rows, *given):
+        """``function(Z, *parts, *given)`` for every block, in order.
+
+        Parameters
+        ----------
+        function : callable
+        rows : tuple of ndarray
+            Arrays over all rows; the function gets the parts of its block.
+        *given
+            What is the same for all blocks.
+
+        Yields
+        ------
+        object
+        """
+        for k, s in enumerate(self.slices):
+            yield function(self.block(k), *(a[s] for a in rows), *given)
+
+    def close(self):
+        self.store.close()
+
+
+class MappedBlocks(LocalBlocks):
+    """Blocks that are rows of a file, read again by each pass: the linear kernel.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n, d)
+        A view of a memory map.
+    features : LinearMap
+    """
+
+    def __init__(self, X, features):
+        self.source, self.features = on_disk(X), features
+        self.slices = row_slices(X.shape[0], block_rows(X.shape[1]))
+
+    def block(self, k):
+        return _opened(self.source, self.slices[k], self.features)
+
+    def close(self):
+        pass
+
+
+class ClusterBlocks:
+    """Blocks that the workers of a Dask cluster make and keep.
+
+    They open the rows themselves. The blocks of a worker that is lost are made again by others.
+
+    Parameters
+    ----------
+    client : dask.distributed.Client
+    X : ndarray of shape (n, d)
+        A view of a memory map in a file that all workers can open.
+    features : KernelMap or LinearMap
+    """
+
+    def __init__(self, client, X, features):
+        self.client, source = client, on_disk(X)
+        self.slices = row_slices(X.shape[0], block_rows(features.width))
+        sent = client.submit(_same, features, pure=False)
+        self.groups = row_slices(len(self.slices), _GROUP)
+        self.parts = [
+            client.submit(_opened_group, source, self.slices[group], sent, pure=False)
+            for group in self.groups
+        ]
+
+        self._sent = (), []
+
+    def each(self, function, rows, *given):
+        """As in `LocalBlocks`; arrays over the rows that come twice in a row travel once."""
+        cut = [[tuple(a[s] for a in rows) for s in self.slices[group]] for group in self.groups]
+        last, futures = self._sent
+        if len(rows) != len(last) or any(a is not b for a, b in zip(rows, last, strict=True)):
+            self._sent, futures = (rows, cut), cut
+        elif futures and isinstance(futures[0], list):
+            futures = [self.client.submit(_same, part, pure=False) for part in futures]
+            self._sent = rows, futures
+        calls = [
+            self.client.submit(_of_group, function, blocks, part, given, pure=False)
+            for blocks, part in zip(self.parts, futures, strict=True)
+        ]
+        for found in self.client.gather(calls):
+            yield from found
+
+    def close(self):
+        self.parts, self._sent = [], ((), [])
+
+
+def _same(value):
+    return value
+
+
+def _opened_group(source, slices, features):
+    return [_opened(source, s, features) for s in slices]
+
+
+def _of_group(function, blocks, parts, given):
+    return [function(Z, *part, *given) for Z, part in zip(blocks, parts, strict=True)]
+
+
+def _opened(source, rows, features):
+    return made(features, source.open()[rows])
+
+
+def block_rows(width):
+    """Rows of a block, the same whatever memory there is."""
+    return max(16, _VALUES // max(1, width))
+
+
+# --- The coordinates ------------------------------------------------------------------------------
+
+
+class BlockFeatures(Features):
+    """`Features` whose rows lie in blocks.
+
+    Parameters
+    ----------
+    blocks : LocalBlocks, MappedBlocks or ClusterBlocks
+    width : int
+        Number of coordinates.
+    mean_weight : ndarray of shape (n,) or None
+        As in `Features`.
+    expand : callable, default=None
+        As in `Features`.
+    """
+
+    def __init__(self, blocks, width, mean_weight=None, expand=None):
+        self.blocks, self.dimension = blocks, width
+        self.expand, self.shift, self.mean = expand, None, None
+        n, mean, squares = blocks.slices[-1].stop, np.zeros(width), 0.0
+        weight = np.zeros(n) if mean_weight is None else mean_weight
+        for part in blocks.each(_moments, (weight,)):
+            mean, squares = mean + part[0], squares + part[1]
+        if mean_weight is not None:
+            self.mean = mean
+        self._unit = float(np.sqrt(squares / n))
+
+    @property
+    def unit(self):
+        """Root mean square of √k(x, x) over the rows."""
+        return self._unit
+
+    @property
+    def most_rows(self):
+        """Rows of which `rows` may be asked: what it returns is all in memory."""
+        return _PICKED // max(1, self.dimension)
+
+    def arrays(self):
+        """None: there is no matrix Z."""
+        return None
+
+    def sums(self, w, b, t, weight, codes, strength):
+        """Losses at the outputs f + b, their gradient in w and the sum of their slopes: one pass.
+
+        Parameters
+        ----------
+        w, b : ndarray of shape (d,), float
+        t, weight, codes, strength
+            See `s3vm_lib.quasi_newton.ScaledObjective`.
+
+        Returns
+        -------
+        value : float
+        gradient : ndarray of shape (d,)
+        total : float
+        """
+        shift = b if self.mean is None else b - float(self.mean @ w)
+        value, gradient, total = 0.0, np.zeros(w.size), 0.0
+        for part in self.blocks.each(_sum, (t, weight), w, shift, codes, strength):
+            value, total = value + part[0], total + part[2]
+            gradient += part[1]
+        if self.mean is not None:
+            gradient -= total * self.mean
+        return value, gradient, total
+
+    def _times(self, w):
+        return np.concatenate(list(self.blocks.each(_outputs, (), w)))
+
+    def _adjoint(self, a):
+        return sum(self.blocks.each(_adjoint, (a,)))
+
+    def _gram_of(self, D):
+        return sum(self.blocks.each(_gram, (D,)))
+
+    def quadratic(self, product, columns):
+        """ZᵀMZ for a symmetric M of shape (n, n), some columns of Z at a time.
+
+        Parameters
+        ----------
+        product : callable
+            F ↦ MF for F of shape (n, m).
+        columns : int
+            Columns that are there at once, all rows of them.
+
+        Returns
+        -------
+        ndarray of shape (d, d)
+        """
+        found = np.empty((self.dimension, self.dimension))
+        for part in row_slices(self.dimension, columns):
+            F = product(np.concatenate(list(self.blocks.each(_columns, (), part))))
+            found[:, part] = self._adjoint(F)
+        return found
+
+    def rows(self, index):
+        """The same features on some rows only, with the same μ."""
+        wanted = np.zeros(self.blocks.slices[-1].stop, dtype=bool)
+        wanted[index] = True  # sorted, as those of the labeled rows are
+        parts = [doubles(part) for part in self.blocks.each(_rows, (wanted,))]
+        chosen = Features(sp.vstack(parts, "csr") if sp.issparse(parts[0]) else np.vstack(parts))
+        chosen.mean = self.mean
+        return chosen
+
+    def close(self):
+        """Forget the coordinates; what was in a file is deleted."""
+        self.blocks.close()
+
+
+# --- From rows to coordinates ---------------------------------------------------------------------
+
+
+def megabytes_needed(n, rank):
+    """Memory that `block_coordinates` cannot do without: the sample of the pivots, some blocks."""
+    sample = min(n, _sample_size(rank))
+    return 8 * (3 * sample * rank + 2 * rank**2 + 4 * max(_VALUES, 16 * rank)) / 2**20
+
+
+def _sample_size(rank):
+    """Rows among which so many pivots are chosen."""
+    return max(4 * rank, min(32 * rank, _SAMPLED // rank))
+
+
+def block_coordinates(
+    X, kernel, rank, tol, mean_weight, first, index=None, *, megabytes, client=None, tick=None
+):
+    """The coordinates of `cholesky_coordinates` or `regressor_coordinates`, block by block.
+
+    The pivots are chosen among the rows ``first`` and others that are spread evenly over all rows,
+    some multiple of the rank of them. With these pivots the coordinates are those of the
+    factorization of all rows, up to single precision.
+
+    Parameters
+    ----------
+    X : ndarray or CSR matrix of shape (n, d)
+        May be a memory map.
+    kernel : Kernel
+    rank : int
+        Largest number of pivots.
+    tol : float
+        See `s3vm_lib.kernels.pivoted_cholesky`.
+    mean_weight : ndarray of shape (n,) or None
+        See `Features`.
+    first : ndarray of shape (m,) or None
+        As in `cholesky_coordinates`.
+    index : ndarray of shape (r,), default=None
+        Rows that are the regressors; None chooses pivots.
+    megabytes : float
+        Memory for the coordinates, at least `megabytes_needed`.
+    client : dask.distributed.Client, default=None
+        The workers that make and keep the blocks. Needs a memory map.
+    tick : callable, default=None
+        See `LocalBlocks`.
+
+    Returns
+    -------
+    BlockFeatures
+    """
+    if index is None:
+        index, features, solved = _pivot_map(X, kernel, rank, tol, first)
+    else:
+        rows = doubles(X[index])
+        W = inverse_root(kernel.gram(rows))
+        features = KernelMap(kernel, rows, W, False)
+        solved = W.dot
+    if client is not None:
+        blocks = ClusterBlocks(client, X, features)
+    else:
+        room = (megabytes - megabytes_needed(X.shape[0], rank)) / 2
+        blocks = LocalBlocks(X, features, max(room, 0.0), tick)
+    return _closed_on_error(blocks, features.width, mean_weight, lambda w: (index, solved(w)))
+
+
+def mapped_coordinates(X, scale, mean_weight, client=None):
+    """Linear kernel on a memory map, whose rows are read again by each pass.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n, d)
+        A view of a memory map.
+    scale, mean_weight
+        As in `linear_coordinates`.
+    client : dask.distributed.Client, default=None
+
+    Returns
+    -------
+    BlockFeatures
+    """
+    features = LinearMap(scale, X.shape[1])
+    blocks = MappedBlocks(X, features) if client is None else ClusterBlocks(client, X, features)
+    return _closed_on_error(blocks, features.width, mean_weight, None)
+
+
+def reads_the_disk(X):
+    """Whether the linear kernel should read X again by each pass: it would be copied otherwise."""
+    return not sp.issparse(X) and X.dtype == np.float32 and is_mapped(X)
+
+
+def _closed_on_error(blocks, width, mean_weight, expand):
+    try:
+        return BlockFeatures(blocks, width, mean_weight, expand)
+    except BaseException:
+        blocks.close()
+        raise
+
+
+def _pivot_map(X, kernel, rank, tol, first):
+    """Pivots among a part of the rows, the map that they define, and w ↦ α on them."""
+    sample = spread(X.shape[0], _sample_size(rank))
+    if first is not None:
+        first = first[spread(first.size, sample.size)]
+        sample = np.union1d(first, sample)
+        first = np.searchsorted(sample, first)
+    part = doubles(X[sample])
+    factor, pivots, _ = low_rank(part, kernel, rank, tol, first)
+    corner = factor[pivots]
+
+    def solved(w):
+        return solve_triangular(corner, w, lower=True, trans="T")
+
+    return sample[pivots], KernelMap(kernel, part[pivots], corner, True), solved

@@ -1,0 +1,192 @@
+"""Many rows, a block at a time: where blocks are kept, and rows that stay on the disk.
+
+What a solver does with a million rows is mostly one pass over all of them, again and again. Cut
+into blocks, a pass needs the memory of a block; its results are added in the order of the blocks,
+so that neither the place where a block is kept nor who works on it can change a bit.
+"""
+
+import os
+import shutil
+import tempfile
+from typing import NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+
+_GOLDEN = 0.6180339887498949
+
+
+def row_slices(n, rows):
+    """Consecutive slices of ``rows`` rows, the last one shorter, that cover n of them."""
+    return [slice(start, min(start + rows, n)) for start in range(0, n, rows)]
+
+
+def sized_slices(n, width, size=2**18, least=64):
+    """Slices of n rows with ``width`` numbers each, about ``size`` numbers a block.
+
+    Parameters
+    ----------
+    n, width : int
+    size : int, default=2**18
+        Numbers in a block: two megabytes, which stay in the cache.
+    least : int, default=64
+        Rows in a block, but for the last one: BLAS wants some.
+
+    Returns
+    -------
+    list of slice
+    """
+    step = max(least, size // max(1, width))
+    return row_slices(n, step)
+
+
+def spread(n, size):
+    """About ``size`` of n positions, evenly spread, sorted; the same in every call.
+
+    Multiples of the golden ratio modulo one fill an interval evenly and have no period, so that
+    rows in a periodic order, such as classes in turns, do not fall into step with them.
+    """
+    if size >= n:
+        return np.arange(n)
+    return np.unique((np.arange(size) * _GOLDEN % 1.0 * n).astype(np.intp))
+
+
+# --- Rows on the disk -----------------------------------------------------------------------------
+
+
+class RowsOnDisk(NamedTuple):
+    """A C-ordered matrix in a file, as `numpy.memmap` opens it."""
+
+    path: str
+    dtype: str
+    offset: int  # bytes
+    shape: tuple
+
+    def open(self):
+        """The rows, read-only."""
+        return np.memmap(self.path, self.dtype, "r", self.offset, self.shape)
+
+
+def is_mapped(X):
+    """Whether an array is a memory map or a view of one."""
+    while X is not None and not isinstance(X, np.memmap):
+        X = getattr(X, "base", None)
+    return X is not None
+
+
+def on_disk(X):
+    """The `RowsOnDisk` that an array is a view of.
+
+    Parameters
+    ----------
+    X : {ndarray, CSR matrix} of shape (n, d)
+
+    Returns
+    -------
+    RowsOnDisk
+
+    Raises
+    ------
+    ValueError
+        If X is not a C-ordered view of a memory map.
+    """
+    base = X
+    while base is not None and not isinstance(base, np.memmap):
+        base = getattr(base, "base", None)
+    if base is None or base.filename is None or not X.flags.c_contiguous:
+        raise ValueError(
+            "X must be a C-ordered numpy.memmap of float32 or float64 with a client, so that the "
+            "workers can open it; rows of weight zero cannot be left out of it"
+        )
+    root = base
+    while isinstance(root.base, np.memmap):
+        root = root.base
+    address = [a.__array_interface__["data"][0] for a in (X, root)]
+    offset = root.offset + address[0] - address[1]
+    return RowsOnDisk(os.path.abspath(root.filename), X.dtype.str, int(offset), X.shape)
+
+
+def doubles(X):
+    """Rows in double precision, dense or CSR; copied only if they are not."""
+    if sp.issparse(X):
+        return X.astype(np.float64, copy=False)
+    return np.asarray(X, dtype=np.float64)
+
+
+# --- Blocks that are kept -------------------------------------------------------------------------
+
+
+class BlockStore:
+    """The blocks of rows of one matrix, in memory or in a temporary file.
+
+    A block of the file is mapped while somebody works on it and no longer, so that the process
+    never holds more than that. The file has no name where the system allows that (otherwise it is
+    deleted when it is closed): nothing is left behind by an error, by Ctrl-C, or by a process that
+    is killed. It lies in the folder of `tempfile.gettempdir`, which the variable ``TMPDIR`` moves.
+
+    Parameters
+    ----------
+    n, width : int
+        Shape of the matrix.
+    rows : int
+        Rows of a block.
+    megabytes : float
+        A matrix that takes more goes to the disk.
+    dtype : dtype, default=numpy.float32
+
+    Attributes
+    ----------
+    slices : list of slice
+        The rows of each block.
+    on_disk : bool
+
+    Raises
+    ------
+    OSError
+        When the folder has no room for the file.
+    """
+
+    def __init__(self, n, width, rows, megabytes, dtype=np.float32):
+        self.slices, self.width, self.dtype = row_slices(n, rows), width, np.dtype(dtype)
+        size = n * width * self.dtype.itemsize
+        self.on_disk = size > megabytes * 2**20
+        self._file = self._matrix = None
+        if not self.on_disk:
+            self._matrix = np.empty((n, width), self.dtype)
+            return
+        folder = tempfile.gettempdir()
+        free = shutil.disk_usage(folder).free
+        if size > free:
+            raise OSError(
+                f"coordinates of {size / 2**30:.3g} GiB do not fit into the folder {folder!r}, "
+                f"which has {free / 2**30:.3g} GiB left: set TMPDIR to another one, or take a "
+                "lower rank"
+            )
+        self._file = tempfile.TemporaryFile(prefix="s3vm_lib-", buffering=0)
+
+    def __len__(self):
+        return len(self.slices)
+
+    def __getitem__(self, k):
+        """Block k, read-only where it is on the disk."""
+        s = self.slices[k]
+        if not self.on_disk:
+            return self._matrix[s]
+        shape = s.stop - s.start, self.width
+        offset = s.start * self.width * self.dtype.itemsize
+        return np.memmap(self._file, self.dtype, "r", offset, shape).view(np.ndarray)
+
+    def __setitem__(self, k, block):
+        """Store block k; on the disk the blocks come in their order."""
+        if not self.on_disk:
+            self._matrix[self.slices[k]] = block
+            return
+        left = memoryview(np.ascontiguousarray(block, self.dtype)).cast("B")
+        while left:
+            left = left[self._file.write(left) :]
+
+    def close(self):
+        """Forget the blocks, and delete the file."""
+        self._matrix = None
+        if self._file is not None:
+            self._file.close()

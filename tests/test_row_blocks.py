@@ -1,0 +1,553 @@
+"""Rows block by block: the same model as in memory, in bounded memory, and nothing left behind."""
+
+import json
+import os
+import pickle
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from s3vm_lib import DAS3VM, QNS3VM, LapSVM, MultiSwitchTSVM, NewtonS3VM, _base, datasets
+from s3vm_lib.graphs import NeighborGraph, laplacian
+from s3vm_lib.kernels import squared_norms
+from s3vm_lib.laplacian_svm._deformed import BlockDeformedKernel, LowRankDeformedKernel
+from s3vm_lib.quasi_newton import Coordinates, ScaledObjective, _blocked, block_coordinates
+from s3vm_lib.quasi_newton._coordinates import low_rank
+from s3vm_lib.row_blocks import BlockStore, is_mapped, on_disk, row_slices, spread
+
+BLOCKED = Coordinates(rank=40, memory=20)  # MiB; all rows would take 24
+
+
+@pytest.fixture(autouse=True)
+def small_blocks(monkeypatch):
+    monkeypatch.setattr(_blocked, "_VALUES", 2**15)
+
+
+@pytest.fixture(scope="module")
+def mixture():
+    X, y = datasets.make_mixture(40_000, random_state=0)
+    partly = y.copy()
+    partly[60:] = -1
+    return X, y, partly
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """Where temporary files are made during a test."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    return tmp_path
+
+
+def mapped(X, path, dtype=np.float64):
+    rows = np.memmap(path, dtype, "w+", shape=X.shape)
+    rows[:] = X
+    rows.flush()
+    return np.memmap(path, dtype, "r", shape=X.shape)
+
+
+def model(coordinates=BLOCKED, cls=QNS3VM, **options):
+    return cls(C=10.0, gamma=1 / 32, balance="labels", coordinates=coordinates, **options)
+
+
+def seen_in(monkeypatch, *names):
+    """What `block_coordinates` returns, fit by fit."""
+    found, make = [], _blocked.BlockFeatures.__init__
+
+    def spy(self, *arguments):
+        make(self, *arguments)
+        found.append(self)
+
+    monkeypatch.setattr(_blocked.BlockFeatures, "__init__", spy)
+    return found
+
+
+def open_files(folder):
+    """Files of this process below a folder, those without a name included."""
+    links = Path("/proc/self/fd")
+    if not links.is_dir():
+        return []
+    found = []
+    for link in links.iterdir():
+        try:
+            found.append(os.readlink(link))
+        except FileNotFoundError:
+            continue
+    return [name for name in found if name.startswith(str(folder))]
+
+
+# --- Parts ----------------------------------------------------------------------------------------
+
+
+def test_slices_cover_the_rows_once():
+    slices = row_slices(10, 4)
+    assert [np.arange(10)[s].tolist() for s in slices] == [[0, 1, 2, 3], [4, 5, 6, 7], [8, 9]]
+    assert row_slices(0, 4) == []
+
+
+def test_spread_has_no_period():
+    chosen = spread(100_000, 5000)
+    assert np.all(np.diff(chosen) > 0) and chosen[0] >= 0 and chosen[-1] < 100_000
+    assert chosen.size > 4900
+    for period in (2, 3, 4, 10, 16):
+        counts = np.bincount(chosen % period, minlength=period)
+        assert counts.max() - counts.min() <= 0.05 * chosen.size
+    assert spread(7, 9).tolist() == list(range(7))
+
+
+@pytest.mark.parametrize("megabytes", [0, 1])
+def test_a_store_returns_what_it_was_given(megabytes, folder):
+    Z = np.random.default_rng(0).standard_normal((1000, 7)).astype(np.float32)
+    store = BlockStore(1000, 7, 64, megabytes)
+    assert store.on_disk == (megabytes == 0) == bool(open_files(folder))
+    for k, s in enumerate(store.slices):
+        store[k] = Z[s]
+    assert np.array_equal(np.vstack([store[k] for k in range(len(store))]), Z)
+    store.close()
+    assert open_files(folder) == [] and list(folder.iterdir()) == []
+
+
+def test_no_room_for_the_file_is_an_error_that_says_where(folder, monkeypatch):
+    usage = shutil.disk_usage(folder)._replace(free=1000)
+    monkeypatch.setattr(shutil, "disk_usage", lambda path: usage)
+    with pytest.raises(OSError, match=r"do not fit into the folder .* set TMPDIR"):
+        BlockStore(10_000, 100, 64, 1)
+
+
+def test_views_of_a_map_are_known(tmp_path):
+    X = mapped(np.arange(12.0).reshape(6, 2), tmp_path / "rows")
+    assert is_mapped(X) and is_mapped(np.asarray(X[2:])) and not is_mapped(np.array(X))
+    assert np.array_equal(on_disk(np.asarray(X)[2:]).open(), X[2:])
+
+
+def test_squared_norms_of_many_sparse_rows():
+    X = sp.random(40_000, 30, 0.2, "csr", random_state=0)
+    assert np.array_equal(squared_norms(X), np.ravel(X.multiply(X).sum(axis=1)))
+
+
+# --- Coordinates ----------------------------------------------------------------------------------
+
+
+def problem_of(model_, X, y):
+    data = model_._validated(X, y, None, None)[2]
+    t = np.where(data.codes == 1, 1.0, -1.0)
+    t[data.codes < 0] = 0.0
+    return data, t, model_._problem(data, 0.5)
+
+
+@pytest.mark.parametrize("name", ["cholesky", "regressors"])
+def test_blocks_are_features_in_single_precision(name, mixture):
+    X, _, partly = mixture
+    data, t, problem = problem_of(model(), X[:6000], partly[:6000])
+    center = np.where(t == 0, 1.0, 0.0) / np.sum(t == 0)
+    index = None if name == "cholesky" else np.arange(0, 6000, 200)
+    made = _blocked.block_coordinates(
+        data.X, data.kernel, 30, 1e-6, center, np.flatnonzero(t), index, megabytes=100
+    )
+    Z = np.vstack([made.blocks.store[k] for k in range(len(made.blocks.slices))])
+    assert len(made.blocks.slices) > 3 and Z.dtype == np.float32
+    from s3vm_lib.quasi_newton import Features
+
+    whole = Features(Z.astype(float), center, made.expand)
+    generator = np.random.default_rng(0)
+    w, a = generator.standard_normal(made.dimension), generator.standard_normal(t.size)
+    np.testing.assert_allclose(made.outputs(w), whole.outputs(w), atol=1e-12)
+    np.testing.assert_allclose(made.gradient(a, w, 0.1), whole.gradient(a, w, 0.1), atol=1e-10)
+    assert made.unit == pytest.approx(whole.unit, rel=1e-12)
+    for found, expected in zip(made.weighted_gram(a), whole.weighted_gram(a), strict=True):
+        np.testing.assert_allclose(found, expected, atol=1e-9)
+    chosen = np.array([0, 5, 4000, 5999])
+    np.testing.assert_allclose(made.rows(chosen).outputs(w), whole.outputs(w)[chosen], atol=1e-12)
+    # One pass over the blocks against two products with the matrix.
+    scaled = problem.scaled(t, np.ones(t.size))
+    for offset in (0.1, None):
+        x = w if offset is not None else np.append(w, 0.3)
+        terms = (t, scaled[0], *problem.losses, scaled[2], scaled[1], offset)
+        value, gradient = ScaledObjective(made, *terms)(x)
+        expected, slope = ScaledObjective(whole, *terms)(x)
+        assert value == pytest.approx(expected, rel=1e-12)
+        np.testing.assert_allclose(gradient, slope, atol=1e-12)
+    # The model on rows of its own is what the coordinates say of them.
+    support, alpha, constant = made.model(w)
+    f = data.kernel.gram(X[:50], X[support]) @ alpha + constant
+    np.testing.assert_allclose(f, made.outputs(w)[:50], atol=2e-4)
+
+
+def test_with_all_rows_in_the_sample_the_pivots_are_those_of_the_factor(mixture):
+    X, _, partly = mixture
+    data, t, _ = problem_of(model(), X[:900], partly[:900])
+    from s3vm_lib.quasi_newton import cholesky_coordinates
+
+    labeled = np.flatnonzero(t)
+    made = _blocked.block_coordinates(data.X, data.kernel, 40, 1e-6, None, labeled, megabytes=100)
+    whole = cholesky_coordinates(data.X, data.kernel, 40, 1e-6, None, labeled)
+    Z = np.vstack([made.blocks.store[k] for k in range(len(made.blocks.slices))])
+    np.testing.assert_allclose(Z, whole.Z, atol=1e-5)
+
+
+def test_the_number_of_blocks_changes_nothing_but_rounding(mixture, monkeypatch):
+    X, _, partly = mixture
+    objectives, outputs = [], []
+    for values in (2**13, 2**15, 2**19):
+        monkeypatch.setattr(_blocked, "_VALUES", values)
+        fitted = model().fit(X, partly)
+        objectives.append(fitted.objective_)
+        outputs.append(fitted.transduction_)
+    np.testing.assert_allclose(objectives, objectives[0], rtol=1e-5)
+    assert all(np.mean(found != outputs[0]) < 1e-3 for found in outputs)
+
+
+# --- Fits -----------------------------------------------------------------------------------------
+
+
+def test_array_map_and_sparse_rows_give_the_same_model(mixture, tmp_path, monkeypatch):
+    X, _, partly = mixture
+    X = X.astype(np.float32).astype(np.float64)
+    made = seen_in(monkeypatch)
+    first = model().fit(X, partly)
+    same = [mapped(X, tmp_path / "double"), mapped(X, tmp_path / "single", np.float32)]
+    for rows in same:
+        other = model().fit(rows, partly)
+        assert np.array_equal(other.dual_coef_, first.dual_coef_)
+        assert np.array_equal(other.transduction_, first.transduction_)
+        assert np.array_equal(other.decision_function(rows), first.decision_function(X))
+        assert other.support_vectors_.dtype == np.float64
+    sparse = model().fit(sp.csr_matrix(X), partly)
+    assert sparse.objective_ == pytest.approx(first.objective_, rel=1e-5)
+    assert np.mean(sparse.transduction_ != first.transduction_) < 1e-3
+    assert len(made) == 4
+
+
+def test_memory_and_disk_give_the_same_bits(mixture, folder, monkeypatch):
+    X, _, partly = mixture
+    made = seen_in(monkeypatch)
+    models = [model(Coordinates(rank=40, memory=m)).fit(X, partly) for m in (5, 20)]
+    assert [part.blocks.store.on_disk for part in made] == [True, False]
+    assert np.array_equal(models[0].dual_coef_, models[1].dual_coef_)
+    assert models[0].history_ == models[1].history_
+    assert open_files(folder) == []
+
+
+def test_the_error_is_that_of_a_fit_in_memory(mixture):
+    X, y, partly = mixture
+    blocked, whole = model().fit(X, partly), model(Coordinates(rank=40)).fit(X, partly)
+    wrong = [np.mean(m.transduction_[60:] != y[60:]) for m in (blocked, whole)]
+    assert abs(wrong[0] - wrong[1]) < 0.02
+    assert np.mean(blocked.predict(X) != blocked.transduction_) < 1e-3
+
+
+def test_many_labeled_rows_stay_in_their_blocks(mixture, monkeypatch):
+    X, _, partly = mixture
+    few = model().fit(X, partly)
+    monkeypatch.setattr(_blocked, "_PICKED", 0)
+    many = model().fit(X, partly)
+    assert many.objective_ == pytest.approx(few.objective_, rel=1e-4)
+    assert np.mean(many.transduction_ != few.transduction_) < 1e-3
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"engine": "lbfgs"},
+        {"balance_tol": 0.05},
+        {"reconsider": True},
+        {"class_weight": "balanced"},
+    ],
+    ids=lambda options: next(iter(options)),
+)
+def test_other_options_work_on_blocks(options, mixture):
+    X, y, partly = mixture
+    fitted = model(**options).fit(X, partly)
+    assert np.mean(fitted.transduction_ != y) < 0.4
+
+
+def test_newton_works_on_blocks(mixture, folder, monkeypatch):
+    X, _, partly = mixture
+    made = seen_in(monkeypatch)
+    blocked = model(cls=NewtonS3VM).fit(X, partly)
+    assert len(made) == 1
+    whole = model(Coordinates(rank=40), cls=NewtonS3VM).fit(X, partly)
+    assert blocked.objective_ == pytest.approx(whole.objective_, rel=0.05)
+    assert open_files(folder) == []
+
+
+def test_a_linear_kernel_reads_a_map_in_single_precision_by_blocks(mixture, tmp_path, monkeypatch):
+    X, _, partly = mixture
+    rows = mapped(X[:4000], tmp_path / "rows", np.float32)
+    made = seen_in(monkeypatch)
+    options = {"kernel": "linear", "balance": "labels"}
+    blocked = QNS3VM(**options).fit(rows, partly[:4000])
+    assert len(made) == 1
+    whole = QNS3VM(**options).fit(np.array(rows), partly[:4000])
+    assert len(made) == 1
+    np.testing.assert_allclose(blocked.coef_, whole.coef_, rtol=1e-3, atol=1e-5)
+    np.testing.assert_allclose(
+        blocked.decision_function(rows), blocked.decision_function(np.array(rows)), rtol=1e-12
+    )
+
+
+def test_small_maps_are_fitted_as_arrays_are(mixture, tmp_path):
+    X, _, partly = mixture
+    rows = mapped(X[:600], tmp_path / "rows", np.float32)
+    for options in ({}, {"engine": "lbfgs"}):
+        first = QNS3VM(**options).fit(np.array(rows), partly[:600])
+        other = QNS3VM(**options).fit(rows, partly[:600])
+        assert np.array_equal(first.dual_coef_, other.dual_coef_)
+
+
+def test_the_share_is_estimated_from_many_rows_by_blocks(mixture, monkeypatch):
+    from s3vm_lib.class_ratio import _rules
+
+    X, _, partly = mixture
+    options = {"C": 10.0, "gamma": 1 / 32, "coordinates": BLOCKED}
+    first = QNS3VM(**options).fit(X, partly)
+    monkeypatch.setattr(_rules, "LARGEST_COLUMNS", 2**16)
+    other = QNS3VM(**options).fit(X, partly)
+    np.testing.assert_allclose(other.class_ratio_, first.class_ratio_, rtol=1e-3)
+
+
+# --- With a graph ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("normalized", [False, True])
+def test_a_graph_kernel_in_blocks_is_that_in_memory(normalized, mixture, folder):
+    X, _, partly = mixture
+    X, partly = X[:20_000, :3], partly[:20_000]
+    options = {"rank": 60, "gamma": 0.1, "n_neighbors": 5, "normalized": normalized, "tol": 1e-8}
+    held = []
+
+    def look(state):
+        held.append(len(open_files(folder)))
+
+    whole = LapSVM(**options).fit(X, partly)
+    # The factor and what is made of it would take 27 MiB.
+    for memory, files in ((8, 1), (26, 0)):
+        blocked = LapSVM(memory=memory, callback=look, **options).fit(X, partly)
+        assert set(held) == {files}
+        held.clear()
+        assert open_files(folder) == []
+        assert blocked.solver_ == "newton" and blocked.rank_ == 60
+        assert blocked.objective_ == pytest.approx(whole.objective_, rel=1e-3)
+        assert np.mean(blocked.transduction_ != whole.transduction_) < 0.01
+        assert np.mean(blocked.predict(X) != blocked.transduction_) < 1e-3
+
+
+def test_a_graph_kernel_with_all_rows_in_the_sample(mixture, monkeypatch):
+    X, _, partly = mixture
+    X, partly = X[:600, :3], partly[:600]
+    data = LapSVM(gamma=0.1)._validated(X, partly, None, None)[2]
+    labeled = np.flatnonzero(data.codes >= 0)
+    lap = laplacian(NeighborGraph(5).build(X))
+    low = low_rank(data.X, data.kernel, 150, 1e-6, labeled)
+    made = block_coordinates(data.X, data.kernel, 150, 1e-6, None, labeled, megabytes=100)
+    beta = np.random.default_rng(0).standard_normal(labeled.size)
+    for kappa in (0.0, 0.3):
+        whole = LowRankDeformedKernel(low, lap, kappa, labeled)
+        blocked = BlockDeformedKernel(made, 7, lap, kappa, labeled)
+        np.testing.assert_allclose(blocked.block, whole.block, atol=1e-5)
+        for found, expected in zip(blocked.expand(beta)[1:], whole.expand(beta)[1:], strict=True):
+            np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-4)
+
+
+def test_nothing_is_left_behind_by_a_graph(mixture, folder, monkeypatch):
+    X, _, partly = mixture
+
+    def fails(self, product, columns):
+        assert len(open_files(folder)) == 1
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(_blocked.BlockFeatures, "quadratic", fails)
+    with pytest.raises(KeyboardInterrupt):
+        LapSVM(rank=60, memory=8, n_neighbors=5).fit(X[:8000, :3], partly[:8000])
+    assert open_files(folder) == []
+
+
+# --- On a cluster ---------------------------------------------------------------------------------
+
+
+class Here:
+    """The part of a Dask client that is used; what is sent goes through pickle."""
+
+    def submit(self, function, *arguments, pure):
+        assert not pure  # the scheduler must not look at the arguments
+        return function(*pickle.loads(pickle.dumps(arguments)))
+
+    def gather(self, futures):
+        return futures
+
+
+def test_workers_give_the_bits_of_this_process(mixture, tmp_path):
+    X, _, partly = mixture
+    rows = mapped(X, tmp_path / "rows", np.float32)
+    for options in ({}, {"balance_tol": 0.05}, {"cls": NewtonS3VM}):
+        alone = model(**options).fit(rows, partly)
+        found = model(Coordinates(rank=40, memory=20, client=Here()), **options).fit(rows, partly)
+        assert np.array_equal(found.dual_coef_, alone.dual_coef_)
+        assert np.array_equal(found.transduction_, alone.transduction_)
+    linear = {"kernel": "linear", "balance": "labels"}
+    alone = QNS3VM(**linear).fit(rows, partly)
+    found = QNS3VM(coordinates=Coordinates(client=Here()), **linear).fit(rows, partly)
+    assert np.array_equal(found.coef_, alone.coef_)
+
+
+def test_workers_need_a_map(mixture):
+    X, _, partly = mixture
+    with pytest.raises(ValueError, match=r"numpy\.memmap"):
+        model(Coordinates(rank=40, client=Here())).fit(X[:500], partly[:500])
+
+
+@pytest.mark.slow
+def test_a_cluster_that_loses_a_worker(mixture, tmp_path):
+    distributed = pytest.importorskip("distributed")
+    X, _, partly = mixture
+    rows = mapped(X, tmp_path / "rows", np.float32)
+    alone = model().fit(rows, partly)
+    killed = []
+
+    def kill(state):
+        if state["alpha"] > 0 and not killed:
+            killed.append(next(iter(client.run(os.getpid).values())))
+            os.kill(killed[0], signal.SIGKILL)
+
+    with (
+        distributed.LocalCluster(
+            n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None
+        ) as cluster,
+        distributed.Client(cluster) as client,
+    ):
+        for callback in (None, kill):
+            coordinates = Coordinates(rank=40, client=client)
+            found = model(coordinates, callback=callback).fit(rows, partly)
+            assert np.array_equal(found.dual_coef_, alone.dual_coef_)
+    assert killed
+
+
+# --- What goes wrong ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, RuntimeError])
+def test_nothing_is_left_behind(error, mixture, folder, monkeypatch):
+    X, _, partly = mixture
+    held = []
+
+    def stop(state):
+        held.append(open_files(folder))
+        raise error
+
+    with pytest.raises(error):
+        model(Coordinates(rank=40, memory=5), callback=stop).fit(X, partly)
+    assert len(held[0]) == 1  # it was there
+    assert open_files(folder) == [] and list(folder.iterdir()) == []
+
+    def fails(features, rows):
+        held.append(open_files(folder))
+        raise error
+
+    monkeypatch.setattr(_blocked, "made", fails)
+    with pytest.raises(error) as caught:  # the traceback holds what the fit held
+        model(Coordinates(rank=40, memory=5)).fit(X, partly)
+    assert len(held[-1]) == 1 and caught.value is not None
+    assert open_files(folder) == [] and list(folder.iterdir()) == []
+
+
+def test_too_little_memory_is_an_error_that_says_how_much():
+    X, y = datasets.make_mixture(3000, random_state=0)
+    y[30:] = -1
+    with pytest.raises(ValueError, match=r"memory=0.1 MiB is too little for rank=500.* at least"):
+        QNS3VM(coordinates=Coordinates(rank=500, memory=0.1)).fit(X, y)
+
+
+@pytest.mark.parametrize(
+    "options", [{"memory": 0}, {"memory": "much"}, {"client": 3}], ids=lambda o: next(iter(o))
+)
+def test_bad_limits_are_refused_by_name(options):
+    with pytest.raises(ValueError, match=next(iter(options))):
+        Coordinates(**options)
+
+
+@pytest.mark.parametrize("name", ["raw", "eigen", "kpca"])
+def test_other_coordinates_refuse_a_cluster(name, mixture):
+    class Client:
+        submit = gather = len
+
+    X, _, partly = mixture
+    with pytest.raises(ValueError, match="client needs coordinates='cholesky' or 'regressors'"):
+        model(Coordinates(name, client=Client())).fit(X[:200], partly[:200])
+
+
+def test_rows_that_are_not_numbers_are_found_in_a_map(mixture, tmp_path):
+    X = mixture[0][:500].copy()
+    X[77, 3] = np.nan
+    with pytest.raises(ValueError, match="NaN"):
+        model().fit(mapped(X, tmp_path / "rows", np.float32), mixture[2][:500])
+
+
+_CHILD = """
+import json, sys
+import numpy as np
+from s3vm_lib import QNS3VM
+from s3vm_lib.quasi_newton import Coordinates, _blocked
+n, memory, path = int(sys.argv[1]), float(sys.argv[2]), sys.argv[3]
+X = np.memmap(path, np.float32, "r", shape=(n, 20))
+y = np.full(n, -1)
+y[:50] = np.load(path + ".npy")
+def peak():  # getrusage would begin with the size of the process that started this one
+    with open("/proc/self/status") as status:
+        return int(next(line for line in status if line.startswith("VmHWM")).split()[1]) / 1024
+def fit(m, rows, memory):
+    coordinates = Coordinates(rank=m, memory=memory)
+    return QNS3VM(gamma=1 / 32, C=10.0, coordinates=coordinates).fit(X[:rows], y[:rows])
+fit(40, 60_000, 20)  # what is compiled takes memory once
+before = peak()
+model = fit(200, n, memory)
+model.predict(X[:20_000])
+print(json.dumps({"extra": peak() - before, "rows": X.nbytes / 2**20}))
+"""
+
+
+@pytest.mark.slow
+def test_memory_is_bounded(tmp_path):
+    if not Path("/proc/self/status").is_file():
+        pytest.skip("the memory of a process is read from /proc")
+    n, memory = 400_000, 100  # all rows: 1221 MiB in double precision, 305 in single
+    X, y = datasets.make_mixture(n, random_state=0)
+    path = str(tmp_path / "rows")
+    mapped(X, path, np.float32)
+    np.save(path + ".npy", y[:50])
+    run = subprocess.run(
+        [sys.executable, "-c", _CHILD, str(n), str(memory), path],
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    found = json.loads(run.stdout.splitlines()[-1])
+    # The limit, the pages of the file that were read, and a few numbers for each row.
+    assert found["extra"] < memory + found["rows"] + 20 * 8 * n / 2**20
+
+
+# --- Progress -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("cls", [QNS3VM, NewtonS3VM, MultiSwitchTSVM, DAS3VM])
+def test_a_line_on_stderr_says_how_much_time_is_left(cls, mixture, monkeypatch, capsys):
+    X, _, partly = mixture
+    unit = {MultiSwitchTSVM: "levels", DAS3VM: "temperatures"}.get(cls, "stages")
+    monkeypatch.setattr(_base, "_DELAY", 0.0)
+    cls().fit(X[:300], partly[:300])
+    assert capsys.readouterr() == ("", "")
+    fitted = cls(verbose=1).fit(X[:300], partly[:300])
+    out, err = capsys.readouterr()
+    assert out.count(cls.__name__) == len(fitted.history_)  # a line for each stage
+    assert "\r" in err and unit in err and cls.__name__ in err
+    assert err.split("\r")[-1].strip() == ""  # it goes away
+
+
+def test_blocks_are_counted_too(mixture, monkeypatch, capsys):
+    X, _, partly = mixture
+    monkeypatch.setattr(_base, "_DELAY", 0.0)
+    model(verbose=1).fit(X, partly)
+    assert "blocks" in capsys.readouterr().err
