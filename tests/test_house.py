@@ -26,7 +26,7 @@ GROUND = {
     "_threads": set(),
     "_rng": {"_numba"},
     "losses": {"_numba"},
-    "kernels": {"_numba", "_threads"},
+    "kernels": {"_numba", "_threads", "row_blocks"},
     "gram": {"_numba", "_threads", "kernels"},
     "_limits": {"kernels"},
     "row_blocks": set(),
