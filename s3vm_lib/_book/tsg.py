@@ -29,11 +29,10 @@ ERROR = Basis(
     " standard errors; not resolved where two standard errors exceed 3 points",
 )
 PRINTED = ERROR._replace(
-    method="same: Algorithm 1 to the letter, batches of 256; our solvers for the others, whose"
-    " stopping rules are not stated",
+    method="same: Algorithm 1 to the letter, batches of 256; our solvers for the others",
     rows="differs: same sets where they are at hand, 200 labels, a fifth of the others for training"
     " and four fifths for testing, but cut to 10,000 and 20,000 rows, and with them the steps of"
-    " one pass; our own splits and scaling",
+    " one pass; our own splits; scaling and stopping rules are not stated",
     settings="same: the printed grid and the printed choice, by test error (hindsight)",
 )
 
