@@ -30,8 +30,9 @@ ERROR = Basis(
 )
 PRINTED = ERROR._replace(
     method="same: Algorithm 1 to the letter, batches of 256; our solvers for the others",
-    rows="same sets where they are at hand, 200 labels, a fifth of the others for training and four"
-    " fifths for testing, cut to 10,000 and 20,000 rows; our own splits",
+    rows="differs: same sets where they are at hand, 200 labels, a fifth of the others for training"
+    " and four fifths for testing, but cut to 10,000 and 20,000 rows, and with them the steps of"
+    " one pass; our own splits; scaling and stopping rules are not stated",
     settings="same: the printed grid and the printed choice, by test error (hindsight)",
 )
 
