@@ -8,11 +8,10 @@ one thread for each of them.
 
 import contextlib
 import contextvars
-import ctypes
 import functools
-import itertools
 import sys
 import threading
+from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from numbers import Integral
 
 MOST = 1024  # threads
@@ -105,8 +104,8 @@ def in_threads(function, items, n_jobs=None):
     Raises
     ------
     BaseException
-        What the first of the items that failed raised. Ctrl-C is raised in all threads, and they
-        are waited for: compiled functions return within some tenths of a second.
+        What the first of the items that failed raised. After Ctrl-C no further item is begun, and
+        those under way are waited for.
     """
     items = list(items)
     count = min(thread_count(n_jobs), len(items))
@@ -115,55 +114,27 @@ def in_threads(function, items, n_jobs=None):
         with _one_blas_thread() if asked and len(items) else contextlib.nullcontext():
             return [function(item) for item in items]
     with _one_blas_thread():
-        return _Crew(function, items).run(count)
+        return _in_pool(function, items, count)
 
 
-class _Crew:
-    """Threads that take one item after the other."""
+def _in_pool(function, items, count):
+    # A context for each: one cannot be entered twice, and holds NumPy's errstate.
+    contexts = [contextvars.copy_context() for _ in items]
 
-    def __init__(self, function, items):
-        self.function, self.items = function, items
-        self.results, self.errors = [None] * len(items), {}
-        self.numbers, self.stopped = itertools.count(), False
-        # One for each item: a context cannot be entered twice, and holds NumPy's errstate.
-        self.contexts = [contextvars.copy_context() for _ in items]
-
-    def run(self, count):
-        crew = [threading.Thread(target=self._work, daemon=True) for _ in range(count)]
-        try:
-            for one in crew:
-                one.start()
-            for one in crew:
-                while one.is_alive():
-                    one.join(_PATIENCE)  # not for ever: Ctrl-C may wake up another thread
-        except BaseException:
-            self.stopped = True
-            for one in crew:
-                if one.ident is not None and one.is_alive():
-                    interrupt = ctypes.c_ulong(one.ident), ctypes.py_object(KeyboardInterrupt)
-                    ctypes.pythonapi.PyThreadState_SetAsyncExc(*interrupt)
-            for one in crew:
-                if one.ident is not None:
-                    one.join()
-            raise
-        if self.errors:
-            raise self.errors[min(self.errors)]
-        return self.results
-
-    def _work(self):
-        # All items before a failed one were begun before it, and are finished.
-        try:
-            while not self.stopped and (k := next(self.numbers)) < len(self.items):
-                try:
-                    self.results[k] = self.contexts[k].run(self._alone, self.items[k])
-                except BaseException as error:
-                    self.errors[k], self.stopped = error, True
-        except KeyboardInterrupt:  # came between two items
-            self.stopped = True
-
-    def _alone(self, item):
+    def alone(k):
         _chosen.set(1)
-        return self.function(item)
+        return function(items[k])
+
+    with ThreadPoolExecutor(count) as pool:
+        parts = [pool.submit(contexts[k].run, alone, k) for k in range(len(items))]
+        try:
+            # Not for ever: Ctrl-C may wake up another thread.
+            while wait(parts, _PATIENCE, FIRST_EXCEPTION).not_done:
+                if any(part.done() and part.exception() for part in parts):
+                    break
+        finally:  # items before a failed one were begun before it, and are finished
+            pool.shutdown(cancel_futures=True)
+    return [part.result() for part in parts if not part.cancelled()]
 
 
 @functools.cache

@@ -1,6 +1,6 @@
 """Threads: the same bits for any number of them, their own errors, and an end on Ctrl-C."""
 
-import _thread
+import signal
 import threading
 import time
 
@@ -87,18 +87,21 @@ def test_what_numpy_ignores_is_ignored_in_threads():
 
 
 @pytest.mark.skipif(threading.current_thread() is not threading.main_thread(), reason="needs main")
-def test_control_c_ends_all_threads():
-    def endless(_):
-        while True:
-            time.sleep(0.01)
+def test_control_c_begins_nothing_more():
+    begun = []
 
-    timer = threading.Timer(0.3, _thread.interrupt_main)
-    start = time.perf_counter()
+    def slow(k):
+        begun.append(k)
+        time.sleep(0.1)
+
+    timer = threading.Timer(0.35, signal.raise_signal, [signal.SIGINT])
     timer.start()
     with pytest.raises(KeyboardInterrupt):
-        in_threads(endless, range(4), 2)
-    assert time.perf_counter() - start < 10
-    assert threading.active_count() <= 3
+        in_threads(slow, range(200), 2)
+    assert len(begun) < 50
+    before = len(begun)
+    time.sleep(0.3)
+    assert len(begun) == before  # and nothing goes on
 
 
 def test_blas_has_one_thread_for_each_of_ours():
