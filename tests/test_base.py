@@ -1,5 +1,7 @@
 """What all estimators share: labels, weights, ratios, penalties and prediction."""
 
+from functools import partial
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -9,6 +11,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from s3vm_lib import QNS3VM, SVM, GKMRegressor, capabilities, encode_labels, mark_unlabeled
 from s3vm_lib._base import BaseS3VM, BinaryFit
 from s3vm_lib.objective import Problem
+from s3vm_lib.row_blocks import sized_slices
 
 # --- Labels ---------------------------------------------------------------------------------------
 
@@ -306,7 +309,9 @@ def test_prediction_in_chunks_equals_prediction_at_once(monkeypatch):
     model = Recorder().fit(X6, Y6)
     new = np.random.default_rng(0).standard_normal((37, 2))
     expected = model.decision_function(new)
-    monkeypatch.setattr("s3vm_lib._base._CHUNK", 20)
+    small = partial(sized_slices, size=20, least=3)
+    assert len(small(37, model.support_.size)) > 5
+    monkeypatch.setattr("s3vm_lib._base.sized_slices", small)
     assert_allclose(model.decision_function(new), expected, rtol=1e-14)
 
 
