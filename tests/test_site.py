@@ -305,7 +305,7 @@ def test_contents_follow_the_reader(visit):
 
 
 AT_SECTION = """link => {
-  const top = document.getElementById(link.slice(1)).getBoundingClientRect().top;
+  const top = document.getElementById(link.slice(1))?.getBoundingClientRect().top;
   const marked = document.querySelector("#page-contents a.active");
   return -5 <= top && top <= 150 && marked?.hash === link;
 }"""
