@@ -86,7 +86,10 @@ def test_what_numpy_ignores_is_ignored_in_threads():
         in_threads(lambda k: np.exp(np.full(3, 1e4)), range(3), 2)
 
 
-@pytest.mark.skipif(threading.current_thread() is not threading.main_thread(), reason="needs main")
+@pytest.mark.skipif(
+    threading.current_thread() is not threading.main_thread(),
+    reason="signals reach the main thread alone",
+)
 def test_control_c_begins_nothing_more():
     begun = []
 

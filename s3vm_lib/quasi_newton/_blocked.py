@@ -66,7 +66,7 @@ class LinearMap(NamedTuple):
 # --- What is done with a block --------------------------------------------------------------------
 
 
-@njit(nogil=True, fastmath=_SUMS)
+@njit(fastmath=_SUMS)
 def _output(z, w):
     total = 0.0
     for j in range(w.size):
@@ -74,7 +74,7 @@ def _output(z, w):
     return total
 
 
-@njit(nogil=True)
+@njit
 def add_block(Z, w, shift, t, weight, codes, loss_p, strength, gradient):
     """Losses of a block of rows at the outputs Zw + shift; Zᵀa is added to ``gradient``.
 
