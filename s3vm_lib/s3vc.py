@@ -30,6 +30,7 @@ from s3vm_lib.kernels import KERNELS
 from s3vm_lib.labels import Labels
 from s3vm_lib.quasi_newton import QNS3VM
 from s3vm_lib.safe import SafeS3VM
+from s3vm_lib.safe._estimator import QUICK
 from s3vm_lib.stochastic import FRS3VM
 
 UNLIKE = 10.0  # ratio of standard deviations from which columns are not of one unit
@@ -62,10 +63,11 @@ class S3VC(SemiSupervisedMixin, MetaEstimatorMixin, BaseEstimator):
         columns have standard deviations that differ by more than a factor of ten: within that they
         may well have one unit, and then the larger ones often are what matters.
     solver : "auto" or estimator, default="auto"
-        ``"auto"`` is `QNS3VM` with ``reconsider=True``, and `FRS3VM` with the rbf kernel for more
-        than 10,000 rows. `QNS3VM` holds the mean output with linear and precomputed kernels, and
-        the share of positive outputs (``balance_tol=0.01``) with others. Another estimator keeps
-        its own parameters, except for those that are given here.
+        ``"auto"`` is `QNS3VM` (with ``reconsider=True`` for two classes, and with ``tol=1e-3`` and
+        ``ftol=1e-6``), and `FRS3VM` with the rbf kernel for more than 10,000 rows. `QNS3VM` holds
+        the mean output with linear and precomputed kernels, and the share of positive outputs
+        (``balance_tol=0.01``) with others. Another estimator keeps its own parameters, except for
+        those that are given here.
     balance : "auto", "labels", another name, float, dict or None, default="auto"
         Share of the classes among the unlabeled rows, see `s3vm_lib.class_ratio`.
     guard : bool, default=True
@@ -217,7 +219,7 @@ class S3VC(SemiSupervisedMixin, MetaEstimatorMixin, BaseEstimator):
             options["sample_weight"] = weight
         found = {}
         for kernel in kernels:
-            solver = self._solver(X, kernel)
+            solver = self._solver(X, kernel, self.classes_.size)
             model = clone(solver)
             if self.guard or len(kernels) > 1:
                 model = SafeS3VM(estimator=model, random_state=self.random_state)
@@ -306,7 +308,7 @@ class S3VC(SemiSupervisedMixin, MetaEstimatorMixin, BaseEstimator):
         )
         return kernel
 
-    def _solver(self, X, kernel):
+    def _solver(self, X, kernel, n_classes):
         """The solver with its parameters, not fitted."""
         mine = {
             "C": float(self.C),
@@ -320,7 +322,9 @@ class S3VC(SemiSupervisedMixin, MetaEstimatorMixin, BaseEstimator):
         if solver == "auto":
             large = X.shape[0] > LARGEST_KERNEL and kernel not in ("linear", "precomputed")
             tol = None if kernel in ("linear", "precomputed") else SHARE_TOL
-            solver = FRS3VM() if large else QNS3VM(engine="lbfgs", reconsider=True, balance_tol=tol)
+            solver = (
+                FRS3VM() if large else QNS3VM(reconsider=n_classes == 2, balance_tol=tol, **QUICK)
+            )
         elif self.kernel == "auto":  # chosen with the solver
             del mine["kernel"], mine["gamma"]
         given = solver.get_params()

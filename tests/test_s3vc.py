@@ -122,7 +122,7 @@ def test_unlabeled_rows_may_choose_the_kernel():
     y = hide_labels(truth, 10, random_state=1)
     model = S3VC(gamma=8.0, random_state=0).fit(X, y)
     guards = [
-        SafeS3VM(estimator=model._solver(X, kernel), random_state=0).fit(X, y).cv_right_
+        SafeS3VM(estimator=model._solver(X, kernel, 2), random_state=0).fit(X, y).cv_right_
         for kernel in ("linear", "rbf")
     ]
     assert model.kernel_ == "rbf" and guards[0].max() < guards[1].max()

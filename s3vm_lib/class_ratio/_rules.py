@@ -29,6 +29,7 @@ KNOBS = (0.15, 0.38, 0.62, 0.85)  # where in the range of ratios labels are held
 N_RATIOS = 9  # of the profile
 N_SURROGATES = 6
 LARGEST = 500  # unlabeled rows that are looked at
+TOL, FTOL = 1e-3, 1e-5  # of these fits: with finer ones the shares are the same
 LARGEST_COLUMNS = 2**24  # kernel values with the labeled rows that are kept, 128 MB
 
 
@@ -128,7 +129,7 @@ class Evidence:
     """
 
     def __init__(self, data, positive, C=1.0):
-        self.C = C
+        self.C, self.two = C, data.n_classes == 2
         data = data._replace(codes=two_classes(data.codes, positive), n_classes=2)
         outputs = Supervised(data, C).outputs()
         self.data = thinned(data, outputs)
@@ -141,8 +142,11 @@ class Evidence:
 
     def prepared(self, data):
         """`QNS3VM` on thinned rows, balanced by the mean of the outputs."""
-        kernel = data.kernel.name
-        return Refits(QNS3VM(C=self.C, kernel=kernel, engine="lbfgs", reconsider=True), data)
+        machine = QNS3VM(
+            C=self.C, kernel=data.kernel.name, engine="lbfgs", tol=TOL, ftol=FTOL,
+            reconsider=self.two,  # one class against many: no gap that follows the labels
+        )  # fmt: skip
+        return Refits(machine, data)
 
     def profile(self, references=()):
         """The `BalanceProfile` on the range of ratios that the labels leave possible."""

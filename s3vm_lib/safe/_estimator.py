@@ -33,6 +33,8 @@ from s3vm_lib.safe._vote import gains, solve_safe, votes
 from s3vm_lib.smo import SVM
 
 FEWEST = 8  # labels from which on contradictions are counted
+# Of QNS3VM, where it is fitted some twenty times: with finer ones the labels are as good.
+QUICK = {"engine": "lbfgs", "tol": 1e-3, "ftol": 1e-6}
 _SHARED = ("C", "kernel", "gamma", "degree", "coef0", "sigma_f", "class_weight")
 
 
@@ -51,7 +53,7 @@ class SafeS3VM(MetaEstimatorMixin, SemiSupervisedMixin, BaseEstimator):
     ----------
     estimator : estimator or list of (str, estimator), default=None
         One or several semi-supervised classifiers with a ``transduction_``. None is
-        `QNS3VM` with ``reconsider=True`` and ``engine="lbfgs"``.
+        `QNS3VM` with ``reconsider=True``, ``engine="lbfgs"``, ``tol=1e-3`` and ``ftol=1e-6``.
     baseline : estimator, default=None
         The supervised classifier. None is `SVM` with the C, kernel and class weights of the (first)
         estimator; linear, where that has no kernel.
@@ -338,7 +340,7 @@ class SafeS3VM(MetaEstimatorMixin, SemiSupervisedMixin, BaseEstimator):
         """The estimators with their names, and the baseline."""
         estimators = self.estimator
         if estimators is None:
-            estimators = QNS3VM(engine="lbfgs", reconsider=True)
+            estimators = QNS3VM(reconsider=True, **QUICK)
         if not isinstance(estimators, list):
             estimators = [(type(estimators).__name__, estimators)]
         for pair in estimators:
