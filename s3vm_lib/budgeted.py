@@ -472,6 +472,10 @@ class BGS3VM(GraphClassifier):
 
     Notes
     -----
+    It should not be used with the linear kernel where there are as many features as rows: within
+    its budget and number of steps it is much worse than a linear `SVM` on such sets of the book's
+    comparison.
+
     A reconstruction: the article that proposes the method was not available. That it has the
     objective of the graph kernel machine with the hinge and p = 1, two budgets, and these three
     kinds of maintenance, is taken from the later papers that compare with it.
