@@ -14,6 +14,7 @@ import platform
 import shutil
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -107,7 +108,7 @@ def book(args):
 
 
 def imitate(processor):
-    """Hide newer instructions from OpenBLAS, NumPy and numba in all processes started from here."""
+    """The environment in which OpenBLAS, NumPy and numba use no newer instructions."""
     if platform.machine().lower() not in ("x86_64", "amd64"):
         sys.exit(
             f"Only x86-64 processors can be imitated, on such a one; this is {platform.machine()}."
@@ -115,28 +116,34 @@ def imitate(processor):
     blas, numba, hidden = PROCESSORS[processor]
     command = [PYTHON, "-c", NUMPY_FEATURES]
     present = subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()
-    os.environ.update(
-        OPENBLAS_CORETYPE=blas,
-        NPY_DISABLE_CPU_FEATURES=" ".join(name for name in present if name.startswith(hidden)),
-        NUMBA_CPU_NAME=numba,
-        NUMBA_CPU_FEATURES="",  # those of the named processor, not of this one
-        NUMBA_CACHE_DIR=str(ROOT / "_build" / f"numba-{processor}"),
-    )
+    return {
+        **os.environ,
+        "OPENBLAS_CORETYPE": blas,
+        "NPY_DISABLE_CPU_FEATURES": " ".join(name for name in present if name.startswith(hidden)),
+        "NUMBA_CPU_NAME": numba,
+        "NUMBA_CPU_FEATURES": "",  # those of the named processor, not of this one
+        "NUMBA_CACHE_DIR": str(ROOT / "_build" / f"numba-{processor}"),
+    }
 
 
 def test(args):
+    if args.processor and args.again:
+        sys.exit("--again is for what ran on this processor; --processor hides it from all.")
     install("book", "test", "bench", "distributed", "pdf")
     if args.processor:
-        imitate(args.processor)
+        os.environ.update(imitate(args.processor))
     elif SITE.exists():
         shutil.rmtree(SITE)  # pages that the book no longer has would be tested too
+    older = imitate(args.again) if args.again else None
     # Before all tests, as two processes that fill one cache get in each other's way; while the book
     # is built, which compiles nothing.
-    warm = subprocess.Popen([PYTHON, "book/_tools/warm_cache.py"], cwd=ROOT)
+    warm = [PYTHON, "book/_tools/warm_cache.py"]
+    warming = subprocess.Popen(warm, cwd=ROOT)
     # A timeout is for what hangs, not for what a busy machine does slowly.
     pytest = [PYTHON, "-m", "pytest", "--durations=10"]
     patience = ["--nbval-cell-timeout=3600", "--nbval-kernel-startup-timeout=600"]
-    notebook = ["--nbval", "--nbval-current-env", *patience, "--dist=loadfile", "-n", "auto"]
+    notebook = [*pytest, "--nbval", "--nbval-current-env", *patience, "--dist=loadfile"]
+    notebook += ["-n", "auto", "-m", "", *notebook_paths()]
     chosen = [] if args.slow else ["not slow"]
     if args.processor:
         chosen.append("not interface")  # asks nothing of a processor
@@ -146,20 +153,37 @@ def test(args):
     stages = {
         "book": lambda: build_book("--all", "-W", "-n", "--keep-going"),
         "tests": lambda: run(*pytest, *unit, check=False),
-        "notebooks": lambda: run(*pytest, *notebook, "-m", "", *notebook_paths(), check=False),
+        "notebooks": lambda: run(*notebook, check=False),
     }
     if args.processor:
         del stages["book"]  # a page shows what is stored
     if args.notebooks:
         stages = {"notebooks": stages["notebooks"]}
     rows = []
-    for name, stage in stages.items():
-        print(f"\n== {name} ".ljust(80, "="), flush=True)
-        start = time.perf_counter()
-        if name != "book" and warm.wait():
-            sys.exit(warm.returncode)
-        code = stage()
+
+    def finish(name, start, code):
         rows.append((name, code, time.perf_counter() - start))
+
+    with tempfile.TemporaryFile() as log:
+        for name, stage in stages.items():
+            print(f"\n== {name} ".ljust(80, "="), flush=True)
+            start = time.perf_counter()
+            if name != "book" and warming.wait():
+                sys.exit(warming.returncode)
+            if name == "tests" and older:  # its own cache is filled beside them
+                warming = subprocess.Popen(warm, cwd=ROOT, env=older)
+            if name == "notebooks" and older:
+                # Both at once: neither pass leaves a core without work while its last chapter runs.
+                second = subprocess.Popen(
+                    notebook, cwd=ROOT, env=older, stdout=log, stderr=subprocess.STDOUT
+                )
+            finish(name, start, stage())
+        if older:
+            print(f"\n== notebooks, {args.again} ".ljust(80, "="), flush=True)
+            code = second.wait()
+            log.seek(0)
+            print(log.read().decode(errors="replace"))
+            finish(args.again, start, code)
     print()
     for name, code, seconds in rows:
         print(f"{name:10s} {'FAILED' if code else 'passed'} {seconds:7.1f} s")
@@ -284,7 +308,13 @@ def parse_arguments(argv):
         choices=PROCESSORS,
         help="only what depends on the processor, with newer instructions hidden",
     )
-    command.add_argument("--notebooks", action="store_true", help="the notebooks alone")
+    group = command.add_mutually_exclusive_group()
+    group.add_argument("--notebooks", action="store_true", help="the notebooks alone")
+    group.add_argument(
+        "--again",
+        choices=PROCESSORS,
+        help="the notebooks a second time, with newer instructions hidden",
+    )
     add(pdf, "print the whole book into one PDF (needs Chromium)")
     add(serve, "serve the built book on this machine").add_argument(
         "--port", type=int, default=8000

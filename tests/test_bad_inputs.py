@@ -325,7 +325,7 @@ def data(n, d):
     return X, np.where(np.arange(n) < n // 10, y, -1)
 {LONG[name]}
 before = dict(vars(model))
-marker = threading.Timer(2.0, lambda: print("fitting", flush=True))
+marker = threading.Timer(1.0, lambda: print("fitting", flush=True))
 marker.daemon = True
 marker.start()
 try:

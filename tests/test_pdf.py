@@ -28,7 +28,9 @@ def test_ids_and_links_of_a_page(tmp_path, monkeypatch):
         '<article><h1 id="top">One</h1><a href="two.html#x">there</a> <a href="#top">up</a>'
         '<a href="api/svm.html">reference</a><a href="https://example.org/">out</a>'
         '<details><summary>code</summary></details><img src="../_images/a.png" alt="">'
-        '<div class="animation"><img></div><script>frames[0] = "data:image/png;base64,AA\\\n'
+        '<div class="animation"><img></div><mjx-math>seen</mjx-math>'
+        "<mjx-assistive-mml><math>heard</math></mjx-assistive-mml>"
+        '<script>frames[0] = "data:image/png;base64,AA\\\n'
         'BB"\n  frames[1] = "data:image/png;base64,CC"</script></article>'
     )
     monkeypatch.setattr(pdf, "SITE", tmp_path)
@@ -40,6 +42,9 @@ def test_ids_and_links_of_a_page(tmp_path, monkeypatch):
     assert '<details open="">' in text and 'src="_images/a.png"' in text
     assert text.count("base64,AABB") == 1 and text.count("base64,CC") == 2
     assert "<script" not in text
+    assert "heard" in text
+    draft, _ = pdf.article("book/one", {"book/one"}, draft=True)
+    assert "heard" not in draft and "seen" in draft
 
 
 def test_a_character_that_no_font_has_is_found():
@@ -53,7 +58,7 @@ def test_a_character_that_no_font_has_is_found():
 @pytest.mark.skipif(pdf.find_browser() is None, reason="there is no Chromium")
 def test_the_book_prints(tmp_path):
     file = tmp_path / "book.pdf"
-    assert pdf.write(file, contents=False) == []
+    assert pdf.write(file, draft=True) == []
     numbers = pdf.page_numbers(file)
     starts = [
         numbers[pdf.anchor(name)] for caption, pages in pdf.pages() if caption for name in pages

@@ -105,6 +105,9 @@ def browser():
         browser.close()
 
 
+WEIGHED = {}  # bytes over the wire of what several pages bring along, by address
+
+
 class Visit:
     """A page open in the browser, and what it complained about on the way."""
 
@@ -128,9 +131,11 @@ class Visit:
         if response.status >= 400:
             self.complaints.append(f"{response.status}: {response.url}")
         elif not response.url.startswith("data:"):
-            body = response.body()
-            text = response.headers.get("content-type", "").startswith(TEXTS)
-            self.sizes[response.url] = len(gzip.compress(body, 6) if text else body)
+            if response.url not in WEIGHED:
+                body = response.body()
+                text = response.headers.get("content-type", "").startswith(TEXTS)
+                WEIGHED[response.url] = len(gzip.compress(body, 6) if text else body)
+            self.sizes[response.url] = WEIGHED[response.url]
 
     def _on_request(self, route):
         url = route.request.url

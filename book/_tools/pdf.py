@@ -20,6 +20,7 @@ from local_site import BROWSERS, SITE, find_browser, serve
 ROOT = Path(__file__).resolve().parents[2]
 LEFT_OUT = re.compile(r"book/api/")
 FRAMES = re.compile(r'frames\[\d+\] = "(data:image/png;base64,[^"]*)"')
+HEARD = re.compile("<mjx-assistive-mml.*?</mjx-assistive-mml>", re.DOTALL)
 SMALLEST = 0.55  # what does not fit at this scale is reported
 
 STYLE = """
@@ -110,9 +111,10 @@ def _key_frames(soup, script):
     player.replace_with(row)
 
 
-def article(page, known):
+def article(page, known, draft=False):
     """The text of a page, with ids and links as they are in the joined page."""
-    soup = BeautifulSoup((SITE / f"{page}.html").read_text(encoding="utf-8"), "html.parser")
+    source = (SITE / f"{page}.html").read_text(encoding="utf-8")
+    soup = BeautifulSoup(HEARD.sub("", source) if draft else source, "html.parser")
     text = soup.find("article")
     for script in text.find_all("script"):
         _key_frames(soup, script)
@@ -144,7 +146,7 @@ def _title(heading):
     return heading.get_text().strip()
 
 
-def joined(parts, numbers):
+def joined(parts, numbers, draft=False):
     """The whole book as one HTML page.
 
     Parameters
@@ -153,6 +155,8 @@ def joined(parts, numbers):
         As from `pages`.
     numbers : dict of str to int
         Page of each chapter, for the table of contents; empty at first.
+    draft : bool, default=False
+        Whether to leave out what only screen readers see: the formulas once more, as MathML.
 
     Returns
     -------
@@ -165,7 +169,7 @@ def joined(parts, numbers):
         if caption:
             contents.append(f'<p class="part">{caption}</p>')
         for name in names:
-            text, heading = article(name, known)
+            text, heading = article(name, known, draft)
             body.append(text)
             if caption:
                 contents.append(
@@ -210,15 +214,17 @@ def missing_glyphs(text):
     return sorted(wanted)
 
 
-def write(path, contents=True):
+def write(path, draft=False):
     """Print the book.
 
     Parameters
     ----------
     path : Path
         The file to write.
-    contents : bool, default=True
-        Whether the table of contents has page numbers, for which all is printed twice.
+    draft : bool, default=False
+        Whether to print what is seen and no more, in a third of the time: without the page numbers
+        in the table of contents, for which all is printed twice, and without what screen readers
+        and outlines need.
 
     Returns
     -------
@@ -240,8 +246,8 @@ def write(path, contents=True):
     ):
         threading.Thread(target=server.serve_forever, daemon=True).start()
         browser = playwright.chromium.launch(executable_path=executable, args=["--no-sandbox"])
-        for _ in range(1 + contents):  # the second time with the page numbers of the first
-            file.write_text(joined(parts, numbers), encoding="utf-8")
+        for _ in range(1 if draft else 2):  # the second time with the page numbers of the first
+            file.write_text(joined(parts, numbers, draft), encoding="utf-8")
             page = browser.new_page(viewport={"width": 658, "height": 970})
             page.set_default_timeout(0)
             page.emulate_media(media="print")
@@ -252,8 +258,8 @@ def write(path, contents=True):
             page.pdf(
                 path=path,
                 prefer_css_page_size=True,
-                outline=True,
-                tagged=True,
+                outline=not draft,
+                tagged=not draft,
                 display_header_footer=True,
                 header_template="<span></span>",
                 footer_template='<div style="font-size:8px;width:100%;text-align:center">'
