@@ -626,6 +626,19 @@ def test_a_line_on_stderr_says_how_much_time_is_left(cls, mixture, monkeypatch, 
     assert err.split("\r")[-1].strip() == ""  # it goes away
 
 
+@pytest.mark.parametrize("cls", [QNS3VM, NewtonS3VM, MultiSwitchTSVM, DAS3VM])
+def test_a_callback_gets_the_numbers_of_a_stage(cls, mixture):
+    X, _, partly = mixture
+    states = []
+    fitted = cls(callback=states.append).fit(X[:300], partly[:300])
+    assert len(states) == len(fitted.history_) > 1
+    for state, stage in zip(states, fitted.history_, strict=True):
+        fields = stage._asdict()
+        assert state.items() <= fields.items() and "n_iter" in state
+        left_out = [fields[name] for name in fields.keys() - state.keys()]
+        assert all(isinstance(value, str | tuple) for value in left_out)
+
+
 def test_blocks_are_counted_too(mixture, monkeypatch, capsys):
     X, _, partly = mixture
     monkeypatch.setattr(_base, "_DELAY", 0.0)
