@@ -547,17 +547,18 @@ class BaseMachine(BaseEstimator):
             yield tick
 
     @contextmanager
-    def _reporting(self, report, unit, total):
-        """The callback of a solver that reports a stage, with a line that counts the stages."""
+    def _reporting(self, unit, total):
+        """The callback of a solver: it reports the numbers of a stage, and a line counts stages."""
         with self._progress(unit, total) as tick:
             done = 0
 
-            def callback(*stage):
+            def callback(stage, *_):
                 nonlocal done
                 done += 1
                 if tick is not None:
                     tick(min(done, total))
-                return report(*stage)
+                fields = stage._asdict().items()
+                return self._report({k: v for k, v in fields if isinstance(v, Real)})
 
             yield callback
 

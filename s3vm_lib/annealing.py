@@ -509,11 +509,7 @@ class DAS3VM(BaseS3VM):
         )
 
     def _fit_binary(self, data, rows, t, problem, index):
-        def report(stage):
-            shown = stage._asdict().items()
-            return self._report({k: v for k, v in shown if k not in ("free_energies", "status")})
-
-        with self._reporting(report, "temperatures", 1 + self.n_temperatures) as callback:
+        with self._reporting("temperatures", 1 + self.n_temperatures) as callback:
             solution = solve_deterministic_annealing(
                 rows,
                 t,

@@ -122,7 +122,8 @@ class BlockStore:
     A block of the file is mapped while somebody works on it and no longer, so that the process
     never holds more than that. The file has no name where the system allows that (otherwise it is
     deleted when it is closed): nothing is left behind by an error, by Ctrl-C, or by a process that
-    is killed. It lies in the folder of `tempfile.gettempdir`, which the variable ``TMPDIR`` moves.
+    is killed. (A traceback that holds a block keeps the file while it lives itself.) It lies in the
+    folder of `tempfile.gettempdir`, which the variable ``TMPDIR`` moves.
 
     Parameters
     ----------

@@ -20,7 +20,15 @@ from s3vm_lib.kernels import squared_norms
 from s3vm_lib.laplacian_svm._deformed import BlockDeformedKernel, LowRankDeformedKernel
 from s3vm_lib.quasi_newton import Coordinates, ScaledObjective, _blocked, block_coordinates
 from s3vm_lib.quasi_newton._coordinates import low_rank
-from s3vm_lib.row_blocks import BlockStore, is_mapped, on_disk, row_slices, spread
+from s3vm_lib.row_blocks import (
+    BlockStore,
+    doubles,
+    is_mapped,
+    on_disk,
+    row_slices,
+    sized_slices,
+    spread,
+)
 
 BLOCKED = Coordinates(rank=40, memory=20)  # MiB; all rows would take 24
 
@@ -88,7 +96,15 @@ def open_files(folder):
 def test_slices_cover_the_rows_once():
     slices = row_slices(10, 4)
     assert [np.arange(10)[s].tolist() for s in slices] == [[0, 1, 2, 3], [4, 5, 6, 7], [8, 9]]
+    assert [s.stop for s in slices] == [4, 8, 10]
     assert row_slices(0, 4) == []
+
+
+def test_slices_fit_the_cache_but_are_not_too_thin():
+    assert sized_slices(1000, 100, 20_000)[0] == slice(0, 200)
+    assert sized_slices(1000, 10**6)[0] == slice(0, 64)
+    assert sized_slices(10, 0) == [slice(0, 10)]
+    assert sized_slices(2**18, 8)[0] == slice(0, 2**15)  # two megabytes
 
 
 def test_spread_has_no_period():
@@ -98,7 +114,9 @@ def test_spread_has_no_period():
     for period in (2, 3, 4, 10, 16):
         counts = np.bincount(chosen % period, minlength=period)
         assert counts.max() - counts.min() <= 0.05 * chosen.size
-    assert spread(7, 9).tolist() == list(range(7))
+    assert spread(7, 9).tolist() == spread(7, 7).tolist() == list(range(7))
+    gaps = np.diff(np.r_[0, chosen, 100_000])
+    assert gaps.max() <= 4 * gaps.mean()  # even, to both ends
 
 
 @pytest.mark.parametrize("megabytes", [0, 1])
@@ -109,8 +127,34 @@ def test_a_store_returns_what_it_was_given(megabytes, folder):
     for k, s in enumerate(store.slices):
         store[k] = Z[s]
     assert np.array_equal(np.vstack([store[k] for k in range(len(store))]), Z)
+    assert store[0].flags.writeable != store.on_disk
     store.close()
     assert open_files(folder) == [] and list(folder.iterdir()) == []
+
+
+def test_a_store_goes_to_the_disk_where_it_would_take_more(folder):
+    for rows, on_file in ((2**18, False), (2**18 + 1, True)):  # numbers of four bytes
+        store = BlockStore(rows, 1, 2**10, 1)
+        assert store.on_disk == on_file
+        store.close()
+
+
+def test_the_system_may_write_a_block_in_pieces(folder):
+    class Slow:
+        def __init__(self, file):
+            self.file, self.fileno, self.seek, self.flush = file, file.fileno, file.seek, file.flush
+            self.tell, self.read, self.close = file.tell, file.read, file.close
+
+        def write(self, part):
+            return self.file.write(part[:100])
+
+    Z = np.random.default_rng(0).standard_normal((90, 7)).astype(np.float32)
+    store = BlockStore(90, 7, 40, 0)
+    store._file = Slow(store._file)
+    for k, s in enumerate(store.slices):
+        store[k] = Z[s]
+    assert np.array_equal(np.vstack([store[k] for k in range(len(store))]), Z)
+    store.close()
 
 
 def test_no_room_for_the_file_is_an_error_that_says_where(folder, monkeypatch):
@@ -123,7 +167,23 @@ def test_no_room_for_the_file_is_an_error_that_says_where(folder, monkeypatch):
 def test_views_of_a_map_are_known(tmp_path):
     X = mapped(np.arange(12.0).reshape(6, 2), tmp_path / "rows")
     assert is_mapped(X) and is_mapped(np.asarray(X[2:])) and not is_mapped(np.array(X))
-    assert np.array_equal(on_disk(np.asarray(X)[2:]).open(), X[2:])
+    assert is_mapped(np.asarray(X[2:])[1:].reshape(-1))
+    np.save(tmp_path / "rows.npy", X)  # with a header, which is skipped
+    for Y in (X, np.load(tmp_path / "rows.npy", mmap_mode="r")):
+        for part in (Y, np.asarray(Y)[2:], Y[1:][2:], np.asarray(Y[1:])[2:5]):
+            found = on_disk(part)
+            assert np.array_equal(found.open(), part) and not found.open().flags.writeable
+        for part in (Y[::2], Y[:, :1], Y.T, np.array(Y)):
+            with pytest.raises(ValueError, match="C-ordered"):
+                on_disk(part)
+
+
+def test_rows_in_double_precision_are_not_copied():
+    X = np.eye(3)
+    assert doubles(X) is X and doubles(sp.csr_matrix(X).astype(np.float32)).dtype == np.float64
+    assert doubles(X.astype(np.float32)).dtype == np.float64
+    S = sp.csr_matrix(X)
+    assert np.shares_memory(doubles(S).data, S.data)
 
 
 def test_squared_norms_of_many_sparse_rows():
@@ -191,6 +251,23 @@ def test_with_all_rows_in_the_sample_the_pivots_are_those_of_the_factor(mixture)
     np.testing.assert_allclose(Z, whole.Z, atol=1e-5)
 
 
+def test_a_map_has_the_coordinates_of_the_linear_kernel(tmp_path):
+    from s3vm_lib.quasi_newton import linear_coordinates
+
+    generator = np.random.default_rng(0)
+    X, w = generator.standard_normal((3000, 20)), generator.standard_normal(20)
+    rows, center = mapped(X, tmp_path / "rows", np.float32), np.full(3000, 1 / 3000)
+    a = generator.standard_normal(3000)
+    for scale in (1.0, 1.7):
+        made = _blocked.mapped_coordinates(rows, scale, center)
+        whole = linear_coordinates(np.array(rows, dtype=float), scale, center)
+        assert len(made.blocks.slices) > 1 and made.dimension == 20 and made.expand is None
+        np.testing.assert_allclose(made.outputs(w), whole.outputs(w), rtol=1e-5, atol=1e-5)
+        gradients = made.gradient(a, w, 0.1), whole.gradient(a, w, 0.1)
+        np.testing.assert_allclose(*gradients, rtol=1e-5, atol=1e-4)
+        assert made.unit == pytest.approx(whole.unit, rel=1e-6)
+
+
 def test_the_number_of_blocks_changes_nothing_but_rounding(mixture, monkeypatch):
     X, _, partly = mixture
     objectives, outputs = [], []
@@ -227,10 +304,11 @@ def test_array_map_and_sparse_rows_give_the_same_model(mixture, tmp_path, monkey
 def test_memory_and_disk_give_the_same_bits(mixture, folder, monkeypatch):
     X, _, partly = mixture
     made = seen_in(monkeypatch)
-    models = [model(Coordinates(rank=40, memory=m)).fit(X, partly) for m in (5, 20)]
-    assert [part.blocks.store.on_disk for part in made] == [True, False]
-    assert np.array_equal(models[0].dual_coef_, models[1].dual_coef_)
-    assert models[0].history_ == models[1].history_
+    # Single precision takes 6 MiB, and half of what is left beside the sample may be taken.
+    models = [model(Coordinates(rank=40, memory=m)).fit(X, partly) for m in (5, 10, 20)]
+    assert [part.blocks.store.on_disk for part in made] == [True, True, False]
+    assert np.array_equal(models[0].dual_coef_, models[2].dual_coef_)
+    assert models[0].history_ == models[2].history_
     assert open_files(folder) == []
 
 
@@ -445,15 +523,17 @@ def test_nothing_is_left_behind(error, mixture, folder, monkeypatch):
     assert len(held[0]) == 1  # it was there
     assert open_files(folder) == [] and list(folder.iterdir()) == []
 
-    def fails(features, rows):
+    def fails(first, second):
         held.append(open_files(folder))
+        del first  # of _moments, a block: a map of the file, which a traceback would keep
         raise error
 
-    monkeypatch.setattr(_blocked, "made", fails)
-    with pytest.raises(error) as caught:  # the traceback holds what the fit held
-        model(Coordinates(rank=40, memory=5)).fit(X, partly)
-    assert len(held[-1]) == 1 and caught.value is not None
-    assert open_files(folder) == [] and list(folder.iterdir()) == []
+    for name in ("_moments", "made"):
+        monkeypatch.setattr(_blocked, name, fails)
+        with pytest.raises(error) as caught:  # the traceback holds what the fit held
+            model(Coordinates(rank=40, memory=5)).fit(X, partly)
+        assert len(set(held[-1])) == 1 and caught.value is not None  # a map holds it again
+        assert open_files(folder) == [] and list(folder.iterdir()) == []
 
 
 def test_too_little_memory_is_an_error_that_says_how_much():
@@ -544,6 +624,19 @@ def test_a_line_on_stderr_says_how_much_time_is_left(cls, mixture, monkeypatch, 
     assert out.count(cls.__name__) == len(fitted.history_)  # a line for each stage
     assert "\r" in err and unit in err and cls.__name__ in err
     assert err.split("\r")[-1].strip() == ""  # it goes away
+
+
+@pytest.mark.parametrize("cls", [QNS3VM, NewtonS3VM, MultiSwitchTSVM, DAS3VM])
+def test_a_callback_gets_the_numbers_of_a_stage(cls, mixture):
+    X, _, partly = mixture
+    states = []
+    fitted = cls(callback=states.append).fit(X[:300], partly[:300])
+    assert len(states) == len(fitted.history_) > 1
+    for state, stage in zip(states, fitted.history_, strict=True):
+        fields = stage._asdict()
+        assert state.items() <= fields.items() and "n_iter" in state
+        left_out = [fields[name] for name in fields.keys() - state.keys()]
+        assert all(isinstance(value, str | tuple) for value in left_out)
 
 
 def test_blocks_are_counted_too(mixture, monkeypatch, capsys):

@@ -77,6 +77,39 @@ def test_parts_within_parts_take_turns():
 
     for found in in_threads(inner, range(3), 2):
         assert len(found) == 1
+    with using(2):
+        for found in in_threads(inner, range(3)):
+            assert len(found) == 1
+
+
+def test_after_a_failure_nothing_more_is_begun():
+    begun = []
+
+    def fail(k):
+        begun.append(k)
+        if k == 0:
+            raise KeyError(k)
+        time.sleep(0.02)
+
+    with pytest.raises(KeyError):
+        in_threads(fail, range(200), 2)
+    assert len(begun) < 150
+
+
+def test_an_object_says_how_many_threads_its_methods_have():
+    class Fitted:
+        n_jobs = 3
+
+        @_threads.with_threads
+        def count(self, extra):
+            """Of threads."""
+            return thread_count() + extra
+
+    assert Fitted().count(extra=1) == 4 and Fitted.count.__doc__ == "Of threads."
+    assert thread_count() == 1
+    Fitted.n_jobs = None
+    with using(2):
+        assert Fitted().count(0) == 2
 
 
 def test_what_numpy_ignores_is_ignored_in_threads():
@@ -120,6 +153,15 @@ def test_blas_has_one_thread_for_each_of_ours():
         assert in_threads(blas, range(2)) == [before, before]  # nobody asked for threads
         with pytest.raises(ZeroDivisionError):
             in_threads(lambda _: 1 / 0, range(3), 2)
+        assert blas() == before
+
+        def nested(_):
+            in_threads(blas, range(2), 1)  # whoever ends first gives nothing back
+            return blas()
+
+        for count in COUNTS:
+            for found in in_threads(nested, range(3), count):
+                assert set(found) <= {1}
         assert blas() == before
 
 

@@ -99,6 +99,7 @@ EXPLAINED = {
     "losses": ["unlabelled", "cccp", "quasi_newton"],
     "kernels": ["svm", "quasi_newton"],
     "gram": ["svm", "path_following"],
+    "row_blocks": ["quasi_newton", "distributed"],
     "objective": ["svm", "unlabelled", "landscape"],
     "checks": ["svm", "how_to_read"],
     "reference": ["how_to_read"],

@@ -38,7 +38,7 @@ SUBJECTS = {
         *("nabla-TSVM", "∇TSVM", "NTS3VM", "finite Newton", "primal training"),
         *("trust region", "negative curvature", "saddle point"),
     ),
-    "book/quasi_newton": ("QN-S3VM", "BFGS", "quasi-Newton"),
+    "book/quasi_newton": ("QN-S3VM", "BFGS", "quasi-Newton", "out of core", "a million rows"),
     "book/paper_qn": ("replication of QN-S3VM", "errata of QN-S3VM"),
     "book/cccp": ("CCCP", "concave-convex procedure", "DC programming", "ramp loss", "UniverSVM"),
     "book/paper_classics": (
@@ -57,7 +57,7 @@ SUBJECTS = {
     "book/random_features": ("random Fourier features", "Bochner's theorem", "Nyström method"),
     "book/stochastic": ("TSGS3VM", "FRS3VM", "stochastic gradients", "doubly stochastic"),
     "book/paper_tsgs": ("replication of TSGS3VM", "errata of TSGS3VM"),
-    "book/distributed": ("Dask", "data parallelism", "Amdahl's law"),
+    "book/distributed": ("Dask", "data parallelism", "Amdahl's law", "memory map"),
     "book/graphs": ("LapSVM", "Laplacian SVM", "manifold regularization", "graph Laplacian"),
     "book/model_selection": (
         *("model selection", "grid search", "cross-validation", "ties", "winner's curse"),

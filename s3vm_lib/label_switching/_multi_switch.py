@@ -417,18 +417,13 @@ class MultiSwitchTSVM(LabelSwitching):
         )
 
     def _fit_binary(self, data, rows, t, problem, index):
-        shown = ("C_star", "n_rounds", "n_switched", "n_iter", "n_cg")
-
-        def report(level):
-            return self._report({name: getattr(level, name) for name in shown})
-
         mass, rest = data.loss_weight[t != 0].sum(), data.loss_weight[t == 0].sum()
         levels = ()
         if rest > 0:
             levels = c_star_levels(
                 problem.C_star, self.start * problem.C * mass / rest, self.factor
             )
-        with self._reporting(report, "levels of C*", 1 + len(levels)) as callback:
+        with self._reporting("levels of C*", 1 + len(levels)) as callback:
             solution = solve_multi_switch(
                 rows,
                 t,

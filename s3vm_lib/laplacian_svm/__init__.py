@@ -14,6 +14,7 @@ Read in this order: `_deformed` (the deformed kernel, Newton and SMO on the labe
 """
 
 from s3vm_lib.laplacian_svm._deformed import (
+    BlockDeformedKernel,
     DeformedKernel,
     LowRankDeformedKernel,
     Solution,
@@ -22,10 +23,17 @@ from s3vm_lib.laplacian_svm._deformed import (
 )
 from s3vm_lib.laplacian_svm._estimator import LapSVM
 from s3vm_lib.laplacian_svm._gradients import Stopping, Watch, solve_pcg
-from s3vm_lib.laplacian_svm._rules import COARSE, belkin_penalties, choose_rank, melacci_penalties
+from s3vm_lib.laplacian_svm._rules import (
+    COARSE,
+    belkin_penalties,
+    choose_blocks,
+    choose_rank,
+    melacci_penalties,
+)
 
 __all__ = [
     "COARSE",
+    "BlockDeformedKernel",
     "DeformedKernel",
     "LapSVM",
     "LowRankDeformedKernel",
@@ -33,6 +41,7 @@ __all__ = [
     "Stopping",
     "Watch",
     "belkin_penalties",
+    "choose_blocks",
     "choose_rank",
     "melacci_penalties",
     "solve_deformed",

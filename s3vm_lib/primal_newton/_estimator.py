@@ -210,7 +210,7 @@ LabeledLoss, default="squared_hinge"
 
     def _fit_binary(self, data, coordinates, t, problem, index):
         stages = self._stages()
-        with self._reporting(self._report_stage, "stages", 1 + len(stages)) as callback:
+        with self._reporting("stages", 1 + len(stages)) as callback:
             solution = solve_newton(
                 coordinates,
                 t,

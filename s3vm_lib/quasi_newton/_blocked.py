@@ -11,15 +11,8 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.linalg import solve_triangular
 
-from s3vm_lib._numba import njit
 from s3vm_lib.kernels import Kernel, squared_norms
-from s3vm_lib.losses import (
-    labeled_derivative,
-    labeled_value,
-    unlabeled_derivative,
-    unlabeled_value,
-)
-from s3vm_lib.quasi_newton._compiled import losses_and_slopes
+from s3vm_lib.quasi_newton._compiled import add_losses, losses_and_slopes
 from s3vm_lib.quasi_newton._coordinates import Features, inverse_root, low_rank
 from s3vm_lib.row_blocks import BlockStore, doubles, is_mapped, on_disk, row_slices, spread
 
@@ -27,7 +20,6 @@ _VALUES = 2**19  # values of Z in a block: 2 MB
 _SAMPLED = 2**22  # kernel values among which the pivots are chosen
 _PICKED = 2**24  # values of Z that leave their blocks: 128 MB
 _GROUP = 32  # blocks that are one task of a cluster
-_SUMS = {"reassoc", "contract", "nsz"}  # in which order a sum is taken, and no more
 
 
 class KernelMap(NamedTuple):
@@ -66,62 +58,12 @@ class LinearMap(NamedTuple):
 # --- What is done with a block --------------------------------------------------------------------
 
 
-@njit(fastmath=_SUMS)
-def _output(z, w):
-    total = 0.0
-    for j in range(w.size):
-        total += z[j] * w[j]
-    return total
-
-
-@njit
-def add_block(Z, w, shift, t, weight, codes, loss_p, strength, gradient):
-    """Losses of a block of rows at the outputs Zw + shift; Zᵀa is added to ``gradient``.
-
-    Parameters
-    ----------
-    Z : ndarray of float32, shape (m, d)
-    w : ndarray of float64, shape (d,)
-    shift : float
-    t, weight : ndarrays of shape (m,)
-        See `losses_and_slopes`.
-    codes, loss_p : tuple
-        Codes and parameters of the labeled and the unlabeled loss.
-    strength : float
-        Factor of the unlabeled losses.
-    gradient : ndarray of shape (d,)
-
-    Returns
-    -------
-    value, total : float
-        The losses, and Σa over the slopes a of the losses.
-    """
-    value, total = 0.0, 0.0
-    for i in range(t.size):
-        f = shift + _output(Z[i], w)
-        if t[i] != 0.0:
-            loss = labeled_value(codes[0], t[i], f, loss_p[0])
-            slope = labeled_derivative(codes[0], t[i], f, loss_p[0])
-            factor = weight[i]
-        else:
-            loss = unlabeled_value(codes[1], f, loss_p[1])
-            slope = unlabeled_derivative(codes[1], f, loss_p[1])
-            factor = strength * weight[i]
-        value += factor * loss
-        slope *= factor
-        total += slope
-        if slope != 0.0:
-            for j in range(w.size):
-                gradient[j] += slope * Z[i, j]
-    return value, total
-
-
 def _sum(Z, t, weight, w, shift, codes, strength):
     """(value, Zᵀa, Σa) of a block of rows."""
     if isinstance(Z, np.ndarray) and Z.dtype == np.float32:
         gradient, p = np.zeros(w.size), (float(codes[1]), float(codes[3]))
         pair, strength = (codes[0], codes[2]), float(strength)
-        value, total = add_block(Z, w, float(shift), t, weight, pair, p, strength, gradient)
+        value, total = add_losses(Z, w, float(shift), t, weight, pair, p, strength, 0.0, gradient)
         return value, gradient, total
     f, a = Z @ w + shift, np.empty(t.size)
     value = losses_and_slopes(*codes, t, weight, strength, f, a)

@@ -79,19 +79,32 @@ def dot(a, b):
 
 
 @njit
-def value_and_gradient(x, Z, mean, t, weight, codes, loss_p, strength, lam, offset, gradient):
-    """F_α at x, as in `ScaledObjective`, with one pass over Z; the gradient is written.
+def add_losses(Z, w, shift, t, weight, codes, loss_p, strength, value, gradient):
+    """Add the losses of some rows to ``value`` and Zᵀa to ``gradient``: one pass over Z.
 
-    The offset is the last entry of x where ``offset`` is NaN.
+    Parameters
+    ----------
+    Z : ndarray of float64 or float32, shape (m, d)
+        The rows; their outputs are f = Zw + shift, in double precision.
+    w : ndarray of float64, shape (d,)
+    shift : float
+    t, weight : ndarrays of shape (m,)
+        See `losses_and_slopes`.
+    codes, loss_p : tuple
+        Codes and parameters of the labeled and the unlabeled loss.
+    strength : float
+        Factor of the unlabeled losses.
+    value : float
+    gradient : ndarray of float64, shape (d,)
+        Written: Zᵀa is added, with the slopes a of the losses.
+
+    Returns
+    -------
+    value, total : float
+        ``value`` plus the losses, and Σa.
     """
-    n, d = Z.shape
-    w, b, total, value = x[:d], offset, 0.0, lam * dot(x, x[:d])
-    if np.isnan(offset):
-        b = x[d]
-    shift = b - dot(w, mean)
-    for j in range(d):
-        gradient[j] = 2.0 * lam * w[j]
-    for i in range(n):
+    total = 0.0
+    for i in range(t.size):
         f = shift + dot(Z[i], w)
         if t[i] != 0.0:
             loss = labeled_value(codes[0], t[i], f, loss_p[0])
@@ -105,8 +118,25 @@ def value_and_gradient(x, Z, mean, t, weight, codes, loss_p, strength, lam, offs
         slope *= factor
         total += slope
         if slope != 0.0:
-            for j in range(d):
+            for j in range(w.size):
                 gradient[j] += slope * Z[i, j]
+    return value, total
+
+
+@njit
+def value_and_gradient(x, Z, mean, t, weight, codes, loss_p, strength, lam, offset, gradient):
+    """F_α at x, as in `ScaledObjective`, with one pass over Z; the gradient is written.
+
+    The offset is the last entry of x where ``offset`` is NaN.
+    """
+    d = Z.shape[1]
+    w, b, value = x[:d], offset, lam * dot(x, x[:d])
+    if np.isnan(offset):
+        b = x[d]
+    for j in range(d):
+        gradient[j] = 2.0 * lam * w[j]
+    shift = b - dot(w, mean)
+    value, total = add_losses(Z, w, shift, t, weight, codes, loss_p, strength, value, gradient)
     for j in range(mean.size):
         gradient[j] -= total * mean[j]
     if np.isnan(offset):

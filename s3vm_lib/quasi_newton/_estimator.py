@@ -217,7 +217,7 @@ default="cholesky"
         stages = self._stages()
 
         def solve(coordinates, start):
-            with self._reporting(self._report_stage, "stages", 1 + len(stages)) as callback:
+            with self._reporting("stages", 1 + len(stages)) as callback:
                 return solve_quasi_newton(
                     coordinates,
                     t,

@@ -261,9 +261,6 @@ class SmoothS3VM(KernelParameters, BaseS3VM):
         earlier, fit = self._easier(problem, index)
         return None if fit is None else (*fit.extra["end"], earlier.C_star)
 
-    def _report_stage(self, stage, w, b):
-        return self._report({k: v for k, v in stage._asdict().items() if k != "status"})
-
     def _model(self, data, coordinates, t, problem, solution):
         """The solution in coordinates as a `BinaryFit`."""
         wrong, total = contradicted(coordinates, solution, t, data.sample_weight, problem)
