@@ -211,7 +211,8 @@ class S3VMSearchCV(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
     chooses: the labeled rows alone are split, a fold's labeled rows are left out of training, and
     all unlabeled rows stay in. It takes less time, because settings that differ only in
     parameters which nothing reads before the solver starts, such as C and C*, share the checked
-    rows, the kernel values and their factorization.
+    rows, the kernel values and their factorization; `QNS3VM` and `CCCPS3VM` share the supervised
+    machine that they begin with among those of one C, too.
 
     Parameters
     ----------
