@@ -372,6 +372,7 @@ class BaseMachine(BaseEstimator):
     }
     _dtype = [np.float64]  # dtypes that are kept; others become the first
     _reads_maps = False  # whether memory maps in single precision are kept too
+    _kept = None  # what a `Preparation` keeps from fit to fit: name to (key, value)
 
     def _validate_params(self):
         """scikit-learn's check of the parameters, asked for its words where one is wrong."""
@@ -491,7 +492,11 @@ class BaseMachine(BaseEstimator):
             self.support_ = rows[used]
             self.dual_coef_ = dual[:, used]
             if X is not None and not self._precomputed:
-                self.support_vectors_ = doubles(X[used]) if self._reads_maps else X[used]
+                self.support_vectors_ = self._again(
+                    "support",
+                    used.tobytes(),
+                    lambda: doubles(X[used]) if self._reads_maps else X[used],
+                )
         if fits[0].coef is not None:
             self.coef_ = np.array([fit.coef for fit in fits])
         single = len(fits) == 1
@@ -504,6 +509,14 @@ class BaseMachine(BaseEstimator):
             values = [fit.extra[name] for fit in fits]
             numbers = np.array(values) if isinstance(values[0], float) else values
             setattr(self, name, values[0] if single else numbers)
+
+    def _again(self, name, key, make):
+        """``make()``, or what it was in the last fit of a `Preparation`, if that had this key."""
+        if self._kept is None:
+            return make()
+        if name not in self._kept or self._kept[name][0] != key:
+            self._kept[name] = key, make()
+        return self._kept[name][1]
 
     def _outputs(self, X):
         """f(x) + b of every two-class problem, shape (m, n_problems)."""
@@ -519,11 +532,17 @@ class BaseMachine(BaseEstimator):
         if kernel.name == "precomputed":
             return X[:, self.support_] @ dual.T + self.intercept_
 
-        def block(b):
-            return kernel.gram(doubles(X[b]), self.support_vectors_) @ dual.T
+        slices = sized_slices(X.shape[0], self.support_.size)
 
-        parts = in_threads(block, sized_slices(X.shape[0], self.support_.size))
-        return np.concatenate(parts) + self.intercept_
+        def values(b):
+            return kernel.gram(doubles(X[b]), self.support_vectors_)
+
+        def block(b):
+            if len(slices) > 1:
+                return values(b) @ dual.T
+            return self._again("values", self.support_.tobytes(), lambda: values(b)) @ dual.T
+
+        return np.concatenate(in_threads(block, slices)) + self.intercept_
 
     @contextmanager
     def _progress(self, unit, total=None):
@@ -848,9 +867,10 @@ class Preparation:
     def __init__(self, estimator, X, y, sample_weight=None, unlabeled_mask=None):
         estimator._validate_params()
         self.estimator, self._largest_C = estimator, getattr(estimator, "C", None)
+        self._given = {name: getattr(estimator, name) for name in estimator._late}
         self._X, self._codes, self._data = estimator._validated(X, y, sample_weight, unlabeled_mask)
         self._shared = estimator._prepare(self._data)
-        self._last, self._ratios = None, {}
+        self._last, self._ratios, self._kept, self._asked = None, {}, {}, None
 
     def fit(self, transduce=True, go_on=False, sample_weight=None, **settings):
         """The model of ``clone(estimator).set_params(**settings).fit(X, y, ...)``.
@@ -872,24 +892,41 @@ class Preparation:
         BaseS3VM
             The estimator, which the next call fits again.
         """
-        model = self.estimator.set_params(**settings)
-        model._validate_params()
+        model = self.estimator
+        vars(model).update(self._given | settings)  # set_params would take a millisecond
+        if not parameters_hold(model, settings):
+            model._validate_params()
         if settings.get("C", -np.inf) > self._largest_C:
             model._check_scales(self._data)
             self._largest_C = settings["C"]
         model._previous = self._last if go_on else None
         if sample_weight is None:
             data, ratios = self._data, self._known_ratios(model)
+            model._kept = self._kept
         else:
             weight = sample_weight[self._data.rows]
             factor = model._class_weights(self._data.codes, weight, model.classes_)
             data = self._data._replace(sample_weight=weight, loss_weight=weight * factor)
             ratios = model._ratios(data)
-        self._last = model._fit_prepared(data, self._shared, ratios)
-        del model._previous
+        try:
+            self._last = model._fit_prepared(data, self._shared, ratios)
+        finally:
+            for name in ("_previous", "_kept"):
+                vars(model).pop(name, None)
         if transduce:
             model._transduce(self._X, self._codes, self._data.rows, self._last[1])
         return model
+
+    def predict(self, X):
+        """``predict`` of the last model; its kernel values stay for one with the same support."""
+        if X is not self._asked:
+            self._kept.pop("values", None)
+            self._asked = X
+        self.estimator._kept = self._kept
+        try:
+            return self.estimator.predict(X)
+        finally:
+            del self.estimator._kept
 
     def warn_of_limits(self):
         """The warning of ``fit``, where the solver met its limit in the last one."""

@@ -71,11 +71,12 @@ def fits(estimator, X):
     return X.shape[1] == known.get("n_features_in_") and "feature_names_in_" not in known
 
 
-def parameters_hold(estimator):
-    """Whether every parameter of an estimator meets its constraints."""
+def parameters_hold(estimator, names=None):
+    """Whether every parameter of an estimator, or those with these names, meets its constraints."""
     return all(
         any(constraint.is_satisfied_by(getattr(estimator, name)) for constraint in constraints)
         for name, constraints in _constraints(type(estimator))
+        if names is None or name in names
     )
 
 

@@ -19,6 +19,7 @@ every unlabeled row twice, once for each label: of the two variables μ⁺, μ�
 β = μ⁺ + μ⁻ enters the quadratic term, and eliminating the other leaves (1).
 """
 
+from dataclasses import replace
 from numbers import Real
 from typing import Literal, NamedTuple
 
@@ -42,7 +43,17 @@ from s3vm_lib.losses import LabeledLoss, UnlabeledLoss
 from s3vm_lib.objective import Problem
 from s3vm_lib.smo import BIG, Costs, feasible, solve_smo
 
-__all__ = ["CCCPS3VM", "Loop", "Solution", "concave_slopes", "inner_costs", "solve_cccp"]
+__all__ = [
+    "CCCPS3VM",
+    "Loop",
+    "Solution",
+    "concave_slopes",
+    "inner_costs",
+    "solve_cccp",
+    "supervised_problem",
+]
+
+_FACE_STEPS = 10  # of SMO in each convex problem
 
 
 class Loop(NamedTuple):
@@ -124,6 +135,28 @@ def inner_costs(t, upper, width, delta, mean_output=None):
 # --- The solver ----------------------------------------------------------------------------------
 
 
+def supervised_problem(gram, t, sample_weight, problem, **options):
+    """The first convex problem, C* = 0 under the balance constraint, solved by SMO.
+
+    It does not depend on C*: `solve_cccp` takes the solution as ``first``.
+
+    Parameters
+    ----------
+    gram, t, sample_weight, problem
+        See `solve_cccp`.
+    **options
+        Of `solve_smo`.
+
+    Returns
+    -------
+    s3vm_lib.smo.Solution
+    """
+    target = None if problem.balance == "none" else 2 * problem.ratio - 1
+    nothing = np.zeros(np.count_nonzero(t == 0))
+    costs = inner_costs(t, problem.C * sample_weight, nothing, nothing, target)
+    return solve_smo(gram, costs, **options)
+
+
 def solve_cccp(
     gram,
     t,
@@ -135,7 +168,8 @@ def solve_cccp(
     max_iter=100,
     max_inner_iter=1_000_000,
     null_steps=True,
-    face_steps=10,
+    face_steps=_FACE_STEPS,
+    first=None,
     callback=None,
 ):
     """Minimize J by CCCP: convex problems, each solved by SMO from the solution of the last.
@@ -162,6 +196,8 @@ def solve_cccp(
         Largest number of SMO iterations in each.
     null_steps, face_steps : bool, int, default=True, 10
         Steps of many variables in SMO, see `solve_smo`.
+    first : s3vm_lib.smo.Solution, default=None
+        What `supervised_problem` returns with the same options, where it is known.
     callback : callable, default=None
         Called with each `Loop`; a true value stops.
 
@@ -195,15 +231,18 @@ def solve_cccp(
     history, status = [], "max_iter"
     while len(history) < max_iter:
         # 2: supervised in the first round, unless a start is given.
-        costs = inner_costs(t, upper, 0 * width if supervised else width, delta, target)
-        # 3: Rows whose variable stays inside its new box cost nothing here.
-        nearby = feasible(beta, costs, shift=False)
-        add_rows(gram.cache, gram.rows, nearby - beta, F)
-        # 4 and 5: the exact step along the null direction opens each round of SMO.
-        inner = solve_smo(
-            gram, costs, nearby, F, tol=tol, max_iter=max_inner_iter, null_steps=null_steps,
-            face_steps=face_steps,
-        )  # fmt: skip
+        if supervised and first is not None:
+            inner = first._replace(f=first.f.copy())
+        else:
+            costs = inner_costs(t, upper, 0 * width if supervised else width, delta, target)
+            # 3: Rows whose variable stays inside its new box cost nothing here.
+            nearby = feasible(beta, costs, shift=False)
+            add_rows(gram.cache, gram.rows, nearby - beta, F)
+            # 4 and 5: the exact step along the null direction opens each round of SMO.
+            inner = solve_smo(
+                gram, costs, nearby, F, tol=tol, max_iter=max_inner_iter, null_steps=null_steps,
+                face_steps=face_steps,
+            )  # fmt: skip
         # 6
         beta, F = inner.beta, inner.f
         b = inner.b if target is None else float(target - F[n])
@@ -455,6 +494,14 @@ class CCCPS3VM(KernelParameters, BaseS3VM):
 
     def _fit_binary(self, data, shared, t, problem, index):
         gram, center, starts = shared
+        first = None
+        if self._kept is not None and starts is None:
+            options = {"tol": self.tol, "max_iter": self.max_inner_iter, "face_steps": _FACE_STEPS}
+            first = self._again(
+                f"first {index}",
+                (replace(problem, C_star=0.0, unlabeled_loss=None), self.max_inner_iter),
+                lambda: supervised_problem(gram, t, data.loss_weight, problem, **options),
+            )
         solution = solve_cccp(
             gram,
             t,
@@ -464,6 +511,7 @@ class CCCPS3VM(KernelParameters, BaseS3VM):
             tol=self.tol,
             max_iter=self.max_iter,
             max_inner_iter=self.max_inner_iter,
+            first=first,
             callback=lambda loop: self._report(loop._asdict()),
         )
         dual = solution.beta

@@ -143,6 +143,26 @@ def test_a_prepared_fit_is_a_fit(moons, cls, name):
         assert model.objective_ == alone.objective_ and model.n_iter_ == alone.n_iter_
 
 
+@pytest.mark.parametrize("cls", [SVM, CCCPS3VM, QNS3VM])
+def test_what_is_kept_between_fits_changes_nothing(moons, cls):
+    X, y = moons
+    y = np.where((y == 0) & (X[:, 0] > 0.5), 2, y)  # three machines
+    options = {"gamma": 8.0} if cls is SVM else {"gamma": 8.0, "balance": "labels"}
+    prepared = Preparation(cls(**options), X, y)
+    weight = np.where(y == 1, 2.0, 1.0)
+    for C, C_star in ((1.0, 0.1), (1.0, 0.5), (10.0, 0.5), (0.01, 0.5), (1.0, 0.0), (1.0, 0.1)):
+        settings = {"C": C} if cls is SVM else {"C": C, "C_star": C_star}
+        alone = cls(**options, **settings).fit(X, y)
+        model = prepared.fit(**settings)
+        for rows in (X[:9], X[9:20], X[:9]):
+            np.testing.assert_array_equal(prepared.predict(rows), alone.predict(rows))
+        np.testing.assert_array_equal(model.decision_function(X), alone.decision_function(X))
+        assert repr(model.history_) == repr(alone.history_) and model.n_iter_ == alone.n_iter_
+        alone.fit(X, y, weight)
+        model = prepared.fit(sample_weight=weight, **settings)
+        np.testing.assert_array_equal(model.predict(X), alone.predict(X))
+
+
 def test_a_prepared_fit_checks_its_parameters(moons):
     X, y = moons
     with pytest.raises(ValueError, match="largest kernel value"):
@@ -164,6 +184,17 @@ def test_multi_class(moons):
         assert search.classes_.tolist() == [0, 1, 2]
         if exact:
             assert_same(search, peer(QNS3VM(balance="labels"), grid, X, y, cv=3))
+
+
+def test_a_grid_leaves_nothing_to_the_next_one(moons):
+    X, y = moons
+    model = QNS3VM(balance="labels", gamma=8.0)
+    grid = [{"C": [1000.0, 0.001]}, {"C_star": [0.01, 0.5]}]
+    options = {"cv": SemiSupervisedKFold(5), "scoring": labeled_accuracy_scorer}
+    found = [kind(model, grid, **options).fit(X, y) for kind in (S3VMSearchCV, GridSearchCV)]
+    ours, wanted = (search.cv_results_["mean_test_score"] for search in found)
+    np.testing.assert_array_equal(ours, wanted)
+    assert wanted[1] != wanted[2]  # C is back at its default
 
 
 @pytest.mark.parametrize(

@@ -139,9 +139,10 @@ def late_parameters(estimator):
 
 def _ties(found, estimators):
     """What `PreferSmallest` looks at, by name, and the values that each setting has of it."""
+    given = {name: estimator.get_params() for name, estimator in estimators.items()}
     whole = []
     for name, settings in found:
-        known = estimators[name].get_params()
+        known = given[name]
         whole.append({"C_star": 0.0, **{k: known[k] for k in TIES if k in known}, **settings})
     varied = [k for k in TIES if any(k in candidate.settings for candidate in found)]
     return [k for k in varied if all(isinstance(s.get(k, ""), Real | None) for s in whole)], whole

@@ -77,10 +77,6 @@ def _fit_arguments(estimator, y, weight, mask):
     return given
 
 
-def _accuracy(estimator, X, y):
-    return float(np.mean(estimator.predict(X) == y))
-
-
 class Fold:
     """Training and test rows of one fold, for the settings of one group.
 
@@ -105,8 +101,7 @@ class Fold:
                 self._take_rows()
             model = self._fitted(late)
             middle = time.perf_counter()
-            score = _accuracy if self.scorer is None else self.scorer
-            value = float(score(model, self.X_test, self.y[self.test]))
+            value = self._score(model)
             labels = self._labels(model) if self.watched.size else None
             return Trial(value, middle - begin, time.perf_counter() - middle, labels)
         except Exception as error:
@@ -115,6 +110,12 @@ class Fold:
             spent = time.perf_counter() - begin
             message = f"{type(error).__name__}: {error}"
             return Trial(float(self.error_score), spent, 0.0, None, message)
+
+    def _score(self, model):
+        if self.scorer is not None:
+            return float(self.scorer(model, self.X_test, self.y[self.test]))
+        found = (model if self.prepared is None else self.prepared).predict(self.X_test)
+        return float(np.mean(found == self.y[self.test]))
 
     def _take_rows(self):
         X, weight, mask = self.given
@@ -210,7 +211,8 @@ class S3VMSearchCV(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
     chooses: the labeled rows alone are split, a fold's labeled rows are left out of training, and
     all unlabeled rows stay in. It takes less time, because settings that differ only in
     parameters which nothing reads before the solver starts, such as C and C*, share the checked
-    rows, the kernel values and their factorization.
+    rows, the kernel values and their factorization; `QNS3VM` and `CCCPS3VM` share the supervised
+    machine that they begin with among those of one C, too.
 
     Parameters
     ----------

@@ -1,6 +1,7 @@
 """The estimator `QNS3VM`."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from numbers import Real
 from typing import Literal
 
@@ -216,7 +217,7 @@ default="cholesky"
     def _fit_binary(self, data, coordinates, t, problem, index):
         stages = self._stages()
 
-        def solve(coordinates, start):
+        def solve(coordinates, start, stages=stages):
             with self._reporting("stages", 1 + len(stages)) as callback:
                 return solve_quasi_newton(
                     coordinates,
@@ -232,8 +233,23 @@ default="cholesky"
                     callback=callback,
                 )
 
-        solution = solve(coordinates, self._start(problem, index))
+        start = self._start(problem, index)
+        silent = self.callback is None and not self.verbose
+        if start is None and self._kept is not None and silent and self._begins_alike(problem):
+            key = replace(problem, C_star=0.0), self.tol, self.ftol, self.max_iter
+            first = self._again(f"first {index}", key, lambda: solve(coordinates, None, ()))
+            solution = solve(coordinates, (first.w.copy(), first.b, 0.0))
+            solution = solution._replace(
+                n_iter=first.n_iter + solution.n_iter, history=first.history + solution.history
+            )
+        else:
+            solution = solve(coordinates, start)
         if self.reconsider and solution.status != "stopped":
             rows = t, data.sample_weight, problem
             solution = reconsidered(solution, coordinates, *rows, solve)
         return self._model(data, coordinates, t, problem, solution)
+
+    @staticmethod
+    def _begins_alike(problem):
+        """Whether the stage α = 0, and it alone, is the same for every C*."""
+        return problem.C_star > 0 and problem.balance != "share"
