@@ -15,6 +15,7 @@ caller; machine code, and a place on the disk, is for what Python calls.
 
 import contextlib
 import functools
+import gc
 import hashlib
 import logging
 import os
@@ -163,12 +164,14 @@ def no_notice():
 
 if HAVE_NUMBA:
     from numba.core.codegen import JITCodeLibrary
-    from numba.core.compiler import Compiler
+    from numba.core.compiler import Compiler, Flags
 
     # What `_Part` overrides or leaves out is not part of numba's documented interface; where a
     # version of numba has something else in its place, its own way of compiling is taken.
     _KNOWN = {"_optimize_final_module", "_finalize_final_module", "_get_module_for_linking"}
     _PARTS = _KNOWN <= set(dir(JITCodeLibrary))
+
+    _IDLE = {"with_lifting", "inline_closure_likes", "inline_overloads", "nopython_rewrites"}
 
     class _WithoutEnvironment:
         """The code generator, but that machine code of a `_Part` has no variables to be set."""
@@ -189,6 +192,23 @@ if HAVE_NUMBA:
         def codegen(self):
             return _WithoutEnvironment(self._codegen)
 
+        def _optimize_functions(self, ll_module):
+            # What it only declares needs no passes, and one set of passes serves all the others.
+            ll_module.data_layout = self._codegen._data_layout
+            passes, builder = self._codegen._function_pass_manager()
+            for function in ll_module.functions:
+                if not function.is_declaration:
+                    passes.run(function, builder)
+
+        def _get_module_for_linking(self):
+            # Nothing else is done with this module: no need for a copy.
+            if self._shared_module is None:
+                for function in self._final_module.functions:
+                    if not function.is_declaration and function.linkage.name == "external":
+                        function.linkage = "linkonce_odr"
+                self._shared_module = self._final_module
+            return self._shared_module
+
         def _optimize_final_module(self):
             pass
 
@@ -199,14 +219,52 @@ if HAVE_NUMBA:
         def get_pointer_to_function(self, name):
             return 0
 
-    class _Inner(Compiler):
+    _SAME = hash(Flags())  # numba hashes the names of the options alone
+
+    class _Flags(Flags):
+        """The options of one function, which numba compares thousands of times, by what was set."""
+
+        __slots__ = ()
+
+        def __eq__(self, other):
+            same = isinstance(other, _Flags) and self._values == other._values
+            return same or super().__eq__(other)
+
+        def __hash__(self):
+            return _SAME
+
+    @contextlib.contextmanager
+    def _no_collection():
+        """The objects of a compilation live until its end: to look for garbage costs a tenth."""
+        collects = gc.isenabled()
+        gc.disable()
+        try:
+            yield
+        finally:
+            if collects:
+                gc.enable()
+
+    class _Lean(Compiler):
+        """Leaves passes out that have nothing to do in this library, which has no closures."""
+
+        def define_pipelines(self):
+            managers = super().define_pipelines()
+            for manager in managers:
+                manager.passes[:] = [one for one in manager.passes if one[0].name() not in _IDLE]
+            return managers
+
+        def compile_extra(self, func):
+            self.state.flags = _Flags(self.state.flags)
+            return super().compile_extra(func)
+
+    class _Inner(_Lean):
         """Compiles a function that is called by compiled code."""
 
         def compile_extra(self, func):
             self.state.library = _Part(self.state.targetctx.codegen(), func.__qualname__)
             return super().compile_extra(func)
 
-    class _Entry(Compiler):
+    class _Entry(_Lean):
         """Compiles a function that is called by Python, and numba's own that it calls as parts."""
 
         def compile_extra(self, func):
@@ -218,7 +276,8 @@ if HAVE_NUMBA:
                 self.state.library.enable_object_caching()
                 codegen._library_class = _Part  # numba holds its lock while it compiles
             try:
-                return super().compile_extra(func)
+                with _no_collection():
+                    return super().compile_extra(func)
             finally:
                 if before is not None:
                     codegen._library_class = before
@@ -247,6 +306,11 @@ def _compiled(function, cache, options):
         entry.get_call_template = get_call_template
         entry.get_overload = lambda sig: inner().get_overload(sig)
     return entry
+
+
+def as_written(function):
+    """The Python function inside of a compiled one, for few calls: it need not be compiled."""
+    return getattr(function, "py_func", function)
 
 
 def njit(function=None, **options):

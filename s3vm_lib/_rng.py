@@ -240,7 +240,6 @@ def uniforms(key, start, out):
         out[i] = np.float32(uniform(key, start + i) * 2.0**24 // 1) * _2_POW_MINUS_24
 
 
-@njit(nogil=True)
 def normals(key, out):
     """The first standard normal numbers of a stream, by Box-Muller on pairs of 24-bit uniforms.
 
@@ -252,14 +251,19 @@ def normals(key, out):
         Written, one word for every two numbers. The largest possible value is 5.89, which a
         standard normal number exceeds once in 10⁹ draws.
     """
-    half = (out.size + 1) // 2
-    first, second = np.empty(half, np.int32), np.empty(half, np.int32)
+    first, second = np.empty((2, (out.size + 1) // 2), np.int32)
+    radius = np.empty(first.size, np.float32)
+    _box_muller(key, out, first, second, radius, radius.view(np.int32))
+
+
+@njit(nogil=True)
+def _box_muller(key, out, first, second, radius, whole):
+    """`normals`; ``whole`` are the bits of ``radius``. To make arrays here would take compiling."""
+    half = first.size
     for i in range(half):
         word = bits(key, i)
         first[i] = np.int32(word >> np.uint64(40))
         second[i] = np.int32((word >> np.uint64(8)) & np.uint64(0xFFFFFF))
-    radius = np.empty(half, np.float32)
-    whole = radius.view(np.int32)
     for i in range(half):
         radius[i] = (np.float32(first[i]) + _HALF) * _2_POW_MINUS_24
     for i in range(half):

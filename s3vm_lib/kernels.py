@@ -238,23 +238,20 @@ _BIAS, _SHIFT = np.int32(127), np.int32(23)
 
 
 @njit
-def exp_inplace(x, whole):
-    """Replace float32 x by exp(x); ``whole`` is an int32 scratch array of the same length.
+def exp_inplace(x):
+    """Replace float32 x by exp(x).
 
     Range reduction x = k log 2 + r, a polynomial in r, and 2^k written into the exponent bits:
-    every loop is free of calls and branches, so that it vectorizes. Relative error below 2e-7.
+    the loop is free of calls and branches, so that it vectorizes. Relative error below 2e-7.
     """
-    power = whole.view(np.float32)
     for i in range(x.size):
         v = min(max(x[i], _LEAST), _MOST)
         k = np.floor(v * _PER_LOG2 + _HALF)
         r = v - k * _LOG2
         r = r + k * _LOG2_REST
         p = ((((_P0 * r + _P1) * r + _P2) * r + _P3) * r + _P4) * r + _P5
-        x[i] = p * (r * r) + r + _ONE
-        whole[i] = (np.int32(k) + _BIAS) << _SHIFT
-    for i in range(x.size):
-        x[i] *= power[i]
+        power = np.int32((np.int32(k) + _BIAS) << _SHIFT).view(np.float32)
+        x[i] = (p * (r * r) + r + _ONE) * power
 
 
 @njit
@@ -361,11 +358,11 @@ def _power(gamma, degree, coef0, variance, out):
 
 
 @njit
-def _decay(gamma, variance, out, scratch):
+def _decay(gamma, variance, out):
     for j in range(out.size):
         out[j] *= -gamma
     if out.itemsize == 4:
-        exp_inplace(out, scratch)
+        exp_inplace(out)
     else:
         for j in range(out.size):
             out[j] = np.exp(out[j])
@@ -374,14 +371,14 @@ def _decay(gamma, variance, out, scratch):
 
 
 @njit
-def _apply(code, gamma, degree, coef0, variance, out, scratch):
+def _apply(code, gamma, degree, coef0, variance, out):
     """Turn inner products (linear, poly) or distances (rbf, laplacian) into kernel values."""
     if code == LINEAR:
         _scale(variance, out)
     elif code == POLY:
         _power(gamma, degree, coef0, variance, out)
     else:
-        _decay(gamma, variance, out, scratch)
+        _decay(gamma, variance, out)
 
 
 class KernelRows(NamedTuple):
@@ -428,7 +425,7 @@ def kernel_rows(X, kernel, dtype=np.float64):
 
 
 @njit
-def kernel_row(rows, i, out, scratch):
+def kernel_row(rows, i, out):
     """Write the kernel values between row i and all rows into ``out``.
 
     Parameters
@@ -438,8 +435,6 @@ def kernel_row(rows, i, out, scratch):
         Row.
     out : ndarray of shape (n,)
         Result, in the precision of ``rows``.
-    scratch : int32 ndarray of shape (n,)
-        Workspace.
     """
     gamma, degree = rows.parameters[0], int(rows.parameters[1])
     coef0, variance = rows.parameters[2], rows.parameters[3]
@@ -455,7 +450,7 @@ def kernel_row(rows, i, out, scratch):
             for j in range(out.size):
                 out[j] = max(rows.squares[i] + rows.squares[j] - 2 * out[j], 0.0)
             out[i] = 0
-        _apply(rows.code, gamma, degree, coef0, variance, out, scratch)
+        _apply(rows.code, gamma, degree, coef0, variance, out)
         return
     for start in range(0, out.size, _BLOCK):
         block = out[start : start + _BLOCK]
@@ -465,14 +460,14 @@ def kernel_row(rows, i, out, scratch):
             _manhattan_block(rows.XT, i, start, block)
         else:
             _dot_block(rows.XT, i, start, block)
-        _apply(rows.code, gamma, degree, coef0, variance, block, scratch[start : start + _BLOCK])
+        _apply(rows.code, gamma, degree, coef0, variance, block)
 
 
 # Whole matrices of dense data take one of these, so that only one is compiled.
 
 
 @njit
-def _linear_rows(XT, parameters, index, first, values, m, scratch):
+def _linear_rows(XT, parameters, index, first, values, m):
     for k in range(index.size):
         for start in range(0, m, _BLOCK):
             block = values[first + k, start : min(start + _BLOCK, m)]
@@ -481,7 +476,7 @@ def _linear_rows(XT, parameters, index, first, values, m, scratch):
 
 
 @njit
-def _poly_rows(XT, parameters, index, first, values, m, scratch):
+def _poly_rows(XT, parameters, index, first, values, m):
     gamma, coef0, variance = parameters[0], parameters[2], parameters[3]
     for k in range(index.size):
         for start in range(0, m, _BLOCK):
@@ -491,23 +486,23 @@ def _poly_rows(XT, parameters, index, first, values, m, scratch):
 
 
 @njit
-def _rbf_rows(XT, parameters, index, first, values, m, scratch):
+def _rbf_rows(XT, parameters, index, first, values, m):
     for k in range(index.size):
         for start in range(0, m, _BLOCK):
             end = min(start + _BLOCK, m)
             block = values[first + k, start:end]
             _square_distance_block(XT, index[k], start, block)
-            _decay(parameters[0], parameters[3], block, scratch[: end - start])
+            _decay(parameters[0], parameters[3], block)
 
 
 @njit
-def _laplacian_rows(XT, parameters, index, first, values, m, scratch):
+def _laplacian_rows(XT, parameters, index, first, values, m):
     for k in range(index.size):
         for start in range(0, m, _BLOCK):
             end = min(start + _BLOCK, m)
             block = values[first + k, start:end]
             _manhattan_block(XT, index[k], start, block)
-            _decay(parameters[0], parameters[3], block, scratch[: end - start])
+            _decay(parameters[0], parameters[3], block)
 
 
 _MANY = {LINEAR: _linear_rows, POLY: _poly_rows, RBF: _rbf_rows, LAPLACIAN: _laplacian_rows}
@@ -529,8 +524,7 @@ def dense_kernel_rows(rows, index, first, values, m):
     m : int
         How many columns are filled.
     """
-    scratch = np.empty(_BLOCK, np.int32)
-    _MANY[rows.code](rows.XT, rows.parameters, index, first, values, m, scratch)
+    _MANY[rows.code](rows.XT, rows.parameters, index, first, values, m)
 
 
 class LowRank(NamedTuple):

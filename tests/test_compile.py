@@ -152,6 +152,14 @@ def test_after_compile_no_fit_compiles_anything(run_python):
     assert run_python(FIT + COUNT.format(names=ESTIMATORS)).splitlines() == ESTIMATORS
 
 
+@needs_numba
+def test_a_whole_matrix_needs_nothing_that_computes_kernel_rows(run_python, tmp_path):
+    code = COUNT.format(names=["ILS3VM"])
+    found = set(run_python(code, NUMBA_CACHE_DIR=str(tmp_path)).split())
+    assert {"smo_iterations", "polish", "violators"} <= found
+    assert not {"kernel_row", "add_part"} & found
+
+
 def test_compile_knows_its_estimators(capsys):
     with pytest.raises(ValueError, match="'SVC' is not an estimator; there are"):
         s3vm_lib.compile(["SVC"])

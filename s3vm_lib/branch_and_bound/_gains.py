@@ -80,9 +80,10 @@ def open_rows(G, ridges, code, p, weight, f, Kq, square, rows, push, cap, inner)
 @njit
 def single_gains(push, cap, total, inner):
     """Largest α p − ½ α² M_jj over 0 ≤ α ≤ cap, for either label: shape (m, 2)."""
-    gains = np.zeros(push.shape)
+    gains = np.empty(push.shape)
     for j in range(push.shape[0]):
         for side in range(2):
+            gains[j, side] = 0.0
             if push[j, side] > 0.0:
                 alpha = min(push[j, side] / max(inner[j, j], 1e-300), cap[j, side], total)
                 gains[j, side] = alpha * (push[j, side] - 0.5 * inner[j, j] * alpha)

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from s3vm_lib._numba import njit
+from s3vm_lib._numba import as_written, njit
 from s3vm_lib.branch_and_bound._gains import Opening, open_rows, reference
 from s3vm_lib.gram import Gram
 from s3vm_lib.kernels import Kernel
@@ -205,7 +205,7 @@ class Bound(NamedTuple):
 @njit
 def ascend(
     cache, rows, c, diagonal, beta, F, score, bits,
-    code, p, weight, y, ridges, fixed, free, f, tol, max_iter, cutoff, last,
+    code, p, weight, y, ridges, fixed, free, f, tau, tol, max_iter, cutoff, last,
 ):  # fmt: skip
     """Raise D by SMO until the fate of the node is known; returns (D, b, ‖f‖², iterations).
 
@@ -217,7 +217,6 @@ def ascend(
     A, B = np.empty(beta.size), np.empty(beta.size)
     for i in range(beta.size):
         A[i], B[i] = slope_up(c, i, beta[i]), slope_down(c, i, beta[i])
-    tau = 1e-12 * max(1e-30, np.max(diagonal))
     done = 0
     while True:
         steps, _ = smo_iterations(
@@ -380,7 +379,8 @@ class Relaxation:
         self.folded, self.weight, self.tol, self.max_iter = folded, weight, tol, max_iter
         self.code, self.p = code, p
         n = weight.size
-        ridges = np.array([dual_ridge(*v) for v in zip(code, p, weight, strict=True)])
+        ridge = as_written(dual_ridge)
+        ridges = np.array([ridge(*v) for v in zip(code, p, weight, strict=True)])
         self.smo = not np.isnan(ridges).any()
         self.ridges = np.nan_to_num(ridges)
         if not self.smo:
@@ -396,6 +396,7 @@ class Relaxation:
         self.costs = Costs(*np.zeros((5, self.size)))
         if not folded.free:
             self.costs.lo[n], self.costs.mid[n], self.costs.hi[n] = -BIG, BIG, BIG
+        self.tau = 1e-12 * max(1e-30, float(self.gram.diagonal.max()))
         self.score = np.zeros(_BLOCK)
         self.bits = self.score.view(np.int64)
 
@@ -434,7 +435,8 @@ class Relaxation:
         F = gram.cache.values @ beta
         value, b, norm2, n_iter = ascend(
             gram.cache, gram.rows, c, gram.diagonal, beta, F, self.score, self.bits,
-            *losses, self.ridges, w.fixed, w.free, f, tol, self.max_iter, cutoff, last,
+            *losses, self.ridges, w.fixed, w.free, f, self.tau, tol, self.max_iter, cutoff,
+            last,
         )  # fmt: skip
         return Bound(value + w.constant, beta, f, f, b, norm2, n_iter)
 

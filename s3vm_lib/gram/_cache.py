@@ -56,7 +56,7 @@ def oldest(stamp):
 
 
 @njit
-def compute_row(cache, rows, i, scratch):
+def compute_row(cache, rows, i):
     """Have row i of the kernel, which is not there, in memory.
 
     With ``rows=None`` it is in the cache that this one is a sub-matrix of, and nothing that
@@ -77,16 +77,16 @@ def compute_row(cache, rows, i, scratch):
             cache.values[s, j] = cache.mean[j]
     elif rows is not None:
         m = cache.slot.size - min(1, cache.mean.size)
-        kernel_row(rows, i, cache.values[s, :m], scratch)
+        kernel_row(rows, i, cache.values[s, :m])
         if m < cache.slot.size:
             cache.values[s, m] = cache.mean[i]
 
 
 @njit
-def fetch_row(cache, rows, i, scratch):
+def fetch_row(cache, rows, i):
     """Slot that holds row i of the kernel, computing the row if it is not there."""
     if cache.slot[i] < 0:
-        compute_row(cache, rows, i, scratch)
+        compute_row(cache, rows, i)
     return used_slot(cache.slot, cache.stamp, cache.clock, i)
 
 
@@ -105,21 +105,39 @@ def used_slot(slot, stamp, clock, i):
 @njit
 def fetch_rows(cache, rows, index):
     """Have the rows ``index`` in memory, which has room for all of them."""
-    scratch = np.empty(cache.slot.size, np.int32)
     for i in index:
-        fetch_row(cache, rows, i, scratch)
+        fetch_row(cache, rows, i)
+
+
+@njit
+def add_stored(values, slots, weights, out):
+    """out += Σ_k weights_k values[slots_k], four rows in one pass, added in their order."""
+    k = 0
+    while k + 4 <= slots.size:
+        K0, K1, K2, K3 = (
+            values[slots[k]],
+            values[slots[k + 1]],
+            values[slots[k + 2]],
+            values[slots[k + 3]],
+        )
+        w0, w1, w2, w3 = weights[k], weights[k + 1], weights[k + 2], weights[k + 3]
+        for j in range(out.size):
+            out[j] = (((out[j] + w0 * K0[j]) + w1 * K1[j]) + w2 * K2[j]) + w3 * K3[j]
+        k += 4
+    while k < slots.size:
+        add_row(values[slots[k]], weights[k], out)
+        k += 1
 
 
 @njit
 def add_part(cache, rows, weights, start, end, out):
     """`add_rows` for the rows from ``start`` to ``end``."""
-    scratch = np.empty(out.size, np.int32)
     # Four rows in one pass over ``out``, added in their order, where none drives another out.
     slots, factors, k = np.empty(4, np.int64), np.empty(4), 0
     together = 4 if cache.owner.size >= 4 else 1
     for i in range(start, end):
         if weights[i] != 0:
-            slots[k], factors[k] = fetch_row(cache, rows, i, scratch), weights[i]
+            slots[k], factors[k] = fetch_row(cache, rows, i), weights[i]
             k += 1
             if k == 4:
                 K0, K1 = cache.values[slots[0]], cache.values[slots[1]]
@@ -159,9 +177,16 @@ def rows_at_once(cache, rows):
 
 def add_rows(cache, rows, weights, out):
     """out += Σ_i weights_i K_i, computing the rows that are not in the cache."""
-    if not np.any(weights):
+    index = np.flatnonzero(weights)
+    if index.size == 0:
         return
     step = rows_at_once(cache, rows)
+    slots = cache.slot[index]
+    if rows is None and slots.min() >= 0:  # takes less to compile
+        for start in range(0, index.size, step):
+            part = slice(start, start + step)
+            add_stored(cache.values, slots[part], weights[index[part]], out)
+        return
     for start in range(0, weights.size, step):
         add_part(cache, rows, weights, start, min(start + step, weights.size), out)
 

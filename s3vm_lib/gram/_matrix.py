@@ -94,16 +94,21 @@ class Gram:
         self.null = None
         if mean_weights is not None:
             self.null = np.append(mean_weights, -1.0)
+            if storage == "full":
+                self._fetch_all()
             mean[:] = self._mean(X, kernel, mean_weights)
-            used = min(self.cache.clock[1], n)
+            used = self.cache.clock[1]
             values[:used, n] = mean[self.cache.owner[:used]]
-            if precomputed:
-                values[n] = mean
+            if storage == "full":
+                values[self.cache.slot[n]] = mean
             diagonal = np.append(diagonal, mean[n])
         self.diagonal = diagonal.astype(dtype)
         if storage == "full":
-            fetch_all(self.cache, self.rows)
-            self.rows = None
+            self._fetch_all()
+
+    def _fetch_all(self):
+        fetch_all(self.cache, self.rows)
+        self.rows = None
 
     def _mean(self, X, kernel, weights):
         """Kernel values between the mean point and all points, itself included, shape (n + 1,)."""

@@ -6,7 +6,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from s3vm_lib.gram._matrix import Gram
-from s3vm_lib.kernels import Kernel, KernelRows, kernel_rows
+from s3vm_lib.kernels import KernelRows, kernel_rows
 
 FULL, CACHED, DENSE, SPARSE = range(4)  # kinds of storage; the last two belong to "linear"
 _SLACK = 64
@@ -22,7 +22,7 @@ class Values(NamedTuple):
     owner: np.ndarray  # row in each slot of a cache, or −1, (slots,)
     stamp: np.ndarray  # time of last use of each slot, 0 where nothing is in it, (slots,)
     clock: np.ndarray  # the time, and that of the last batch, (2,)
-    rows: KernelRows  # the data, where rows are computed or the kernel is linear
+    rows: KernelRows | None  # the data, where rows are computed or the kernel is linear
     X: np.ndarray  # (capacity, d) with kind DENSE, otherwise empty
     diagonal: np.ndarray  # k(x, x), (capacity,)
     total: np.ndarray  # workspace, (d,) with a linear kernel
@@ -196,8 +196,7 @@ class KernelStore:
         """Memory for no row, of the kind that rows like X need."""
         linear = SPARSE if sp.issparse(X) else DENSE
         kind = {"full": FULL, "rows": CACHED, "linear": linear}[self.storage]
-        known = Kernel("linear") if self.kernel.name == "precomputed" else self.kernel
-        rows = kernel_rows(np.zeros((1, 0)), known)  # no data yet
+        rows = None if kind == FULL else kernel_rows(np.zeros((1, 0)), self.kernel)  # no data yet
         none, index = np.empty((0, 0)), np.empty(0, np.int64)
         total = np.zeros(X.shape[1] if kind >= DENSE else 0)
         return Values(

@@ -78,9 +78,18 @@ def draw_labeled(cumulative, key, first, out):
     out : int ndarray of shape (steps,)
         Receives the positions.
     """
+    last = cumulative.size - 1
     for s in range(out.size):
-        mark = uniform(key, first + s) * cumulative[-1]
-        out[s] = min(np.searchsorted(cumulative, mark, side="right"), cumulative.size - 1)
+        mark = uniform(key, first + s) * cumulative[last]
+        # The first position whose cumulative weight exceeds the mark, or the last one
+        low, high = 0, last
+        while low < high:
+            middle = (low + high) // 2
+            if cumulative[middle] <= mark:
+                low = middle + 1
+            else:
+                high = middle
+        out[s] = low
 
 
 @njit
@@ -97,13 +106,15 @@ def rbf_sums(support, points, coefficients, out):
     Rows come extended, (√(2γ) x, −γ‖x‖², 1) in ``support`` and (√(2γ) z, 1, −γ‖z‖²) in
     ``points``, so that one matrix product gives all exponents.
     """
-    q = points.shape[0]
-    power = np.empty(q * _ROWS, np.int32)
     for start in range(0, support.shape[0], _ROWS):
         end = min(start + _ROWS, support.shape[0])
         E = np.dot(points, support[start:end].T)
-        exp_inplace(E.reshape(-1), power)
-        out += np.dot(E, coefficients[start:end])
+        for q in range(E.shape[0]):
+            exp_inplace(E[q])
+        part = np.dot(E, coefficients[start:end])
+        for q in range(out.shape[0]):
+            for r in range(out.shape[1]):
+                out[q, r] += part[q, r]
 
 
 @njit

@@ -78,11 +78,12 @@ def labeled_value(code, y, f, p):
     if code == HINGE:
         return max(0.0, 1.0 - z)
     if code == SQUARED_HINGE:
-        return 0.5 * max(0.0, 1.0 - z) ** 2
+        rest = max(0.0, 1.0 - z)
+        return 0.5 * (rest * rest)
     if code == SMOOTH_HINGE:
         if z >= 1.0:
             return 0.0
-        return 1.0 - z - 0.5 * p if z <= 1.0 - p else 0.5 * (1.0 - z) ** 2 / p
+        return 1.0 - z - 0.5 * p if z <= 1.0 - p else 0.5 * ((1.0 - z) * (1.0 - z)) / p
     if code == LOGISTIC:
         return softplus(-z)
     if code == MODIFIED_LOGISTIC:

@@ -221,13 +221,15 @@ def propose(v, p, X):
             for l in range(b):
                 value -= p.w[BETA, l] * p.R[m + l, m + b]
             p.w[BETA, b] = value / p.R[m + b, m + b]
-            pivot -= p.w[BETA, b] ** 2
+            pivot -= p.w[BETA, b] * p.w[BETA, b]
         pivot = max(pivot, 0.1 * now.rho)
         # Where its output alone would be at the margin
         end = p.x[i].s * p.x[i].alpha + (1 - p.x[i].s * p.x[i].f) / pivot
         if 0 <= end <= p.x[i].c:
-            p.R[:m, size] = X[a]
-            p.R[m:size, size] = p.w[BETA, : size - m]
+            for j in range(m):
+                p.R[j, size] = X[a, j]
+            for j in range(m, size):
+                p.R[j, size] = p.w[BETA, j - m]
             p.R[size, size] = np.sqrt(pivot)
             out_of_moving(p, i)
             p.M[size], p.x[i].place, p.x[i].where, p.x[i].flipped = i, size, M, 0

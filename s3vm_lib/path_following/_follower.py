@@ -113,7 +113,8 @@ class Follower:
         """
         if self.state.x.size != self.store.capacity:
             self._resize(self.store.capacity)
-        sets.fetch_touched(*self._all)
+        if self.now["n_touched"]:
+            sets.fetch_touched(*self._all)
         p, now, x = self.state, self.now, np.zeros(ids.size, SAMPLE)
         x["s"], x["free"] = np.where(label == 0, 1.0, label), label == 0
         x["c"], x["where"] = weight, IDLE
@@ -230,7 +231,8 @@ class Follower:
         """
         before, now = (self.n_iter, self.n_flips), self.now
         now["allowed"] = now["spent"] + work
-        ends.enter(self.store.view, self.state, np.asarray(ids, dtype=int), self.store.n)
+        if len(ids):
+            ends.enter(self.store.view, self.state, np.asarray(ids, dtype=int), self.store.n)
         if block:
             self.rounds()
         arrived = self.run(max_steps)
@@ -314,6 +316,9 @@ class Follower:
     def run(self, max_steps=None):
         """Walk until A is empty; True unless ``max_steps`` came before."""
         now, hold, steps = self.now, self.order == "finite", self.n_iter
+        if now["n_moving"] + now["n_locked"] == 0 and not hold and self.store.view.kind != CACHED:
+            now["zero_run"] = 0  # nobody moves, and no kernel rows are to be fetched
+            return True
         log = np.zeros((256 if self.record else 0, len(LOG_FIELDS)))
         allowed, falls, since = self._limit(), 0, steps
         while True:

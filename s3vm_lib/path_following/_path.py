@@ -298,7 +298,9 @@ def change_sets(v, p, n, event, i):
     """What the event changes in the sets: lines 7 to 9."""
     now = p.now[0]
     if event == TO_O or event == TO_E:  # 7
-        out_of_margin(p, np.full(1, p.x[i].place))
+        place = np.empty(1, np.int64)
+        place[0] = p.x[i].place
+        out_of_margin(p, place)
         p.x[i].alpha = p.x[i].s * p.x[i].c if event == TO_E else 0.0
         p.x[i].where = O if event == TO_O else E
         watch(p, i)
@@ -400,7 +402,8 @@ def follow(v, p, n, max_steps, hold, log):
         near = now.n_near
         rates(v, p, p.P, near, n, delta, alone, True)
         now.work += near * (now.n_margin + now.n_moving + 10)
-        now.spent += min(8 * near, n) * (now.n_margin + now.n_moving) + now.n_margin**2
+        now.spent += min(8 * near, n) * (now.n_margin + now.n_moving)
+        now.spent += now.n_margin * now.n_margin
         # 5: rates that are rounding, relative to the largest, lead to no event
         scale = abs(delta)
         for k in range(now.n_moving):

@@ -101,23 +101,30 @@ class State(NamedTuple):
 
 
 @njit(**INNER)
+def compute(v, rows, p, i, n):
+    """Kernel row i into the slot used longest ago of those that no sample of T has."""
+    if rows is not None:
+        s = -1
+        for k in range(v.owner.size):
+            if v.owner[k] >= 0 and p.x[v.owner[k]].touched == 1:
+                continue
+            if s < 0 or v.stamp[k] < v.stamp[s]:
+                s = k
+        if s >= 0:
+            kernel_row(rows, i, v.values[s, :n])
+            give_slot(v, s, i)
+            return True
+    return False
+
+
+@njit(**INNER)
 def fetch(v, p, i, n):
     """Have kernel row i in memory; False when every slot holds the row of a sample in T."""
     if v.kind != CACHED:
         return True
     v.clock[0] += 1
-    if v.slot[i] < 0:
-        stamp, held = v.stamp.copy(), 0
-        for k in range(p.now[0].n_touched):
-            s = v.slot[p.T[k]]
-            if s >= 0:
-                stamp[s] = v.clock[0]  # as if used just now: these stay
-                held += 1
-        if held == v.owner.size:
-            return False
-        s = np.argmin(stamp)
-        kernel_row(v.rows, i, v.values[s, :n], np.empty(n, np.int32))
-        give_slot(v, s, i)
+    if v.slot[i] < 0 and not compute(v, v.rows, p, i, n):
+        return False
     v.stamp[v.slot[i]] = v.clock[0]
     return True
 
@@ -169,7 +176,8 @@ def into_margin(v, p, i, n):
     now = p.now[0]
     touch(v, p, i, n)
     m = now.n_margin
-    column, one, target = p.w[BETA], np.ones(1), np.full(1, i)
+    column, one, target = p.w[BETA], np.empty(1), np.empty(1, np.int64)
+    one[0], target[0] = 1.0, i
     combine(v, target, one, 1, p.M, m, column, False, False)
     for j in range(m):
         column[j] += now.sigma
@@ -255,7 +263,8 @@ def changes(p, out):
 def bring_up(v, p, ids, k, n):
     """Current outputs of the first k of ``ids``, none of them in T."""
     now = p.now[0]
-    p.w[OUT, :k] = 0.0
+    for j in range(k):
+        p.w[OUT, j] = 0.0
     if changes(p, p.w[CHANGE]):
         gather(v, p.T, p.w[CHANGE], now.n_touched, ids, k, n, p.w[OUT], p.w[SPARE], False)
     for j in range(k):
@@ -277,7 +286,7 @@ def distance(p, i, f, hold):
 def moves(p):
     """The most that outputs move by per unit of an α: the largest k(x, x), or 1 if all are 0."""
     now = p.now[0]
-    return now.largest**2 if now.largest > 0 else 1.0
+    return now.largest * now.largest if now.largest > 0 else 1.0
 
 
 @njit

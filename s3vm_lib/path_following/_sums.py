@@ -17,32 +17,53 @@ def dot(x, y):
     return total
 
 
+# To assign to a part of an array, and ``+=`` on one, take many times as long to compile as a loop.
+# Where the whole matrix is kept, ``rows`` is None, and nothing that reads them is compiled.
+
+
 @njit(**INNER)
-def weighted_row(v, index, weights, k):
+def weighted_row(v, rows, index, weights, k):
     """total = Σ_a weights_a x_a over the first k of ``index``, times σ_f², with a linear kernel."""
-    v.total[:] = 0.0
-    for a in range(k):
-        w, i = weights[a] * v.rows.parameters[3], index[a]
-        if w == 0:
-            continue
-        if v.kind == DENSE:
-            x = v.X[i]
-            for j in range(v.total.size):
-                v.total[j] += w * x[j]
-        else:
-            for e in range(v.rows.indptr[i], v.rows.indptr[i + 1]):
-                v.total[v.rows.indices[e]] += w * v.rows.data[e]
+    if rows is not None:
+        total, variance = v.total, rows.parameters[3]
+        for j in range(total.size):
+            total[j] = 0.0
+        for a in range(k):
+            w, i = weights[a] * variance, index[a]
+            if w == 0:
+                continue
+            if v.kind == DENSE:
+                x = v.X[i]
+                for j in range(total.size):
+                    total[j] += w * x[j]
+            else:
+                for e in range(rows.indptr[i], rows.indptr[i + 1]):
+                    total[rows.indices[e]] += w * rows.data[e]
 
 
 @njit(**INNER)
-def product(v, i):
+def product(v, rows, i):
     """⟨total, x_i⟩."""
     result = 0.0
-    if v.kind == DENSE:
-        return dot(v.X[i], v.total)
-    for e in range(v.rows.indptr[i], v.rows.indptr[i + 1]):
-        result += v.total[v.rows.indices[e]] * v.rows.data[e]
+    if rows is not None:
+        if v.kind == DENSE:
+            return dot(v.X[i], v.total)
+        for e in range(rows.indptr[i], rows.indptr[i + 1]):
+            result += v.total[rows.indices[e]] * rows.data[e]
     return result
+
+
+@njit(**INNER)
+def add_products(v, rows, n, out):
+    """out_j += ⟨total, x_j⟩ for all j < n."""
+    if rows is not None:
+        if v.kind == DENSE:
+            part = np.dot(v.X[:n], v.total)
+            for j in range(n):
+                out[j] += part[j]
+        else:
+            for j in range(n):
+                out[j] += product(v, rows, j)
 
 
 @njit(**INNER)
@@ -54,9 +75,9 @@ def combine(v, index, weights, k, targets, m, out, of_targets, again=False):
     """
     if v.kind >= DENSE:
         if not again:
-            weighted_row(v, index, weights, k)
+            weighted_row(v, v.rows, index, weights, k)
         for t in range(m):
-            out[t] = product(v, targets[t])
+            out[t] = product(v, v.rows, targets[t])
     elif of_targets:
         for t in range(m):
             row = v.values[v.slot[targets[t]]]
@@ -70,7 +91,8 @@ def combine(v, index, weights, k, targets, m, out, of_targets, again=False):
                 a += weights[j] * row[index[j]]
             out[t] = a + b
     else:
-        out[:m] = 0.0
+        for t in range(m):
+            out[t] = 0.0
         for a in range(k):
             w, row = weights[a], v.values[v.slot[index[a]]]
             for t in range(m):
@@ -82,12 +104,8 @@ def combine_all(v, index, weights, k, n, out, again=False):
     """out_j += Σ_a weights_a K[index_a, j] for all j < n."""
     if v.kind >= DENSE:
         if not again:
-            weighted_row(v, index, weights, k)
-        if v.kind == DENSE:
-            out[:n] += np.dot(v.X[:n], v.total)
-            return
-        for j in range(n):
-            out[j] += product(v, j)
+            weighted_row(v, v.rows, index, weights, k)
+        add_products(v, v.rows, n, out)
         return
     for start in range(0, n, 1024):
         end = min(n, start + 1024)
@@ -115,7 +133,8 @@ def gather(v, index, weights, k, targets, m, n, out, all_of_them, again=False):
     if 8 * m < n or v.kind >= DENSE:
         combine(v, index, weights, k, targets, m, out, False, again)
         return
-    all_of_them[:n] = 0.0
+    for j in range(n):
+        all_of_them[j] = 0.0
     combine_all(v, index, weights, k, n, all_of_them, again)
     for t in range(m):
         out[t] = all_of_them[targets[t]]
@@ -132,7 +151,7 @@ def sums(v, index, weights, targets):
 @njit
 def feature_weights(v, index, weights):
     """w = σ_f² Σ_a weights_a x_index_a, with the linear kernel."""
-    weighted_row(v, index, weights, index.size)
+    weighted_row(v, v.rows, index, weights, index.size)
     return v.total.copy()
 
 

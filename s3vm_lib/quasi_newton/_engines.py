@@ -5,13 +5,14 @@ stopping rule: the largest gradient entry is at most ``tol``, or an iteration lo
 at most ``ftol`` relative to max(1, the value).
 """
 
+import math
 from collections import deque
 from typing import NamedTuple
 
 import numpy as np
 from scipy.optimize import fmin_l_bfgs_b
 
-from s3vm_lib._numba import njit
+from s3vm_lib._numba import as_written, njit
 
 CONVERGED, MAX_ITER, NO_STEP = "converged", "max_iter", "no_step"
 ARMIJO, CURVATURE, TRIALS = 1e-4, 0.9, 30  # constants of the conditions, and of the search
@@ -55,17 +56,17 @@ def judged(step, low, high, slope, value, value_new, slope_new, c1=ARMIJO, c2=CU
     if not value_new <= value + c1 * step * slope:
         high = step
         # Parabola with the value and slope at 0 and the value here.
-        trial = -0.5 * slope * step**2 / (value_new - value - slope * step)
+        trial = -0.5 * slope * (step * step) / (value_new - value - slope * step)
     elif slope_new < c2 * slope:
         low = step
         # Parabola with the slopes at 0 and here, if it has a minimum.
         change = slope_new - slope
-        trial = -step * slope / change if change > 0 else np.inf
+        trial = -step * slope / change if change > 0 else math.inf
     else:
         return True, low, high, step
-    if np.isnan(trial):
+    if math.isnan(trial):
         trial = 0.0
-    if np.isinf(high):
+    if math.isinf(high):
         step = min(max(trial, 2.0 * low), 10.0 * low)
     else:
         step = min(max(trial, low + 0.1 * (high - low)), high - 0.1 * (high - low))
@@ -99,10 +100,11 @@ def wolfe_step(
     """
     slope = gradient @ direction
     low, high = 0.0, np.inf
+    judge = as_written(judged)  # once per evaluation of the function: not worth compiling
     for evaluations in range(1, max_evaluations + 1):
         x_new = x + step * direction
         value_new, gradient_new = function(x_new)
-        found, low, high, step = judged(
+        found, low, high, step = judge(
             float(step), low, high, float(slope), float(value), float(value_new),
             float(gradient_new @ direction), c1, c2,
         )  # fmt: skip

@@ -128,15 +128,13 @@ def least_difference(B, F):
 @njit
 def smo_iterations(cache, rows, c, diagonal, beta, F, A, B, score, bits, tau, tol, max_iter):
     """At most ``max_iter`` SMO iterations on (P); returns their number and the violation left."""
-    scratch = np.empty(F.size, np.int32)
-    none = np.zeros(F.size, cache.values.dtype)
     # The numbers are the lines of the chapter's algorithm. 2, 4: i has the largest A − F.
-    i, top = update_and_select_i(F, A, none, none, 0.0, score, bits)
+    i, top = update_and_select_i(F, A, diagonal, diagonal, 0.0, score, bits)  # F stays
     for n_iter in range(max_iter):
         if i < 0:  # nothing may rise, or F is not finite
             return n_iter, np.inf
         if cache.slot[i] < 0:
-            compute_row(cache, rows, i, scratch)
+            compute_row(cache, rows, i)
         Ki = cache.values[used_slot(cache.slot, cache.stamp, cache.clock, i)]
         # 5: j promises the largest gain.
         # At a breakpoint rounding may leave i a descent partner of itself.
@@ -149,7 +147,7 @@ def smo_iterations(cache, rows, c, diagonal, beta, F, A, B, score, bits, tau, to
             if j < 0 or violation < tol:
                 return n_iter, violation
         if cache.slot[j] < 0:
-            compute_row(cache, rows, j, scratch)
+            compute_row(cache, rows, j)
         Kj = cache.values[used_slot(cache.slot, cache.stamp, cache.clock, j)]
         # 6: the next breakpoints; 7: the step of the pair, or up to the nearer of them.
         stop_i = c.mid[i] if beta[i] < c.mid[i] else c.hi[i]
