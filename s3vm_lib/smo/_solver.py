@@ -172,8 +172,10 @@ def _pass(
             stopped = bool(
                 callback(dict(zip(("n_iter", "violation", "n_active"), state, strict=True)))
             )
-        # What takes long is not polished before it is known whether too much was set aside.
-        if (took == 0 and violation >= halt) or (slow and done == 0 and violation < halt):
+        # What takes long is not polished before it is known whether too much was set aside; steps
+        # along the null direction need all points as well.
+        again = done == 0 and violation < halt and (slow or null is not None)
+        if (took == 0 and violation >= halt) or again:
             break
     # F of the points set aside is made up for all at once.
     final[active] = x
