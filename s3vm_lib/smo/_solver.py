@@ -129,10 +129,10 @@ def _pass(
     cache, rows, c = gram.cache, gram.rows, costs
     x, g, diagonal, final = beta.copy(), F.copy(), gram.diagonal, beta.copy()
     A, B = _slopes(c, x)
-    n_iter, violation, goal, stopped, first = 0, np.inf, tol, False, done == 0
+    n_iter, violation, goal, stopped = 0, np.inf, tol, False
     while n_iter < max_iter and violation >= goal and not stopped:
         # Points whose variable nobody would move are set aside; they do not come back in this pass.
-        if shrinking and not first:
+        if shrinking and done + n_iter > 0:
             up, down = A - g, B - g
             keep = np.flatnonzero((up >= np.min(down)) | (down <= np.max(up)))
             if keep.size < _SHRINK_BELOW * active.size:
@@ -141,7 +141,6 @@ def _pass(
                 cache, rows = gram.restrict(active)
                 c = costs.take(active)
                 x, g, A, B, diagonal = x[keep], g[keep], A[keep], B[keep], diagonal[keep]
-        first = False
         if null is not None and active.size == n and null_step(null, c, x):
             A, B = _slopes(c, x)
         # A round: steps in portions short enough for Ctrl-C.
@@ -174,8 +173,8 @@ def _pass(
             )
         # What takes long is not polished before it is known whether too much was set aside; steps
         # along the null direction need all points as well.
-        again = done == 0 and violation < halt and (slow or null is not None)
-        if (took == 0 and violation >= halt) or again:
+        rough = done == 0 < n_iter and violation < halt and (slow or null is not None)
+        if (took == 0 and violation >= halt) or rough:
             break
     # F of the points set aside is made up for all at once.
     final[active] = x
