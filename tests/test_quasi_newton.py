@@ -557,6 +557,23 @@ def test_what_the_compiled_loop_cannot_take_is_left_to_python():
 # --- The solver -----------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("balance", [0.5, None])
+def test_single_precision_on_the_way_leads_to_the_same_minimum(balance, monkeypatch):
+    X, y = make_moons(1200, noise=0.1, random_state=0)
+    hidden = hide_labels(y, 20, random_state=0)
+    models, options = [], {"gamma": 8.0, "balance": balance, "coordinates": Coordinates(rank=200)}
+    for large in (2**40, 1):
+        monkeypatch.setattr("s3vm_lib.quasi_newton._coordinates._LARGE", large)
+        models.append(QNS3VM(**options).fit(X, hidden))
+    double, single = models
+    assert_allclose(single.objective_, double.objective_, rtol=1e-6)
+    assert np.mean(single.transduction_ != double.transduction_) < 2e-3
+    took = [[stage.n_evaluations for stage in model.history_] for model in models]
+    assert took[0][0] == took[1][0]  # the supervised stage is as it was
+    assert sum(took[1]) < sum(took[0])
+    assert single.history_[-1].status == "converged"
+
+
 @pytest.mark.parametrize("engine", ["scipy", "lbfgs", "bfgs"])
 def test_every_stage_starts_where_the_last_one_ended_and_goes_down(engine):
     X, t, weight = problem()

@@ -446,17 +446,20 @@ def test_a_start_at_the_solution_needs_no_iterations(two_gaussians, shrinking):
 
 
 def test_a_start_at_a_nearby_solution_saves_iterations(two_gaussians):
-    X, t = two_gaussians(n=300, seed=8)
-    gram = Gram(X, Kernel("rbf", 0.3), dtype=np.float64)
-    near = solve_smo(gram, svc_costs(t, np.full(300, 9.9)), tol=1e-6)
-    costs = svc_costs(t, np.full(300, 10.0))
-    cold = solve_smo(gram, costs, tol=1e-6)
-    start = feasible(near.beta, costs)
-    before = start.copy()
-    warm = solve_smo(gram, costs, start, tol=1e-6)
-    assert_array_equal(start, before)
-    assert warm.n_iter < 0.7 * cold.n_iter
-    assert_allclose(warm.objective, cold.objective, rtol=1e-9)
+    took = np.zeros(2)
+    for seed in range(8):
+        X, t = two_gaussians(n=300, seed=seed)
+        gram = Gram(X, Kernel("rbf", 0.3), dtype=np.float64)
+        near = solve_smo(gram, svc_costs(t, np.full(300, 9.9)), tol=1e-6)
+        costs = svc_costs(t, np.full(300, 10.0))
+        cold = solve_smo(gram, costs, tol=1e-6)
+        start = feasible(near.beta, costs)
+        before = start.copy()
+        warm = solve_smo(gram, costs, start, tol=1e-6)
+        assert_array_equal(start, before)
+        assert_allclose(warm.objective, cold.objective, rtol=1e-9)
+        took += cold.n_iter, warm.n_iter
+    assert took[1] < 0.8 * took[0]
 
 
 def test_warm_start_of_the_estimator(two_gaussians):

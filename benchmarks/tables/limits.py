@@ -13,7 +13,8 @@ iterations that it took, for these reasons.
 - `CCCPS3VM`: the kernel values of the mean point take all rows.
 - `S3VMLight`: in the end all rows are variables, and with so few of them all are kept.
 - `QNS3VM`: K ≈ GGᵀ needs the columns of the r pivots and n r² operations, and each evaluation two
-  products with the factor (Zw and Zᵀa may share one read), which count as one pass.
+  products with the factor (Zw and Zᵀa may share one read), which count as one pass, of four
+  bytes a value in the stages that work in single precision.
 - `NewtonS3VM`: the same factor, and one Cholesky factorization of r × r at least.
 - `LapSVM`: the values of a symmetric matrix, and one factorization of n × n.
 - `DAS3VM`, `MultiSwitchTSVM`: every iteration of Newton's method takes the outputs of all rows, one
@@ -236,8 +237,11 @@ def _parts(solver, model, X, y, options):
     r = len(model.support_)
     parts = {"kernel values": n * r * _double(X, r), "factor": n * r * r / 2 * _gemm(n, r)}
     if solver == "QNS3VM":
-        evaluations = sum(stage.n_evaluations for stage in model.history_)
-        parts["passes"] = evaluations * 8 * n * r * _stream(8 * n * r)
+        values = {4: 0, 8: 0}  # read in single and in double precision
+        for stage in model.history_:
+            single = 0 < stage.alpha < 1 and n * r >= 2**20
+            values[4 if single else 8] += stage.n_evaluations * n * r
+        parts["passes"] = sum(size * read * _stream(size * n * r) for size, read in values.items())
     else:
         parts["factorization"] = _cholesky(r)
     return parts

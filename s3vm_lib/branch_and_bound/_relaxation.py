@@ -27,7 +27,6 @@ from s3vm_lib.losses import (
 )
 from s3vm_lib.smo import BIG, Costs, slope_down, slope_up, smo_iterations, solve_smo
 
-_BLOCK = 256  # length of the buffer in which `smo_iterations` compares gains
 _ROUND = 10  # iterations between two looks at the bound
 _COARSE = 1e-3  # relative gap at which a node that will be branched is good enough
 _SHORTEST = 1e-10  # Newton step
@@ -397,7 +396,7 @@ class Relaxation:
         if not folded.free:
             self.costs.lo[n], self.costs.mid[n], self.costs.hi[n] = -BIG, BIG, BIG
         self.tau = 1e-12 * max(1e-30, float(self.gram.diagonal.max()))
-        self.score = np.zeros(_BLOCK)
+        self.score = np.zeros(self.size)
         self.bits = self.score.view(np.int64)
 
     def start(self):

@@ -287,6 +287,8 @@ class BlockFeatures(Features):
         """None: there is no matrix Z."""
         return None
 
+    coarse = arrays  # in single precision they are already
+
     def sums(self, w, b, t, weight, codes, strength):
         """Losses at the outputs f + b, their gradient in w and the sum of their slopes: one pass.
 

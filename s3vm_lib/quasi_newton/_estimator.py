@@ -84,7 +84,9 @@ default="cholesky"
         compiled loop, without the steps of an engine in Python.
     tol : float, default=1e-5
         A stage ends when no entry of the gradient of J/(C Σ_L s) with respect to the coordinates
-        exceeds this, or this times the mean √k(x, x) where that is below one.
+        exceeds this, or this times the mean √k(x, x) where that is below one. Where rows times
+        rank is a million or more, the stages between the first and the last work in single
+        precision, and end at ten times this and a hundred times ``ftol``.
     ftol : float, default=1e-9
         A stage also ends when an iteration lowers J/(C Σ_L s) by less than this, relative to the
         larger of its value and 1.

@@ -15,6 +15,8 @@ ANNEALING = {
     "geometric": tuple(10.0 ** (3 * k / 7 - 3) for k in range(8)),
     "paper": (1e-6, 1e-4, 1e-2, 0.1, 0.5, 1.0),
 }
+# Stages on the way, on large features in single precision, end at so many times tol and ftol.
+ROUGHLY = 10, 100
 # The smooth share of the tolerance form (12) is brought into its interval up to this excess, in
 # at most this many rounds after the last stage; the count itself is then met exactly.
 SHARE_TOL, SHARE_ROUNDS = 1e-4, 20
@@ -98,6 +100,13 @@ class ScaledObjective:
         if self.offset is None:
             gradient = np.append(gradient, total)
         return value + self.lam * float(w @ w), gradient
+
+    def coarsen(self):
+        """Go on in single precision where that pays, see `Features.coarse`; whether it does."""
+        coarse = getattr(self.coordinates, "coarse", lambda: None)()
+        if coarse is not None:
+            self.coordinates = coarse
+        return coarse is not None
 
     def arrays(self):
         """Dense features and their mean, which compiled code can work on, or None."""
@@ -221,7 +230,9 @@ def solve_quasi_newton(
         Number of pairs of L-BFGS.
     tol : float, default=1e-5
         Largest gradient entry of F at the end of a stage, in the `unit` of the coordinates where
-        that is below one.
+        that is below one. Dense features of a million values are read in single precision by the
+        stages between the first and the last, which end at ten times ``tol`` and a hundred times
+        ``ftol``.
     ftol : float, default=1e-9
         Relative decrease of F below which a stage ends.
     max_iter : int, default=500
@@ -250,12 +261,15 @@ def solve_quasi_newton(
         plan += [(factors[-1], penalty)] * SHARE_ROUNDS
     for number, (alpha, term) in enumerate(plan):
         function = ScaledObjective(*stages.at(alpha, everywhere=term is not None), term)
+        stop = tol, ftol
+        if 0 < alpha < factors[-1] and function.coarsen():
+            stop = ROUGHLY[0] * tol, ROUGHLY[1] * ftol
         # 3 to 9: the engine begins without pairs, and ends where the gradient is small.
         arrays = function.arrays() if engine == "lbfgs" else None
         if arrays is None:
-            minimum = ENGINES[engine](function, x, tol, ftol, max_iter, memory)
+            minimum = ENGINES[engine](function, x, *stop, max_iter, memory)
         else:
-            minimum = minimize_dense(function, arrays, x, tol, ftol, max_iter, memory)
+            minimum = minimize_dense(function, arrays, x, *stop, max_iter, memory)
         # 10: the next stage starts here.
         x = minimum.x
         norm = float(np.abs(minimum.gradient).max(initial=0.0))

@@ -18,7 +18,6 @@ from s3vm_lib.smo._estimator import SVM
 from s3vm_lib.smo._iterations import (
     BIG,
     Costs,
-    gains,
     select_j,
     slope_down,
     slope_up,
@@ -35,7 +34,6 @@ __all__ = [
     "Solution",
     "face_step",
     "feasible",
-    "gains",
     "line_minimum",
     "null_step",
     "select_j",

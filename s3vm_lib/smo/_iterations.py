@@ -8,7 +8,7 @@ from s3vm_lib._numba import njit
 from s3vm_lib.gram import compute_row, used_slot
 
 BIG = 1e30  # stands for infinity: arithmetic on inf would make NaN
-BLOCK = 256
+BLOCK = 512
 
 
 class Costs(NamedTuple):
@@ -63,9 +63,33 @@ def block_max(bits, m):
 
 
 @njit
-def update_and_select_i(F, A, Ki, Kj, t, score, bits):
-    """F += t (K_i − K_j), then the index with the largest A − F."""
-    best, value = -1, -4 * BIG
+def first_equal(bits, top):
+    """The first index whose value is top, among at most BLOCK; vectorized as `block_max`."""
+    first = np.int32(BLOCK)
+    for j in range(bits.size):
+        first = min(first, np.int32(j) if bits[j] == top else np.int32(BLOCK))
+    return first
+
+
+@njit
+def largest_difference(A, F):
+    """The first index with the largest A − F, or −1 where nothing may rise."""
+    best, value = -1, -BIG / 2
+    for k in range(F.size):
+        if A[k] - F[k] > value:
+            best, value = k, A[k] - F[k]
+    return best
+
+
+@njit
+def update_and_select_i(F, A, Ki, Kj, t, near, score, bits):
+    """F += t (K_i − K_j), then the first index with the largest A − F, or −1 where F has NaN.
+
+    Scores are what exceeds the value of the index ``near``, but for a rounding, so that even in
+    the precision of the kernel they tell apart what is larger.
+    """
+    best, value = -1, A[near] - (F[near] + t * (Ki[near] - Kj[near]))
+    value -= 1e-15 * abs(value) + 1e-30
     for start in range(0, F.size, BLOCK):
         m = min(BLOCK, F.size - start)
         Fb, Ab = F[start : start + m], A[start : start + m]
@@ -76,42 +100,36 @@ def update_and_select_i(F, A, Ki, Kj, t, score, bits):
             gain = Ab[j] - g - value
             score[j] = gain if gain > 0 else 0.0
         highest = block_max(bits, m)
-        if highest > 0:  # several scores may have been rounded to the highest one
-            for j in range(m):
-                if bits[j] == highest and Ab[j] - Fb[j] > value:
-                    best, value = start + j, Ab[j] - Fb[j]
-    return best, value
-
-
-@njit
-def gains(F, B, Ki, diagonal, Kii, top, tau, score):
-    """score = (top + F − B)₊² / max(K_ii + K_jj − 2 K_ij, tau), in the precision of the kernel."""
-    for j in range(F.size):
-        d = top + F[j] - B[j]
-        score[j] = d if d > 0 else 0.0
-    for j in range(F.size):
-        a = (diagonal[j] - Ki[j]) + (Kii - Ki[j])
-        score[j] = score[j] * score[j] / (a if a > tau else tau)
+        if highest > 0:
+            best = start + first_equal(bits[:m], highest)
+            value = A[best] - F[best]
+    return best
 
 
 @njit
 def select_j(F, B, Ki, diagonal, Kii, top, tau, score, bits):
-    """Second-order choice: the index of the largest gain, or −1 when no gain is positive."""
+    """Second-order choice: the largest (top + F − B)₊² / max(K_ii + K_jj − 2 K_ij, tau), or −1.
+
+    Gains are compared in the precision of the kernel; −1 stands for no positive one.
+    """
     best, block = bits[0] * 0, -1
     for start in range(0, F.size, BLOCK):
-        end = min(start + BLOCK, F.size)
-        gains(F[start:end], B[start:end], Ki[start:end], diagonal[start:end], Kii, top, tau, score)
-        highest = block_max(bits, end - start)
+        m = min(BLOCK, F.size - start)
+        Fb, Bb = F[start : start + m], B[start : start + m]
+        Kb, diagonal_b = Ki[start : start + m], diagonal[start : start + m]
+        gain = score[start : start + m]
+        for j in range(m):
+            d = top + Fb[j] - Bb[j]
+            gain[j] = d if d > 0 else 0.0
+        for j in range(m):
+            a = (diagonal_b[j] - Kb[j]) + (Kii - Kb[j])
+            gain[j] = gain[j] * gain[j] / (a if a > tau else tau)
+        highest = block_max(bits[start:], m)
         if highest > best:
             best, block = highest, start
     if block < 0:
         return -1
-    end = min(block + BLOCK, F.size)
-    gains(F[block:end], B[block:end], Ki[block:end], diagonal[block:end], Kii, top, tau, score)
-    j = 0
-    while j + 1 < end - block and bits[j] != best:
-        j += 1
-    return block + j
+    return block + first_equal(bits[block : min(block + BLOCK, F.size)], best)
 
 
 @njit
@@ -129,10 +147,11 @@ def least_difference(B, F):
 def smo_iterations(cache, rows, c, diagonal, beta, F, A, B, score, bits, tau, tol, max_iter):
     """At most ``max_iter`` SMO iterations on (P); returns their number and the violation left."""
     # The numbers are the lines of the chapter's algorithm. 2, 4: i has the largest A − F.
-    i, top = update_and_select_i(F, A, diagonal, diagonal, 0.0, score, bits)  # F stays
+    i = largest_difference(A, F)
     for n_iter in range(max_iter):
         if i < 0:  # nothing may rise, or F is not finite
             return n_iter, np.inf
+        top = A[i] - F[i]
         if cache.slot[i] < 0:
             compute_row(cache, rows, i)
         Ki = cache.values[used_slot(cache.slot, cache.stamp, cache.clock, i)]
@@ -160,6 +179,6 @@ def smo_iterations(cache, rows, c, diagonal, beta, F, A, B, score, bits, tau, to
         # 2: only these two slopes change.
         A[i], B[i] = slope_up(c, i, beta[i]), slope_down(c, i, beta[i])
         A[j], B[j] = slope_up(c, j, beta[j]), slope_down(c, j, beta[j])
-        # 9 and 4 in one pass.
-        i, top = update_and_select_i(F, A, Ki, Kj, t, score, bits)
-    return max_iter, top - least_difference(B, F)
+        # 9 and 4 in one pass. What has just moved down may rise.
+        i = update_and_select_i(F, A, Ki, Kj, t, j, score, bits)
+    return max_iter, A[i] - F[i] - least_difference(B, F)

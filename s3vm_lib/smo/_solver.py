@@ -5,13 +5,13 @@ from typing import NamedTuple
 import numpy as np
 
 from s3vm_lib.gram import add_rows, rows_at_once
-from s3vm_lib.smo._iterations import BIG, BLOCK, Costs, smo_iterations
+from s3vm_lib.smo._iterations import BIG, Costs, smo_iterations
 from s3vm_lib.smo._lines import face_step, null_step
 
 TAU = 1e-12  # smallest curvature along a pair, relative to the largest kernel value
 _ROUNDING = 8 * np.finfo(float).eps  # of F, relative: no iteration sees smaller violations
 _SHRINK_BELOW = 0.7  # compact when the active share falls below this
-_SLOW = 4  # Newton steps begin after this many iterations per variable
+_SLOW = 4  # a solve that takes more iterations per variable gets Newton steps
 
 
 class Solution(NamedTuple):
@@ -88,11 +88,9 @@ def solve_smo(
         F = np.array(F, dtype=float)
     # Lines 2 to 9, in rounds that set points aside.
     total, history, status = 0, [], "max_iter"
-    # The first pass stops early, before it polishes a problem from which too much was set aside.
-    target = 10 * tol if shrinking else tol
     while total < max_iter:
         n_iter, stopped = _pass(
-            gram, costs, beta, F, target, max_iter - total, shrinking,
+            gram, costs, beta, F, tol, max_iter - total, shrinking,
             gram.null if null_steps else None, face_steps, total, history, callback,
         )  # fmt: skip
         total += n_iter
@@ -101,10 +99,9 @@ def solve_smo(
         if stopped or violation < goal:
             status = "stopped" if violation >= goal else "converged"
             break
-        if n_iter == 0 and target == tol:
+        if n_iter == 0:
             status = "stalled"
             break
-        target = tol
     # Line 10. Where all points may only rise, or only fall, one end of the interval decides.
     A, B = _slopes(costs, beta)
     top, bottom = np.max(A - F), np.min(B - F)
@@ -125,17 +122,17 @@ def _pass(
     """SMO rounds from (beta, F), both updated in place, on an active set that only shrinks."""
     n = beta.size
     width = gram.cache.values.dtype
-    score = np.zeros(BLOCK, width)
+    score = np.zeros(n, width)
     bits = score.view(np.int32 if width.itemsize == 4 else np.int64)
     tau = width.type(TAU * max(gram.diagonal.max(), np.finfo(np.float32).tiny / TAU))
     active = np.arange(n)
     cache, rows, c = gram.cache, gram.rows, costs
     x, g, diagonal, final = beta.copy(), F.copy(), gram.diagonal, beta.copy()
     A, B = _slopes(c, x)
-    n_iter, violation, goal, stopped, first = 0, np.inf, tol, False, done == 0
+    n_iter, violation, goal, stopped = 0, np.inf, tol, False
     while n_iter < max_iter and violation >= goal and not stopped:
         # Points whose variable nobody would move are set aside; they do not come back in this pass.
-        if shrinking and not first:
+        if shrinking and done + n_iter > 0:
             up, down = A - g, B - g
             keep = np.flatnonzero((up >= np.min(down)) | (down <= np.max(up)))
             if keep.size < _SHRINK_BELOW * active.size:
@@ -144,17 +141,18 @@ def _pass(
                 cache, rows = gram.restrict(active)
                 c = costs.take(active)
                 x, g, A, B, diagonal = x[keep], g[keep], A[keep], B[keep], diagonal[keep]
-        first = False
         if null is not None and active.size == n and null_step(null, c, x):
             A, B = _slopes(c, x)
         # A round: steps in portions short enough for Ctrl-C.
         steps = min(max_iter - n_iter, max(100, min(n, 1000)))
         goal = max(tol, _rounding(diagonal, x, g))
+        # Near the end points are set aside once more.
+        halt = 10 * goal if shrinking and violation >= 10 * goal else goal
         took, violation = 0, np.inf
-        while took < steps and violation >= goal:
+        while took < steps and violation >= halt:
             few = min(steps - took, rows_at_once(cache, rows))
             took_few, violation = smo_iterations(
-                cache, rows, c, diagonal, x, g, A, B, score, bits, tau, goal, few
+                cache, rows, c, diagonal, x, g, A, B, score, bits, tau, halt, few
             )
             took += took_few
             if took_few < few:
@@ -173,7 +171,10 @@ def _pass(
             stopped = bool(
                 callback(dict(zip(("n_iter", "violation", "n_active"), state, strict=True)))
             )
-        if took == 0:
+        # What takes long is not polished before it is known whether too much was set aside; steps
+        # along the null direction need all points as well.
+        rough = done == 0 < n_iter and violation < halt and (slow or null is not None)
+        if (took == 0 and violation >= halt) or rough:
             break
     # F of the points set aside is made up for all at once.
     final[active] = x
