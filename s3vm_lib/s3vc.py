@@ -29,8 +29,7 @@ from s3vm_lib.class_ratio import separation
 from s3vm_lib.kernels import KERNELS
 from s3vm_lib.labels import Labels
 from s3vm_lib.quasi_newton import QNS3VM
-from s3vm_lib.safe import SafeS3VM
-from s3vm_lib.safe._estimator import QUICK
+from s3vm_lib.safe import QUICK, SafeS3VM
 from s3vm_lib.stochastic import FRS3VM
 
 UNLIKE = 10.0  # ratio of standard deviations from which columns are not of one unit

@@ -154,7 +154,7 @@ def test_after_compile_no_fit_compiles_anything(run_python):
 
 @needs_numba
 def test_a_whole_matrix_needs_nothing_that_computes_kernel_rows(run_python, tmp_path):
-    code = COUNT.format(names=["ILS3VM"])
+    code = FIT + COUNT.format(names=["ILS3VM"])
     found = set(run_python(code, NUMBA_CACHE_DIR=str(tmp_path)).split())
     assert {"smo_iterations", "polish", "violators"} <= found
     assert not {"kernel_row", "add_part"} & found

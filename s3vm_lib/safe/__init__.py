@@ -5,8 +5,8 @@ The labeling that is returned gains most over the supervised machine in the wors
 where no labeling gains in all of them the supervised machine is kept (Li and Zhou, S4VM).
 """
 
-from s3vm_lib.safe._estimator import SafeS3VM
+from s3vm_lib.safe._estimator import QUICK, SafeS3VM
 from s3vm_lib.safe._pool import Member
 from s3vm_lib.safe._vote import Solution, gains, solve_safe, votes
 
-__all__ = ["Member", "SafeS3VM", "Solution", "gains", "solve_safe", "votes"]
+__all__ = ["QUICK", "Member", "SafeS3VM", "Solution", "gains", "solve_safe", "votes"]
