@@ -17,6 +17,7 @@ import contextlib
 import functools
 import gc
 import hashlib
+import inspect
 import logging
 import os
 import re
@@ -163,13 +164,20 @@ def no_notice():
 
 
 if HAVE_NUMBA:
-    from numba.core.codegen import JITCodeLibrary
+    from numba.core.codegen import CPUCodegen, JITCodeLibrary
     from numba.core.compiler import Compiler, Flags
 
     # What `_Part` overrides or leaves out is not part of numba's documented interface; where a
     # version of numba has something else in its place, its own way of compiling is taken.
-    _KNOWN = {"_optimize_final_module", "_finalize_final_module", "_get_module_for_linking"}
-    _PARTS = _KNOWN <= set(dir(JITCodeLibrary))
+    _KNOWN = {
+        "_optimize_functions",
+        "_optimize_final_module",
+        "_finalize_final_module",
+        "_get_module_for_linking",
+    }
+    # Before llvmlite's new pass managers these were made for one module.
+    _MANAGER = inspect.signature(getattr(CPUCodegen, "_function_pass_manager", len)).parameters
+    _PARTS = _KNOWN <= set(dir(JITCodeLibrary)) and list(_MANAGER) == ["self", "kwargs"]
 
     _IDLE = {"with_lifting", "inline_closure_likes", "inline_overloads", "nopython_rewrites"}
 

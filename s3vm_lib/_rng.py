@@ -256,7 +256,7 @@ def normals(key, out):
     _box_muller(key, out, first, second, radius, radius.view(np.int32))
 
 
-@njit(nogil=True)
+@njit
 def _box_muller(key, out, first, second, radius, whole):
     """`normals`; ``whole`` are the bits of ``radius``. To make arrays here would take compiling."""
     half = first.size

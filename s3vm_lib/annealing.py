@@ -435,8 +435,8 @@ class DAS3VM(BaseS3VM):
     Notes
     -----
     It is made for long sparse rows. On dense rows with as many features as rows, on images and
-    where no plane separates the classes, it is worse than a linear `SVM`, by seven points and more
-    on sets of the book's comparison; `S3VC`, which asks held-out labels first, is the safer choice.
+    where no plane separates the classes, it is worse than a linear `SVM` on sets of the book's
+    comparison; `S3VC`, which asks held-out labels first, is the safer choice.
 
     Scale the rows to unit length (text), or center the features: the offset is regularized, so the
     origin matters. That has a use: where r is estimated from a few labels and wrong, a free offset

@@ -387,9 +387,9 @@ class CCCPS3VM(KernelParameters, BaseS3VM):
 
     Notes
     -----
-    Where the classes have no gap between them, or one of them is rare, it is worse than `SVM`, by
-    ten points and more with the linear kernel and a class of fewer than one row in five (sets of
-    the book's comparison). There `S3VC`, which asks held-out labels first, is the safer choice.
+    Where the classes have no gap between them, or one of them is rare, it is worse than `SVM` on
+    sets of the book's comparison, most of all with the linear kernel and a class of fewer than one
+    row in five. There `S3VC`, which asks held-out labels first, is the safer choice.
 
     J falls from one convex problem to the next, up to ``tol``, and the procedure ends after
     finitely many of them at a point that solves its own convex problem. That need not be the best

@@ -265,8 +265,8 @@ class NNBBS3VM(KernelParameters, KeepingS3VM):
     Notes
     -----
     With few labels and the rbf kernel it should not be used with its defaults, nor on sparse text
-    with any kernel: without a balance it is worse than `SVM` by seven points and more on such sets
-    of the book's comparison. Take a small ``C_star``, and compare with ``C_star=0``.
+    with any kernel: on such sets of the book's comparison it is worse than `SVM`. Take a small
+    ``C_star``, and compare with ``C_star=0``.
 
     `fit` is CCCP with the symmetric hinge (`CCCPS3VM` with ``balance=None``); only `partial_fit` is
     incremental. There is no balance constraint: all unlabeled rows may end in one class. An

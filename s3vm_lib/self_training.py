@@ -156,9 +156,8 @@ class SelfTrainingKNN(SemiSupervisedMixin, BaseEstimator):
 
     Notes
     -----
-    It is a baseline and should not be used for itself where there are more than a few features or
-    the classes overlap: its first wrong labels are never taken back. On such sets of the book's
-    comparison it is ten points and more worse than `SVM`.
+    It is a baseline, and should not be used for itself where there are more than a few features or
+    the classes overlap: on such sets of the book's comparison it is much worse than `SVM`.
 
     There is no sample_weight: votes count rows.
 

@@ -29,7 +29,7 @@ KNOBS = (0.15, 0.38, 0.62, 0.85)  # where in the range of ratios labels are held
 N_RATIOS = 9  # of the profile
 N_SURROGATES = 6
 LARGEST = 500  # unlabeled rows that are looked at
-TOL, FTOL = 1e-3, 1e-5  # of these fits: with finer ones the shares are the same
+TOL, FTOL = 1e-3, 1e-5  # of these fits: finer ones come no nearer to the shares
 LARGEST_COLUMNS = 2**24  # kernel values with the labeled rows that are kept, 128 MB
 
 

@@ -132,25 +132,17 @@ def add_stored(values, slots, weights, out):
 @njit
 def add_part(cache, rows, weights, start, end, out):
     """`add_rows` for the rows from ``start`` to ``end``."""
-    # Four rows in one pass over ``out``, added in their order, where none drives another out.
+    # Four rows in one pass where none of them drives another out.
     slots, factors, k = np.empty(4, np.int64), np.empty(4), 0
     together = 4 if cache.owner.size >= 4 else 1
     for i in range(start, end):
         if weights[i] != 0:
             slots[k], factors[k] = fetch_row(cache, rows, i), weights[i]
             k += 1
-            if k == 4:
-                K0, K1 = cache.values[slots[0]], cache.values[slots[1]]
-                K2, K3 = cache.values[slots[2]], cache.values[slots[3]]
-                w0, w1, w2, w3 = factors[0], factors[1], factors[2], factors[3]
-                for j in range(out.size):
-                    out[j] = (((out[j] + w0 * K0[j]) + w1 * K1[j]) + w2 * K2[j]) + w3 * K3[j]
+            if k == together:
+                add_stored(cache.values, slots[:k], factors[:k], out)
                 k = 0
-            elif together == 1:
-                k = 0
-                add_row(cache.values[slots[0]], factors[0], out)
-    for a in range(k):
-        add_row(cache.values[slots[a]], factors[a], out)
+    add_stored(cache.values, slots[:k], factors[:k], out)
 
 
 @njit

@@ -343,8 +343,7 @@ class GKM(GraphClassifier):
     Notes
     -----
     It should not be used on sparse text, nor with the linear kernel on clusters in many dimensions:
-    distances say little there, neighbors are often of the other class, and on such sets of the
-    book's comparison it is worse than `SVM` by five points and more.
+    on such sets of the book's comparison it is worse than `SVM`.
 
     Memory grows with the rows visited, at most one and two ends of an edge per step; no Gram matrix
     is kept. A step costs three kernel sums over the rows visited so far, so that T steps cost

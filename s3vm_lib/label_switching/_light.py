@@ -507,9 +507,9 @@ class S3VMLight(KernelParameters, LabelSwitching):
 
     Notes
     -----
-    Where the classes have no gap between them, or one of them is rare, it is worse than `SVM`; with
-    the linear kernel and a few rows in a hundred of one class by seven points and more on sets of
-    the book's comparison. There `S3VC`, which asks held-out labels first, is the safer choice.
+    Where the classes have no gap between them, or one of them is rare, it is worse than `SVM` on
+    sets of the book's comparison, most of all with the linear kernel and a few rows in a hundred of
+    one class. There `S3VC`, which asks held-out labels first, is the safer choice.
 
     For fixed f and b, switching the labels of a positive row i and a negative row j lowers the
     objective exactly when f(x_i) < f(x_j), also while the two labels have different costs. At the

@@ -192,9 +192,8 @@ class LapSVM(KernelParameters, BaseS3VM):
     Notes
     -----
     It should not be used with the linear kernel where a plane cannot follow the graph (clusters in
-    many dimensions, rings) or on sparse text: on such sets of the book's comparison it is worse
-    than a linear `SVM` by ten points and more in the mean. With the rbf kernel the mean loss is
-    below three points on every set.
+    many dimensions, rings) or on sparse text: on such sets of the book's comparison it is much
+    worse than a linear `SVM`.
 
     Parameters of the papers. Belkin, Niyogi and Sindhwani minimize (1/l) Σ ℓ + γ_A ‖f‖² +
     (γ_I/n²) fᵀMf with the hinge: C = 1/(2γ_A l) and C_graph = |E| γ_I/(2γ_A n²). Melacci's program

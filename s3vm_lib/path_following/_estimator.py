@@ -167,8 +167,8 @@ class ILS3VM(KernelParameters, KeepingS3VM):
     -----
     There is no balance constraint, so that with few labels all unlabeled rows may end on one side.
     With few labels, the rbf kernel and all defaults it should not be used, nor on sparse text with
-    any kernel: on such sets of the book's comparison it is worse than `SVM` by seven points and
-    more. Take a small ``C_star``, and compare with ``C_star=0``.
+    any kernel: on such sets of the book's comparison it is worse than `SVM`. Take a small
+    ``C_star``, and compare with ``C_star=0``.
 
     For a fixed set U it would be one more variable without bounds, always in the margin set, whose
     kernel row is the mean of the rows of U. But with every row that comes or goes that mean is
