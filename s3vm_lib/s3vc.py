@@ -54,7 +54,8 @@ class S3VC(SemiSupervisedMixin, MetaEstimatorMixin, BaseEstimator):
     kernel : {"auto", "linear", "poly", "rbf", "laplacian", "precomputed"}, default="auto"
         ``"auto"`` is linear for sparse rows and where there are as many columns as rows, and
         otherwise linear or rbf: that with which the solver or the supervised machine predicts most
-        held-out labels; linear in a tie, and where a class has one label.
+        held-out labels; linear in a tie, and where a class has one label. Each label is held out
+        twice, with more than two classes once.
     gamma : {"scale", "auto"} or float, default="scale"
         Kernel coefficient, see `resolve_gamma`.
     scale : {"auto", True, False}, default="auto"
@@ -213,18 +214,26 @@ class S3VC(SemiSupervisedMixin, MetaEstimatorMixin, BaseEstimator):
         self._said = []
         X = self._scaled(X, weight)
         kernels = self._kernels(X, codes, weight)
-        options = {"unlabeled_mask": codes < 0}
-        if weight is not None:
-            options["sample_weight"] = weight
         found = {}
         for kernel in kernels:
             solver = self._solver(X, kernel, self.classes_.size)
-            model = clone(solver)
+            model, compared = clone(solver), None
             if self.guard or len(kernels) > 1:
-                model = SafeS3VM(estimator=model, random_state=self.random_state)
-            found[kernel] = solver, model.fit(X, codes, **options)
+                model = SafeS3VM(
+                    estimator=model,
+                    n_repeats=2 if self.classes_.size == 2 else 1,
+                    random_state=self.random_state,
+                )
+                compared = model._compare(X, codes, weight, codes < 0)
+            elif weight is None:
+                model.fit(X, codes, unlabeled_mask=codes < 0)
+            else:
+                model.fit(X, codes, sample_weight=weight, unlabeled_mask=codes < 0)
+            found[kernel] = solver, model, compared
         self.kernel_ = self._chosen(found, codes)
-        self.solver_, model = found[self.kernel_]
+        self.solver_, model, compared = found[self.kernel_]
+        if compared is not None:
+            model._decide(*compared)
         self._said.append(f"The solver is {type(self.solver_).__name__}.")
         if not self.guard and len(kernels) > 1:
             model = model.estimator_ or model.baseline_
@@ -295,7 +304,7 @@ class S3VC(SemiSupervisedMixin, MetaEstimatorMixin, BaseEstimator):
         """The kernel with which most held-out labels are predicted, by either machine."""
         if len(found) == 1:
             return next(iter(found))
-        right = {kernel: model.cv_right_ for kernel, (_, model) in found.items()}
+        right = {kernel: model.cv_right_ for kernel, (_, model, _) in found.items()}
         kernel = max(right, key=lambda name: np.nan_to_num(right[name]).max())  # linear in a tie
         shown = ", ".join(
             f"{own:g} with {name} ({plain:g} without unlabeled rows)"

@@ -17,6 +17,7 @@ from s3vm_lib.calibration import CalibratedS3VM
 from s3vm_lib.class_ratio import separation
 from s3vm_lib.datasets import hide_labels, make_moons
 from s3vm_lib.kernels import resolve_gamma
+from s3vm_lib.safe import _estimator as estimator_module
 
 CLASSES = {
     "check_classifiers_classes": "the check fits the labels {-1, 1}, of which -1 means unlabeled; "
@@ -41,6 +42,33 @@ def clusters():
     y = np.full(240, -1)
     y[order[:24]] = truth[order[:24]]
     return X, y, truth
+
+
+def test_with_three_classes_each_label_is_held_out_once():
+    rng = np.random.default_rng(1)
+    truth = np.arange(90) % 3
+    X = rng.standard_normal((90, 2)) + 4 * np.eye(3)[truth][:, :2]
+    y = hide_labels(truth, 18, random_state=0)
+    model = S3VC(random_state=0).fit(X, y)
+    by_hand = SafeS3VM(estimator=model.solver_, n_repeats=1, random_state=0).fit(X, y)
+    assert_array_equal(model.transduction_, by_hand.transduction_)
+    assert_array_equal(model.model_.cv_right_, by_hand.cv_right_)
+    assert np.all(by_hand.cv_right_ % 1 == 0)
+    assert "of the labels, summed over the 3 separators." in model.summary()
+
+
+def test_the_kernel_that_is_not_taken_gets_no_pool(clusters, monkeypatch):
+    X, y, _ = clusters
+    kernels, make_pool = [], estimator_module.make_pool
+
+    def noted(estimators, *rest):
+        kernels.extend(model.kernel for _, model in estimators)
+        return make_pool(estimators, *rest)
+
+    monkeypatch.setattr(estimator_module, "make_pool", noted)
+    model = S3VC(random_state=0).fit(X, y)
+    assert "of 24 held-out labels" in model.summary()  # both kernels were compared
+    assert kernels == [model.kernel_]
 
 
 @pytest.mark.interface

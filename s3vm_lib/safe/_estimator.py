@@ -267,26 +267,37 @@ class SafeS3VM(MetaEstimatorMixin, SemiSupervisedMixin, BaseEstimator):
             return self._fit(X, y, sample_weight, unlabeled_mask)
 
     def _fit(self, X, y, sample_weight, unlabeled_mask):
+        return self._decide(*self._compare(X, y, sample_weight, unlabeled_mask))
+
+    def _compare(self, X, y, sample_weight, unlabeled_mask):
+        """Machines and labels that are held out: what `_decide` goes on from."""
         estimators, baseline = self._machines()
-        factors = self._factors()
+        self._factors()
         X, codes, weight = checked_input(self, X, y, sample_weight, unlabeled_mask)
         if unlabeled_mask is None:
             self._warn_of_no_unlabeled(codes)
         data, random_state = Data(X, codes, weight), check_random_state(self.random_state)
         unlabeled = codes < 0
         self.baseline_ = self._supervised(baseline, data)
-        supervised = (
-            np.asarray(self.baseline_.predict(X[unlabeled])) if unlabeled.any() else codes[:0]
-        )
-        self.pool_, bases, n_stopped = [], [], 0
         leads, self.cv_right_ = np.full((1, 1), np.nan), np.full(1 + len(estimators), np.nan)
         if np.any(unlabeled if weight is None else weight[unlabeled]):
             estimators = [(name, with_shares(estimator, data)) for name, estimator in estimators]
             leads, self.cv_right_ = self._held_out(estimators, baseline, data, random_state)
+        return data, estimators, leads, random_state
+
+    def _decide(self, data, estimators, leads, random_state):
+        """The pool, and what is taken of it."""
+        X, codes, weight = data
+        unlabeled = codes < 0
+        supervised = (
+            np.asarray(self.baseline_.predict(X[unlabeled])) if unlabeled.any() else codes[:0]
+        )
+        self.pool_, bases, n_stopped = [], [], 0
+        if np.any(unlabeled if weight is None else weight[unlabeled]):
             members, bases, n_stopped = make_pool(
                 estimators,
                 data,
-                factors,
+                self._factors(),
                 self.n_ratios,
                 self.confidence,
                 self.n_starts,
@@ -330,7 +341,7 @@ class SafeS3VM(MetaEstimatorMixin, SemiSupervisedMixin, BaseEstimator):
                 f"{n_stopped} fits of the pool stopped at their limits, before their tolerance was "
                 "reached; increase max_iter of the estimator, scale the data or relax tol",
                 ConvergenceWarning,
-                stacklevel=4,
+                stacklevel=5,
             )
         if self.verbose:
             print(self.summary())
@@ -460,8 +471,11 @@ class SafeS3VM(MetaEstimatorMixin, SemiSupervisedMixin, BaseEstimator):
                 f"{self.cv_error_:.1f})."
             )
         if not np.isnan(self.contradicted_):
+            k = len(counts)
+            summed = f", summed over the {k} separators" if k > 2 else ""
             lines.append(
-                f"What the unlabeled rows add contradicts {self.contradicted_:.0%} of the labels."
+                f"What the unlabeled rows add contradicts {self.contradicted_:.0%} of the labels"
+                f"{summed}."
             )
         lines.append(
             f"The pool has {len(self.pool_)} labeling{'s' * (len(self.pool_) > 1)}; on "
