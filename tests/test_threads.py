@@ -11,7 +11,7 @@ from numpy.testing import assert_array_equal
 from threadpoolctl import threadpool_info, threadpool_limits
 
 import s3vm_lib
-from s3vm_lib import _threads, kernels
+from s3vm_lib import _threads
 from s3vm_lib._threads import in_threads, thread_count, using
 from s3vm_lib.gram import Gram
 from s3vm_lib.kernels import Kernel, pivoted_cholesky
@@ -35,8 +35,8 @@ def rows(n=900, d=6, seed=0):
 def small_blocks(monkeypatch):
     """Many blocks on few rows."""
     small = lambda n, width, *size: sized_slices(n, width, 2**10, 16)  # noqa: E731
-    monkeypatch.setattr(kernels, "sized_slices", small)
-    monkeypatch.setattr(s3vm_lib._base, "sized_slices", small)
+    for module in ("kernels._kernel", "kernels._low_rank", "_base"):
+        monkeypatch.setattr(f"s3vm_lib.{module}.sized_slices", small)
 
 
 # --- The crew -------------------------------------------------------------------------------------
