@@ -1,4 +1,4 @@
-"""What all estimators share: validation, weights, one-vs-rest, balance and prediction.
+"""What all semi-supervised classifiers share: labels, one-vs-rest, balance and prediction.
 
 Unlabeled rows have ``y == -1``, as everywhere in scikit-learn; any other values are the classes.
 The labels −1 and +1 of the formulas exist only inside: a solver sees ``t`` with entries +1, −1
@@ -8,594 +8,30 @@ and 0, where 0 means unlabeled.
 import dataclasses
 import importlib
 import inspect
-import warnings
 from collections.abc import Callable, Iterable
 from contextlib import contextmanager
-from dataclasses import dataclass
-from numbers import Integral, Real
-from typing import (
-    TYPE_CHECKING,
-    Any,
-    Literal,
-    NamedTuple,
-    Self,
-    TypeVar,
-    dataclass_transform,
-    get_args,
-)
+from numbers import Real
+from typing import Any, Literal, Self, get_args
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import ArrayLike
-from sklearn.base import _fit_context
-from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import _safe_indexing
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted
+from sklearn.utils.validation import check_is_fitted
 
-from s3vm_lib._limits import (
-    COEF0,
-    COUNT,
-    DEGREE,
-    SCALE,
-    SHAPE,
-    SIGMA,
-    TOL,
-    WEIGHT,
-    check_kernel,
-    check_reach,
-    check_size,
-    checked_gram,
-    require_finite,
-    require_finite_outputs,
+from s3vm_lib._limits import SHAPE, require_finite_outputs
+from s3vm_lib._machine import BaseMachine, SemiSupervisedMixin
+from s3vm_lib._plain import checked_new_rows
+from s3vm_lib._threads import in_threads, thread_count, using, with_threads
+from s3vm_lib._validation import (
+    Rows,
+    accepted,
+    checked_input,
+    parameters,
+    unchanged_on_error,
+    validated,
 )
-from s3vm_lib._plain import checked_new_rows, checked_rows_and_labels, parameters_hold
-from s3vm_lib._threads import MOST, in_threads, thread_count, using, with_threads
-from s3vm_lib.kernels import KERNELS, Kernel, resolve_gamma
-from s3vm_lib.labels import Labels, mark_missing, missing_entries, plain, split_labels
+from s3vm_lib.labels import Labels
 from s3vm_lib.losses import LabeledLoss
-from s3vm_lib.row_blocks import doubles, is_mapped, row_slices, sized_slices
-
-if TYPE_CHECKING:  # scikit-learn has no types, and a base without types would allow any parameter
-
-    class BaseEstimator:
-        def __getattr__(self, name: str) -> Any: ...
-
-    class ClassifierMixin:
-        pass
-else:
-    from sklearn.base import BaseEstimator, ClassifierMixin
-
-Rows = ArrayLike | sp.spmatrix | sp.sparray
-
-_Method = TypeVar("_Method", bound=Callable)
-
-
-def _typed(context) -> Callable[[_Method], _Method]:
-    """A decorator that a type checker sees through."""
-    return context
-
-
-# What `fit` goes through first; the second also checks the parameters of estimators inside.
-validated = _typed(_fit_context(prefer_skip_nested_validation=True))
-validated_inside = _typed(_fit_context(prefer_skip_nested_validation=False))
-
-
-N_JOBS = [
-    Interval(Integral, 1, MOST, closed="both"),
-    Interval(Integral, -MOST, -1, closed="both"),
-    None,
-]
-_DELAY = 1.0  # seconds before a line of progress appears
-_ROWS = 2**16  # rows of a linear model that are converted at once
-
-
-class Training(NamedTuple):
-    """Validated training data, rows of weight zero left out."""
-
-    X: np.ndarray  # (n, d), dense or CSR; (n, n) Gram matrix with kernel="precomputed"
-    rows: np.ndarray  # indices of these rows in the X that was given, (n,)
-    codes: np.ndarray  # class index of each row, −1 where unlabeled, (n,)
-    sample_weight: np.ndarray  # weights as given, (n,)
-    loss_weight: np.ndarray  # weights times class weights, (n,)
-    kernel: Kernel
-    n_classes: int
-
-
-class BinaryFit(NamedTuple):
-    """What a solver reports of one two-class problem.
-
-    What only one method knows travels in ``extra``. Names with a trailing underscore become
-    attributes of the estimator: one value, or with several problems an array of numbers or a list.
-    """
-
-    dual: np.ndarray | None  # coefficients of k(x_i, ·) on the training rows, (n,)
-    coef: np.ndarray | None  # weights of a linear model, (d,)
-    intercept: float
-    outputs: np.ndarray  # f(x_i) + b on the training rows, NaN where not computed, (n,)
-    objective: float
-    n_iter: int
-    status: str
-    history: list
-    extra: dict | None = None
-
-
-@contextmanager
-def unchanged_on_error(estimator):
-    """Give an estimator the attributes back that it had, where what is done within fails."""
-    before = vars(estimator).copy()
-    try:
-        yield
-    except BaseException as error:
-        vars(estimator).clear()
-        vars(estimator).update(before)
-        # Ctrl-C while numba makes arrays of a compiled function's results.
-        if isinstance(error, SystemError) and isinstance(error.__cause__, KeyboardInterrupt):
-            raise error.__cause__ from None
-        raise
-
-
-@contextmanager
-def released(shared):
-    """What the two-class problems of a fit share, and the end of it: files that it has are closed.
-
-    An error keeps what it has passed through alive, so that nothing would be closed by itself.
-    """
-    try:
-        yield shared
-    finally:
-        if hasattr(shared, "close"):
-            shared.close()
-
-
-def checked_input(estimator, X, y, sample_weight=None, unlabeled_mask=None):
-    """The arguments of ``fit``, checked; sets ``classes_`` and ``n_features_in_``.
-
-    Returns
-    -------
-    X : ndarray or CSR matrix of shape (n, d)
-        The n × n Gram matrix where the estimator takes one.
-    codes : ndarray of int, shape (n,)
-        Class index of each row, −1 where unlabeled.
-    weight : ndarray of shape (n,), or None as ``sample_weight``
-    """
-    y = mark_missing(y, unlabeled_mask)
-    dtype = accepted(estimator, X)
-    X, y = checked_rows_and_labels(estimator, X, y, dtype, least=2)
-    X = checked_rows(X, getattr(estimator, "_precomputed", False))
-    codes, estimator.classes_ = split_labels(y, unlabeled_mask)
-    if sample_weight is not None:
-        sample_weight = _check_sample_weight(
-            sample_weight, X, dtype=np.float64, ensure_non_negative=True
-        )
-    return X, codes, sample_weight
-
-
-def accepted(estimator, X):
-    """The types of numbers that an estimator takes as they are.
-
-    Some leave single precision alone in a memory map too, where a copy is what nobody wants; they
-    convert it block by block.
-    """
-    dtypes = getattr(estimator, "_dtype", [np.float64])
-    if getattr(estimator, "_reads_maps", False) and is_mapped(X) and not estimator._precomputed:
-        return [*dtypes, np.float32]
-    return dtypes
-
-
-def checked_rows(X, precomputed=False):
-    """The rows, of numbers whose squares are numbers; or a Gram matrix that is one."""
-    check_size(X)
-    if not precomputed:
-        return X
-    if X.shape[0] != X.shape[1]:
-        raise ValueError(
-            f"X must be the square Gram matrix when kernel='precomputed', got shape {X.shape}"
-        )
-    if sp.issparse(X):
-        raise ValueError("X must be dense when kernel='precomputed', got a sparse matrix")
-    return checked_gram(X)
-
-
-def checked_labeled_loss(loss, names):
-    """The `LabeledLoss` that a parameter of an estimator names or is.
-
-    Parameters
-    ----------
-    loss : str or LabeledLoss
-    names : sequence of str
-        Losses that the estimator was proved for.
-
-    Raises
-    ------
-    ValueError
-        For another loss, or for one whose parameter is beyond the limits.
-    """
-    if isinstance(loss, str):
-        return LabeledLoss(loss)
-    if loss.name not in names or not (loss.parameter is None or loss.parameter in SHAPE):
-        raise ValueError(f"labeled_loss must be one of {names}, its parameter {SHAPE}, got {loss}")
-    return loss
-
-
-# --- Linear models --------------------------------------------------------------------------------
-
-
-def centered(X, kernel):
-    """Dense rows of a linear kernel without their mean: with Σβ = 0 a shift moves only b.
-
-    What is far from 0 would lose its digits in products.
-
-    Parameters
-    ----------
-    X : ndarray or CSR matrix of shape (n, d)
-    kernel : Kernel
-
-    Returns
-    -------
-    X : ndarray or CSR matrix of shape (n, d)
-        As given where the rows are sparse, or the kernel is another one.
-    center : ndarray of shape (d,), or None
-        What was subtracted.
-    """
-    if kernel.name != "linear" or sp.issparse(X) or not len(X):
-        return X, None
-    center = X.mean(axis=0)
-    return X - center, center
-
-
-def linear_model(kernel, dual, X, b, center=None):
-    """Weights and offset of the linear model Σ_i β_i k(x_i, ·) + b.
-
-    Parameters
-    ----------
-    kernel : Kernel
-    dual : ndarray of shape (n,)
-        Coefficients β.
-    X : ndarray or CSR matrix of shape (n, d)
-        Rows as they were given.
-    b : float
-        Offset where rows are `centered`.
-    center : ndarray of shape (d,), default=None
-
-    Returns
-    -------
-    coef : ndarray of shape (d,), or None with another kernel
-    b : float
-        Offset for rows as they were given.
-    """
-    if kernel.name != "linear":
-        return None, b
-    coef = kernel.sigma_f**2 * (dual @ X)
-    return coef, b if center is None else b - coef @ center
-
-
-# --- The estimator base ---------------------------------------------------------------------------
-
-
-class SemiSupervisedMixin(ClassifierMixin):
-    """A score that leaves unlabeled rows out, and a warning where a fit has none."""
-
-    def score(self, X: Rows, y: Labels, sample_weight: ArrayLike | None = None) -> float:
-        """Share of right predictions on the labeled rows.
-
-        Rows whose label is missing or −1 are left out, so that the default of scikit-learn's
-        cross-validation is right with partly labeled data; −1 counts where it is a class of the
-        model.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (m, d)
-            Rows, as in `predict`.
-        y : array-like of shape (m,)
-            Labels.
-        sample_weight : array-like of shape (m,), default=None
-            Weights of the rows.
-
-        Returns
-        -------
-        float
-
-        Raises
-        ------
-        ValueError
-            If no row is labeled.
-        """
-        check_is_fitted(self)
-        labels = np.asarray(y, dtype=object if isinstance(y, list | tuple) else None).ravel()
-        unlabeled = missing_entries(labels)
-        if -1 not in self.classes_.tolist():
-            unlabeled[~unlabeled] = labels[~unlabeled] == -1
-        if not unlabeled.any():
-            return super().score(X, y, sample_weight)
-        if unlabeled.all():
-            raise ValueError("y must hold at least one labeled row, all labels are -1 or missing")
-        rows = np.flatnonzero(~unlabeled)
-        weight = None if sample_weight is None else np.asarray(sample_weight)[rows]
-        return super().score(_safe_indexing(X, rows), plain(labels[rows]), weight)
-
-    def _warn_of_no_unlabeled(self, codes):
-        """−1 becomes a class like others in tools that number the labels again, without a word."""
-        if not np.any(codes < 0):
-            warnings.warn(
-                f"y holds no unlabeled rows (-1): {type(self).__name__} learns from labels alone. "
-                "Inside a meta-estimator that encodes labels -1 has become a class: use "
-                "s3vm_lib.model_selection.WithUnlabeled there. If no row is meant to be unlabeled, "
-                "say so by unlabeled_mask",
-                UserWarning,
-                stacklevel=5,
-            )
-
-
-@dataclass_transform(kw_only_default=True, eq_default=False)
-def parameters(cls: type) -> type:
-    """Make the annotated fields of a class the parameters of its constructor, given by name.
-
-    As scikit-learn wants it, the constructor stores what it is given, and nothing else.
-    """
-    return dataclass(kw_only=True, eq=False, repr=False)(cls)
-
-
-@parameters
-class KernelParameters:
-    """The kernel of an estimator."""
-
-    kernel: Literal["linear", "poly", "rbf", "laplacian", "precomputed"] = "rbf"
-    gamma: Literal["scale", "auto"] | float = "scale"
-    degree: int = 3
-    coef0: float = 0.0
-    sigma_f: float = 1.0
-
-
-@parameters
-class BaseMachine(BaseEstimator):
-    """What classifiers and regressors share: checks, kernels, attributes, outputs, reports."""
-
-    C: float = 1.0
-    n_jobs: int | None = None
-    verbose: int = 0
-    callback: Callable | None = None
-
-    _kernel_constraints = {
-        "C": [WEIGHT],
-        "kernel": [StrOptions(set(KERNELS))],
-        "gamma": [StrOptions({"scale", "auto"}), SCALE],
-        "degree": [DEGREE],
-        "coef0": [COEF0],
-        "sigma_f": [SIGMA],
-        "tol": [TOL],
-        "max_iter": [COUNT],
-        "class_weight": [dict, StrOptions({"balanced"}), None],
-        "n_jobs": N_JOBS,
-        "verbose": ["verbose"],
-        "callback": [callable, None],
-    }
-    _dtype = [np.float64]  # dtypes that are kept; others become the first
-    _reads_maps = False  # whether memory maps in single precision are kept too
-    _kept = None  # what a `Preparation` keeps from fit to fit: name to (key, value)
-
-    def _validate_params(self):
-        """scikit-learn's check of the parameters, asked for its words where one is wrong."""
-        if not parameters_hold(self):
-            super()._validate_params()
-
-    def _warn_of_limits(self, fits):
-        """A warning, at the line that called `fit`, when a solver met its limit."""
-        if any(fit.status == "max_iter" for fit in fits):
-            warnings.warn(
-                f"{type(self).__name__} stopped after max_iter={self._limit} iterations without "
-                "reaching tol; increase max_iter, scale the data or relax tol",
-                ConvergenceWarning,
-                stacklevel=5,
-            )
-        if any(fit.status == "stalled" for fit in fits):
-            warnings.warn(
-                f"{type(self).__name__} stopped where rounding lets no step make progress, before "
-                f"tol={self.tol} was reached: scale the data, or take less extreme parameters",
-                ConvergenceWarning,
-                stacklevel=5,
-            )
-
-    @property
-    def _limit(self):
-        """The ``max_iter`` of `_warn_of_limits`, wherever an estimator keeps it."""
-        return self.max_iter
-
-    def _check_scales(self, data):
-        """Refuse kernel values and weights whose products overflow."""
-        check_reach(
-            float(getattr(self, "C", 1.0)), data.loss_weight, check_kernel(data.kernel, data.X)
-        )
-
-    def _check_result(self):
-        """Refuse a model that is not finite."""
-        found = vars(self)
-        names = ["intercept_", "coef_", "dual_coef_"]
-        if getattr(self, "transduce", True):  # without it J is not computed
-            names.append("objective_")
-        require_finite(type(self).__name__, *(found.get(name) for name in names))
-
-    def _training(self, X, codes, weight, classes):
-        """Drop rows of weight zero, apply class weights, resolve gamma."""
-        kept = np.flatnonzero(weight > 0)
-        present = np.bincount(codes[kept] + 1, minlength=classes.size + 1)[1:]
-        if not present.all():
-            missing = np.flatnonzero(present == 0)
-            raise ValueError(
-                "sample_weight leaves no labeled row of the class"
-                f"{'' if missing.size == 1 else 'es'} {classes[missing].tolist()}"
-            )
-        if kept.size < weight.size:
-            X = X[kept]
-            if self._precomputed:
-                X = X[:, kept]
-            codes, weight = codes[kept], weight[kept]
-        if sp.issparse(X):
-            X = sp.csr_matrix(X)
-            X.sort_indices()
-        loss_weight = weight * self._class_weights(codes, weight, classes)
-        kernel = self._resolve_kernel(X, weight)
-        return Training(X, kept, codes, weight, loss_weight, kernel, classes.size)
-
-    def _resolve_kernel(self, X, weight, sigma_f=None):
-        """The kernel with the number that ``gamma`` stands for on these rows."""
-        if not hasattr(self, "kernel"):
-            return Kernel("linear")
-        sigma_f = self.sigma_f if sigma_f is None else sigma_f
-        if self.kernel in ("linear", "precomputed"):
-            # Neither has a scale; gamma="scale" would cost a pass over the data.
-            return Kernel(self.kernel, sigma_f=sigma_f if self.kernel == "linear" else 1.0)
-        gamma = resolve_gamma(self.gamma, X, weight)
-        return Kernel(self.kernel, gamma, self.degree, float(self.coef0), float(sigma_f))
-
-    def _class_weights(self, codes, weight, classes):
-        """Factor of each row; 1 on unlabeled rows."""
-        factor = np.ones(codes.size)
-        if getattr(self, "class_weight", None) is None:
-            return factor
-        labeled = codes >= 0
-        if isinstance(self.class_weight, str):
-            mass = np.bincount(codes[labeled], weights=weight[labeled], minlength=classes.size)
-            per_class = mass.sum() / (classes.size * mass)
-        else:
-            unknown = [c for c in self.class_weight if c not in classes.tolist()]
-            if unknown:
-                raise ValueError(
-                    f"class_weight names {unknown}, which are not among the classes "
-                    f"{classes.tolist()}"
-                )
-            per_class = np.array([float(self.class_weight.get(c, 1.0)) for c in classes.tolist()])
-            if np.any(per_class <= 0) or not np.all(np.isfinite(per_class)):
-                raise ValueError(f"class_weight must be positive, got {self.class_weight}")
-        factor[labeled] = per_class[codes[labeled]]
-        return factor
-
-    @property
-    def _precomputed(self):
-        return getattr(self, "kernel", "linear") == "precomputed"
-
-    def _store(self, data, problems, fits):
-        """Set the fitted attributes from the two-class problems."""
-        self._store_model(data.rows, data.X, problems, fits)
-
-    def _store_model(self, rows, X, problems, fits):
-        """Attributes of a model on the rows X, ``rows`` of those that were given.
-
-        Support vectors are not stored where X is None.
-        """
-        for name in ("dual_coef_", "support_", "support_vectors_", "coef_"):
-            self.__dict__.pop(name, None)  # of an earlier fit, perhaps with another kernel
-        self.intercept_ = np.array([fit.intercept for fit in fits], dtype=float)
-        if fits[0].dual is not None:
-            dual = np.array([fit.dual for fit in fits])
-            used = np.flatnonzero(np.any(dual != 0, axis=0))
-            self.support_ = rows[used]
-            self.dual_coef_ = dual[:, used]
-            if X is not None and not self._precomputed:
-                self.support_vectors_ = self._again(
-                    "support",
-                    used.tobytes(),
-                    lambda: doubles(X[used]) if self._reads_maps else X[used],
-                )
-        if fits[0].coef is not None:
-            self.coef_ = np.array([fit.coef for fit in fits])
-        single = len(fits) == 1
-        self.problem_ = problems[0] if single else problems
-        self.objective_ = fits[0].objective if single else np.array([f.objective for f in fits])
-        self.history_ = fits[0].history if single else [fit.history for fit in fits]
-        self.n_iter_ = int(max(fit.n_iter for fit in fits))
-        self.termination_condition_ = fits[0].status if single else [fit.status for fit in fits]
-        for name in filter(lambda name: name.endswith("_"), fits[0].extra or ()):
-            values = [fit.extra[name] for fit in fits]
-            numbers = np.array(values) if isinstance(values[0], float) else values
-            setattr(self, name, values[0] if single else numbers)
-
-    def _again(self, name, key, make):
-        """``make()``, or what it was in the last fit of a `Preparation`, if that had this key."""
-        if self._kept is None:
-            return make()
-        if name not in self._kept or self._kept[name][0] != key:
-            self._kept[name] = key, make()
-        return self._kept[name][1]
-
-    def _outputs(self, X):
-        """f(x) + b of every two-class problem, shape (m, n_problems)."""
-        if hasattr(self, "coef_"):
-            if self._reads_maps and X.dtype == np.float32:  # never all of it in double precision
-                blocks = [doubles(X[s]) @ self.coef_.T for s in row_slices(X.shape[0], _ROWS)]
-                return np.concatenate(blocks) + self.intercept_
-            return np.asarray(X @ self.coef_.T) + self.intercept_
-        dual = np.atleast_2d(self.dual_coef_)  # one row where there is one target
-        # The kernel that was fitted with, whatever set_params has changed since.
-        problem = self.problem_[0] if isinstance(self.problem_, list) else self.problem_
-        kernel = problem.kernel
-        if kernel.name == "precomputed":
-            return X[:, self.support_] @ dual.T + self.intercept_
-
-        slices = sized_slices(X.shape[0], self.support_.size)
-
-        def values(b):
-            return kernel.gram(doubles(X[b]), self.support_vectors_)
-
-        def block(b):
-            if len(slices) > 1:
-                return values(b) @ dual.T
-            return self._again("values", self.support_.tobytes(), lambda: values(b)) @ dual.T
-
-        return np.concatenate(in_threads(block, slices)) + self.intercept_
-
-    @contextmanager
-    def _progress(self, unit, total=None):
-        """A line on stderr that rewrites itself and says how much time is left, with ``verbose``.
-
-        It appears where something takes more than a second. Yields a function of what is done so
-        far, and perhaps of the total; None without ``verbose``.
-        """
-        if not self.verbose:
-            yield None
-            return
-        from tqdm import tqdm
-
-        options = {"desc": type(self).__name__, "unit": f" {unit}", "leave": False}
-        with tqdm(total=total, delay=_DELAY, **options) as bar:
-
-            def tick(done, total=None):
-                bar.total = total or bar.total
-                bar.update(done - bar.n)
-
-            yield tick
-
-    @contextmanager
-    def _reporting(self, unit, total):
-        """The callback of a solver: it reports the numbers of a stage, and a line counts stages."""
-        with self._progress(unit, total) as tick:
-            done = 0
-
-            def callback(stage, *_):
-                nonlocal done
-                done += 1
-                if tick is not None:
-                    tick(min(done, total))
-                fields = stage._asdict().items()
-                return self._report({k: v for k, v in fields if isinstance(v, Real)})
-
-            yield callback
-
-    def _report(self, state):
-        """Progress of a solver: print with ``verbose``, hand on to ``callback``."""
-        if self.verbose:
-            from tqdm import tqdm
-
-            line = ", ".join(f"{k} {v:.6g}" for k, v in state.items())
-            tqdm.write(f"{type(self).__name__}: {line}")  # beside a bar, where there is one
-        return bool(self.callback(state)) if self.callback is not None else False
-
-    def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = not self._precomputed
-        tags.input_tags.pairwise = self._precomputed
-        return tags
-
 
 # Estimators of class shares by name, (data, C) -> shares. `class_ratio`, which stands above this
 # module, enters them; it is imported when one is asked for, so that nobody else pays for it.
@@ -621,6 +57,40 @@ def label_shares(data):
     labeled = data.codes >= 0
     mass = np.bincount(data.codes[labeled], data.sample_weight[labeled], data.n_classes)
     return mass / mass.sum()
+
+
+def checked_labeled_loss(loss, names):
+    """The `LabeledLoss` that a parameter of an estimator names or is.
+
+    Parameters
+    ----------
+    loss : str or LabeledLoss
+    names : sequence of str
+        Losses that the estimator was proved for.
+
+    Raises
+    ------
+    ValueError
+        For another loss, or for one whose parameter is beyond the limits.
+    """
+    if isinstance(loss, str):
+        return LabeledLoss(loss)
+    if loss.name not in names or not (loss.parameter is None or loss.parameter in SHAPE):
+        raise ValueError(f"labeled_loss must be one of {names}, its parameter {SHAPE}, got {loss}")
+    return loss
+
+
+@contextmanager
+def released(shared):
+    """What the two-class problems of a fit share, and the end of it: files that it has are closed.
+
+    An error keeps what it has passed through alive, so that nothing would be closed by itself.
+    """
+    try:
+        yield shared
+    finally:
+        if hasattr(shared, "close"):
+            shared.close()
 
 
 def _copies(shared, count):
@@ -851,96 +321,6 @@ class BaseS3VM(SemiSupervisedMixin, BaseMachine):
         """
         scores = self.decision_function(X)
         return self.classes_[self._decide(scores[:, None] if scores.ndim == 1 else scores)]
-
-
-class Preparation:
-    """The rows of one fit, checked and prepared once for many settings of an estimator.
-
-    Parameters
-    ----------
-    estimator : BaseS3VM
-        Fitted again and again, in place.
-    X, y, sample_weight, unlabeled_mask
-        As in its `fit`.
-    """
-
-    def __init__(self, estimator, X, y, sample_weight=None, unlabeled_mask=None):
-        estimator._validate_params()
-        self.estimator, self._largest_C = estimator, getattr(estimator, "C", None)
-        self._given = {name: getattr(estimator, name) for name in estimator._late}
-        self._X, self._codes, self._data = estimator._validated(X, y, sample_weight, unlabeled_mask)
-        self._shared = estimator._prepare(self._data)
-        self._last, self._ratios, self._kept, self._asked = None, {}, {}, None
-
-    def fit(self, transduce=True, go_on=False, sample_weight=None, **settings):
-        """The model of ``clone(estimator).set_params(**settings).fit(X, y, ...)``.
-
-        Parameters
-        ----------
-        transduce : bool, default=True
-            Without it the model has no ``transduction_``, which costs outputs of all rows.
-        go_on : bool, default=False
-            Whether the solver may begin at the last solution, where that is one for a smaller C*.
-        sample_weight : ndarray of shape (n,), default=None
-            Other weights of the labeled rows, of which none is left out; what was prepared and
-            ``gamma="scale"`` stay those of the first weights.
-        **settings
-            Values of parameters in ``_late``.
-
-        Returns
-        -------
-        BaseS3VM
-            The estimator, which the next call fits again.
-        """
-        model = self.estimator
-        vars(model).update(self._given | settings)  # set_params would take a millisecond
-        if not parameters_hold(model, settings):
-            model._validate_params()
-        if settings.get("C", -np.inf) > self._largest_C:
-            model._check_scales(self._data)
-            self._largest_C = settings["C"]
-        model._previous = self._last if go_on else None
-        if sample_weight is None:
-            data, ratios = self._data, self._known_ratios(model)
-            model._kept = self._kept
-        else:
-            weight = sample_weight[self._data.rows]
-            factor = model._class_weights(self._data.codes, weight, model.classes_)
-            data = self._data._replace(sample_weight=weight, loss_weight=weight * factor)
-            ratios = model._ratios(data)
-        try:
-            self._last = model._fit_prepared(data, self._shared, ratios)
-        finally:
-            for name in ("_previous", "_kept"):
-                vars(model).pop(name, None)
-        if transduce:
-            model._transduce(self._X, self._codes, self._data.rows, self._last[1])
-        return model
-
-    def predict(self, X):
-        """``predict`` of the last model; its kernel values stay for one with the same support."""
-        if X is not self._asked:
-            self._kept.pop("values", None)
-            self._asked = X
-        self.estimator._kept = self._kept
-        try:
-            return self.estimator.predict(X)
-        finally:
-            del self.estimator._kept
-
-    def warn_of_limits(self):
-        """The warning of ``fit``, where the solver met its limit in the last one."""
-        self.estimator._warn_of_limits(self._last[1])
-
-    def _known_ratios(self, model):
-        """The ratios, estimated once: they depend on the rows, the kernel, ``balance`` and C."""
-        if not hasattr(model, "balance"):
-            return model._ratios(self._data)
-        key = repr(model.balance), model.C, getattr(model, "C_star", None) == 0
-        if key not in self._ratios:
-            self._ratios[key] = model._ratios(self._data), model.class_ratio_
-        ratios, model.class_ratio_ = self._ratios[key]
-        return ratios
 
 
 def capabilities(estimators: Iterable[type]) -> list[dict[str, Any]]:

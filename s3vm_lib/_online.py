@@ -16,10 +16,12 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import _check_sample_weight
 
-from s3vm_lib._base import BaseS3VM, Rows, Training, unchanged_on_error, validated
+from s3vm_lib._base import BaseS3VM
 from s3vm_lib._limits import check_size
+from s3vm_lib._machine import Training
 from s3vm_lib._plain import checked_rows_and_labels
 from s3vm_lib._threads import using
+from s3vm_lib._validation import Rows, unchanged_on_error, validated
 from s3vm_lib.labels import Labels, mark_missing, split_labels
 
 

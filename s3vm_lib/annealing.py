@@ -18,9 +18,11 @@ from typing import Literal, NamedTuple
 import numpy as np
 from sklearn.utils._param_validation import StrOptions
 
-from s3vm_lib._base import BALANCE, Balance, BaseS3VM, BinaryFit, parameters
+from s3vm_lib._base import BALANCE, Balance, BaseS3VM
 from s3vm_lib._limits import COUNT, RATIO, SHAPE, TOL, WEIGHT, ZERO
+from s3vm_lib._machine import BinaryFit
 from s3vm_lib._numba import njit
+from s3vm_lib._validation import parameters
 from s3vm_lib.finite_newton import linear_rows, solve_finite_newton
 from s3vm_lib.losses import LabeledLoss, UnlabeledLoss
 from s3vm_lib.objective import Problem

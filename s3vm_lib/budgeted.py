@@ -23,9 +23,9 @@ import scipy.sparse as sp
 from scipy.linalg import block_diag
 from sklearn.utils._param_validation import StrOptions
 
-from s3vm_lib._base import parameters
 from s3vm_lib._limits import COUNT
 from s3vm_lib._numba import njit
+from s3vm_lib._validation import parameters
 from s3vm_lib.graph_kernel_machine import Accumulators, GraphClassifier, draw_edges, draw_labeled
 from s3vm_lib.graph_kernel_machine.steps import STATE, TOTALS, terms_of
 from s3vm_lib.kernels import LAPLACIAN, LINEAR, PRECOMPUTED, RBF

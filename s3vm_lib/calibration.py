@@ -11,14 +11,9 @@ from sklearn.utils import get_tags
 from sklearn.utils._param_validation import HasMethods, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from s3vm_lib._base import (
-    Rows,
-    SemiSupervisedMixin,
-    checked_input,
-    unchanged_on_error,
-    validated_inside,
-)
 from s3vm_lib._limits import COUNT
+from s3vm_lib._machine import SemiSupervisedMixin
+from s3vm_lib._validation import Rows, checked_input, unchanged_on_error, validated_inside
 from s3vm_lib.labels import Labels
 from s3vm_lib.model_selection import WithUnlabeled
 

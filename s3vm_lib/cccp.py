@@ -27,17 +27,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from s3vm_lib._base import (
-    BALANCE,
-    Balance,
-    BaseS3VM,
-    BinaryFit,
-    KernelParameters,
-    centered,
-    linear_model,
-    parameters,
-)
+from s3vm_lib._base import BALANCE, Balance, BaseS3VM
 from s3vm_lib._limits import MEGABYTES, WEIGHT, ZERO
+from s3vm_lib._linear import centered, linear_model
+from s3vm_lib._machine import BinaryFit
+from s3vm_lib._validation import KernelParameters, parameters
 from s3vm_lib.gram import Gram, add_rows
 from s3vm_lib.losses import LabeledLoss, UnlabeledLoss
 from s3vm_lib.objective import Problem

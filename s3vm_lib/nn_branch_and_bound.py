@@ -17,9 +17,12 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.utils._param_validation import Interval
 
-from s3vm_lib._base import BaseS3VM, BinaryFit, KernelParameters, centered, linear_model, parameters
+from s3vm_lib._base import BaseS3VM
 from s3vm_lib._limits import GAP, WEIGHT, ZERO
+from s3vm_lib._linear import centered, linear_model
+from s3vm_lib._machine import BinaryFit
 from s3vm_lib._online import KeepingS3VM
+from s3vm_lib._validation import KernelParameters, parameters
 from s3vm_lib.branch_and_bound import solve_branch_and_bound
 from s3vm_lib.cccp import solve_cccp
 from s3vm_lib.gram import Gram, append_rows, write_border

@@ -12,18 +12,11 @@ from sklearn.utils._param_validation import HasMethods, StrOptions
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from s3vm_lib._base import (
-    BALANCE,
-    N_JOBS,
-    Balance,
-    Rows,
-    SemiSupervisedMixin,
-    checked_input,
-    unchanged_on_error,
-    validated_inside,
-)
+from s3vm_lib._base import BALANCE, Balance
 from s3vm_lib._limits import SCALE, WEIGHT
+from s3vm_lib._machine import SemiSupervisedMixin
 from s3vm_lib._threads import using, with_threads
+from s3vm_lib._validation import N_JOBS, Rows, checked_input, unchanged_on_error, validated_inside
 from s3vm_lib.calibration import CalibratedS3VM
 from s3vm_lib.class_ratio import separation
 from s3vm_lib.kernels import KERNELS

@@ -16,14 +16,9 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from s3vm_lib._base import (
-    Rows,
-    SemiSupervisedMixin,
-    checked_input,
-    unchanged_on_error,
-    validated,
-)
 from s3vm_lib._limits import COUNT
+from s3vm_lib._machine import SemiSupervisedMixin
+from s3vm_lib._validation import Rows, checked_input, unchanged_on_error, validated
 from s3vm_lib.labels import Labels
 
 __all__ = ["Round", "SelfTrainingKNN", "Solution", "solve_self_training"]

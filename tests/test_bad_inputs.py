@@ -274,7 +274,7 @@ def test_a_tolerance_that_rounding_cannot_meet_ends_at_the_limits_of_rounding(ke
 
 def test_a_solver_that_cannot_move_warns():
     model = CCCPS3VM()
-    fit = s3vm_lib._base.BinaryFit(None, None, 0.0, np.zeros(30), 0.0, 1, "stalled", [])
+    fit = s3vm_lib._machine.BinaryFit(None, None, 0.0, np.zeros(30), 0.0, 1, "stalled", [])
     with pytest.warns(ConvergenceWarning, match=r"rounding lets no step .* tol=0\.001"):
         model._warn_of_limits([fit])
 

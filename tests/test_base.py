@@ -9,7 +9,8 @@ import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
 
 from s3vm_lib import QNS3VM, SVM, GKMRegressor, capabilities, encode_labels, mark_unlabeled
-from s3vm_lib._base import BaseS3VM, BinaryFit
+from s3vm_lib._base import BaseS3VM
+from s3vm_lib._machine import BinaryFit
 from s3vm_lib.objective import Problem
 from s3vm_lib.row_blocks import sized_slices
 
@@ -311,7 +312,7 @@ def test_prediction_in_chunks_equals_prediction_at_once(monkeypatch):
     expected = model.decision_function(new)
     small = partial(sized_slices, size=20, least=3)
     assert len(small(37, model.support_.size)) > 5
-    monkeypatch.setattr("s3vm_lib._base.sized_slices", small)
+    monkeypatch.setattr("s3vm_lib._machine.sized_slices", small)
     assert_allclose(model.decision_function(new), expected, rtol=1e-14)
 
 

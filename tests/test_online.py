@@ -12,7 +12,7 @@ from numpy.testing import assert_array_equal
 from sklearn.exceptions import ConvergenceWarning, DataConversionWarning
 from sklearn.utils._param_validation import Interval
 
-from s3vm_lib._base import BinaryFit
+from s3vm_lib._machine import BinaryFit
 from s3vm_lib._online import OnlineS3VM, RowTable
 from s3vm_lib.kernels import Kernel, resolve_gamma
 from s3vm_lib.objective import Problem

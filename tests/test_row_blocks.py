@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from s3vm_lib import DAS3VM, QNS3VM, LapSVM, MultiSwitchTSVM, NewtonS3VM, _base, datasets
+from s3vm_lib import DAS3VM, QNS3VM, LapSVM, MultiSwitchTSVM, NewtonS3VM, _machine, datasets
 from s3vm_lib.graphs import NeighborGraph, laplacian
 from s3vm_lib.kernels import squared_norms
 from s3vm_lib.laplacian_svm._deformed import BlockDeformedKernel, LowRankDeformedKernel
@@ -616,7 +616,7 @@ def test_memory_is_bounded(tmp_path):
 def test_a_line_on_stderr_says_how_much_time_is_left(cls, mixture, monkeypatch, capsys):
     X, _, partly = mixture
     unit = {MultiSwitchTSVM: "levels", DAS3VM: "temperatures"}.get(cls, "stages")
-    monkeypatch.setattr(_base, "_DELAY", 0.0)
+    monkeypatch.setattr(_machine, "_DELAY", 0.0)
     cls().fit(X[:300], partly[:300])
     assert capsys.readouterr() == ("", "")
     fitted = cls(verbose=1).fit(X[:300], partly[:300])
@@ -641,6 +641,6 @@ def test_a_callback_gets_the_numbers_of_a_stage(cls, mixture):
 
 def test_blocks_are_counted_too(mixture, monkeypatch, capsys):
     X, _, partly = mixture
-    monkeypatch.setattr(_base, "_DELAY", 0.0)
+    monkeypatch.setattr(_machine, "_DELAY", 0.0)
     model(verbose=1).fit(X, partly)
     assert "blocks" in capsys.readouterr().err

@@ -6,17 +6,11 @@ from typing import Literal
 import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from s3vm_lib._base import (
-    BALANCE,
-    Balance,
-    BaseS3VM,
-    BinaryFit,
-    KernelParameters,
-    centered,
-    linear_model,
-    parameters,
-)
+from s3vm_lib._base import BALANCE, Balance, BaseS3VM
 from s3vm_lib._limits import GAP, SHAPE, WEIGHT, ZERO
+from s3vm_lib._linear import centered, linear_model
+from s3vm_lib._machine import BinaryFit
+from s3vm_lib._validation import KernelParameters, parameters
 from s3vm_lib.branch_and_bound._relaxation import PROVED
 from s3vm_lib.branch_and_bound._search import BRANCHING, solve_branch_and_bound
 from s3vm_lib.losses import labeled_loss, unlabeled_loss

@@ -7,7 +7,8 @@ import scipy.sparse as sp
 from sklearn.base import clone
 from sklearn.utils import check_random_state
 
-from s3vm_lib._base import BaseS3VM, Rows
+from s3vm_lib._base import BaseS3VM
+from s3vm_lib._validation import Rows
 from s3vm_lib.class_ratio._shares import label_posterior, pooled, powered_share, separation
 from s3vm_lib.labels import Labels
 

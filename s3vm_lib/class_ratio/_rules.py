@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from s3vm_lib._base import RATIO_RULES, BaseS3VM, Training, label_shares
+from s3vm_lib._base import RATIO_RULES, BaseS3VM, label_shares
+from s3vm_lib._machine import Training
 from s3vm_lib.class_ratio._profile import (
     Refits,
     label_folds,

@@ -10,8 +10,9 @@ from numpy.typing import ArrayLike
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from s3vm_lib._base import BaseMachine, BinaryFit, KernelParameters, parameters
 from s3vm_lib._limits import COUNT, WEIGHT, ZERO
+from s3vm_lib._machine import BaseMachine, BinaryFit
+from s3vm_lib._validation import KernelParameters, parameters
 from s3vm_lib.graph_kernel_machine._rules import (
     paper_steps,
     proportional_graph,

@@ -10,8 +10,9 @@ import scipy.sparse as sp
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from s3vm_lib._base import BaseS3VM, parameters
+from s3vm_lib._base import BaseS3VM
 from s3vm_lib._online import OnlineS3VM
+from s3vm_lib._validation import parameters
 from s3vm_lib.graph_kernel_machine._common import GraphMachine, Pool
 from s3vm_lib.graph_kernel_machine._rules import (
     extend_graph,

@@ -10,9 +10,9 @@ from sklearn.utils import check_array, check_consistent_length, column_or_1d
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
-from s3vm_lib._base import Rows, checked_rows, parameters, unchanged_on_error, validated
 from s3vm_lib._limits import SHAPE, require_finite_outputs
 from s3vm_lib._threads import using, with_threads
+from s3vm_lib._validation import Rows, checked_rows, parameters, unchanged_on_error, validated
 from s3vm_lib.graph_kernel_machine._common import GraphMachine
 from s3vm_lib.labels import Labels
 from s3vm_lib.losses import LabeledLoss

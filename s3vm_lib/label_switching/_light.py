@@ -14,16 +14,11 @@ from typing import Literal, NamedTuple
 import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from s3vm_lib._base import (
-    BALANCE,
-    Balance,
-    BinaryFit,
-    KernelParameters,
-    centered,
-    linear_model,
-    parameters,
-)
+from s3vm_lib._base import BALANCE, Balance
 from s3vm_lib._limits import COUNT, MEGABYTES, RATIO, TOL, WEIGHT, ZERO
+from s3vm_lib._linear import centered, linear_model
+from s3vm_lib._machine import BinaryFit
+from s3vm_lib._validation import KernelParameters, parameters
 from s3vm_lib.gram import Gram
 from s3vm_lib.label_switching._assigned import LabelSwitching
 from s3vm_lib.losses import LabeledLoss, UnlabeledLoss

@@ -13,8 +13,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from s3vm_lib._base import BALANCE, Balance, BinaryFit, parameters
+from s3vm_lib._base import BALANCE, Balance
 from s3vm_lib._limits import COUNT, RATIO, TOL, WEIGHT, ZERO
+from s3vm_lib._machine import BinaryFit
+from s3vm_lib._validation import parameters
 from s3vm_lib.finite_newton import linear_rows, solve_finite_newton
 from s3vm_lib.label_switching._assigned import LabelSwitching
 from s3vm_lib.losses import LabeledLoss, UnlabeledLoss

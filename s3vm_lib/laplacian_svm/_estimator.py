@@ -8,8 +8,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from s3vm_lib._base import BaseS3VM, BinaryFit, KernelParameters, parameters
+from s3vm_lib._base import BaseS3VM
 from s3vm_lib._limits import COUNT, MEGABYTES, WEIGHT, ZERO
+from s3vm_lib._machine import BinaryFit
+from s3vm_lib._validation import KernelParameters, parameters
 from s3vm_lib.graphs import (
     GRAPH_CONSTRAINTS,
     GRAPH_SHARE,

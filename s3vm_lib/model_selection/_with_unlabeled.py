@@ -11,7 +11,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter, validate_data
 
-from s3vm_lib._base import Rows, validated_inside
+from s3vm_lib._validation import Rows, validated_inside
 from s3vm_lib.labels import Labels, mark_unlabeled
 
 

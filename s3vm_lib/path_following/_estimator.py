@@ -9,9 +9,11 @@ from numpy.typing import ArrayLike
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from s3vm_lib._base import BinaryFit, KernelParameters, centered, parameters, validated
 from s3vm_lib._limits import MEGABYTES, TOL, WEIGHT, ZERO, check_size, checked_gram
+from s3vm_lib._linear import centered
+from s3vm_lib._machine import BinaryFit
 from s3vm_lib._online import KeepingS3VM
+from s3vm_lib._validation import KernelParameters, parameters, validated
 from s3vm_lib.cccp import solve_cccp
 from s3vm_lib.gram import Gram, KernelStore
 from s3vm_lib.kernels import Kernel

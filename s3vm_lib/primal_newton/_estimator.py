@@ -5,8 +5,9 @@ from typing import Literal
 
 from sklearn.utils._param_validation import StrOptions
 
-from s3vm_lib._base import BALANCE, parameters
+from s3vm_lib._base import BALANCE
 from s3vm_lib._limits import SHAPE, TOL_OR_ZERO, WEIGHT, ZERO
+from s3vm_lib._validation import parameters
 from s3vm_lib.losses import LabeledLoss
 from s3vm_lib.primal_newton._solver import ANNEALING, CURVATURES, SOLVERS, SYSTEMS, solve_newton
 from s3vm_lib.quasi_newton import Coordinates, SmoothS3VM

@@ -8,8 +8,9 @@ from typing import Literal
 import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from s3vm_lib._base import BALANCE, parameters
+from s3vm_lib._base import BALANCE
 from s3vm_lib._limits import SHAPE, TOL_OR_ZERO, WEIGHT, ZERO
+from s3vm_lib._validation import parameters
 from s3vm_lib.losses import LabeledLoss
 from s3vm_lib.quasi_newton._coordinates import Features
 from s3vm_lib.quasi_newton._engines import ENGINES

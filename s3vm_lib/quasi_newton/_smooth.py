@@ -8,15 +8,10 @@ import numpy as np
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 
-from s3vm_lib._base import (
-    Balance,
-    BaseS3VM,
-    BinaryFit,
-    KernelParameters,
-    checked_labeled_loss,
-    parameters,
-)
+from s3vm_lib._base import Balance, BaseS3VM, checked_labeled_loss
 from s3vm_lib._limits import COUNT, MEGABYTES, Checked
+from s3vm_lib._machine import BinaryFit
+from s3vm_lib._validation import KernelParameters, parameters
 from s3vm_lib.losses import unlabeled_loss
 from s3vm_lib.objective import Problem
 from s3vm_lib.quasi_newton._blocked import (

@@ -13,17 +13,11 @@ from sklearn.utils import check_random_state, get_tags
 from sklearn.utils._param_validation import HasMethods, Interval
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from s3vm_lib._base import (
-    N_JOBS,
-    BaseS3VM,
-    Rows,
-    SemiSupervisedMixin,
-    checked_input,
-    unchanged_on_error,
-    validated_inside,
-)
+from s3vm_lib._base import BaseS3VM
 from s3vm_lib._limits import COUNT
+from s3vm_lib._machine import SemiSupervisedMixin
 from s3vm_lib._threads import using, with_threads
+from s3vm_lib._validation import N_JOBS, Rows, checked_input, unchanged_on_error, validated_inside
 from s3vm_lib.labels import Labels
 from s3vm_lib.model_selection import SemiSupervisedKFold
 from s3vm_lib.quasi_newton import QNS3VM

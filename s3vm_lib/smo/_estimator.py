@@ -5,8 +5,11 @@ from typing import Literal
 import numpy as np
 from sklearn.utils._param_validation import StrOptions
 
-from s3vm_lib._base import BaseS3VM, BinaryFit, KernelParameters, centered, linear_model, parameters
+from s3vm_lib._base import BaseS3VM
 from s3vm_lib._limits import MEGABYTES
+from s3vm_lib._linear import centered, linear_model
+from s3vm_lib._machine import BinaryFit
+from s3vm_lib._validation import KernelParameters, parameters
 from s3vm_lib.gram import Gram
 from s3vm_lib.losses import LabeledLoss
 from s3vm_lib.objective import Problem

@@ -11,17 +11,11 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from tqdm.auto import tqdm
 
-from s3vm_lib._base import (
-    BALANCE,
-    Balance,
-    BaseS3VM,
-    BinaryFit,
-    KernelParameters,
-    checked_labeled_loss,
-    parameters,
-)
+from s3vm_lib._base import BALANCE, Balance, BaseS3VM, checked_labeled_loss
 from s3vm_lib._limits import COUNT, WEIGHT, ZERO
+from s3vm_lib._machine import BinaryFit
 from s3vm_lib._online import OnlineS3VM
+from s3vm_lib._validation import KernelParameters, parameters
 from s3vm_lib.losses import LabeledLoss, unlabeled_loss
 from s3vm_lib.objective import Problem
 from s3vm_lib.random_features import FEATURE_KERNELS, FeatureStream, outputs, single

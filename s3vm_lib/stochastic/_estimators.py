@@ -5,7 +5,7 @@ from typing import Literal
 
 from sklearn.utils._param_validation import StrOptions
 
-from s3vm_lib._base import parameters
+from s3vm_lib._validation import parameters
 from s3vm_lib.stochastic._common import RandomFeatureS3VM
 from s3vm_lib.stochastic._parameters import Features
 from s3vm_lib.stochastic._stored import solve_stored

@@ -1,0 +1,127 @@
+"""What estimators check: parameters, rows, labels and weights; and a fit that fails."""
+
+from collections.abc import Callable
+from contextlib import contextmanager
+from dataclasses import dataclass
+from numbers import Integral
+from typing import Literal, TypeVar, dataclass_transform
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import ArrayLike
+from sklearn.base import _fit_context
+from sklearn.utils._param_validation import Interval
+from sklearn.utils.validation import _check_sample_weight
+
+from s3vm_lib._limits import check_size, checked_gram
+from s3vm_lib._plain import checked_rows_and_labels
+from s3vm_lib._threads import MOST
+from s3vm_lib.labels import mark_missing, split_labels
+from s3vm_lib.row_blocks import is_mapped
+
+Rows = ArrayLike | sp.spmatrix | sp.sparray
+
+_Method = TypeVar("_Method", bound=Callable)
+
+
+def _typed(context) -> Callable[[_Method], _Method]:
+    """A decorator that a type checker sees through."""
+    return context
+
+
+# What `fit` goes through first; the second also checks the parameters of estimators inside.
+validated = _typed(_fit_context(prefer_skip_nested_validation=True))
+validated_inside = _typed(_fit_context(prefer_skip_nested_validation=False))
+
+
+@contextmanager
+def unchanged_on_error(estimator):
+    """Give an estimator the attributes back that it had, where what is done within fails."""
+    before = vars(estimator).copy()
+    try:
+        yield
+    except BaseException as error:
+        vars(estimator).clear()
+        vars(estimator).update(before)
+        # Ctrl-C while numba makes arrays of a compiled function's results.
+        if isinstance(error, SystemError) and isinstance(error.__cause__, KeyboardInterrupt):
+            raise error.__cause__ from None
+        raise
+
+
+def checked_input(estimator, X, y, sample_weight=None, unlabeled_mask=None):
+    """The arguments of ``fit``, checked; sets ``classes_`` and ``n_features_in_``.
+
+    Returns
+    -------
+    X : ndarray or CSR matrix of shape (n, d)
+        The n × n Gram matrix where the estimator takes one.
+    codes : ndarray of int, shape (n,)
+        Class index of each row, −1 where unlabeled.
+    weight : ndarray of shape (n,), or None as ``sample_weight``
+    """
+    y = mark_missing(y, unlabeled_mask)
+    dtype = accepted(estimator, X)
+    X, y = checked_rows_and_labels(estimator, X, y, dtype, least=2)
+    X = checked_rows(X, getattr(estimator, "_precomputed", False))
+    codes, estimator.classes_ = split_labels(y, unlabeled_mask)
+    if sample_weight is not None:
+        sample_weight = _check_sample_weight(
+            sample_weight, X, dtype=np.float64, ensure_non_negative=True
+        )
+    return X, codes, sample_weight
+
+
+def accepted(estimator, X):
+    """The types of numbers that an estimator takes as they are.
+
+    Some leave single precision alone in a memory map too, where a copy is what nobody wants; they
+    convert it block by block.
+    """
+    dtypes = getattr(estimator, "_dtype", [np.float64])
+    if getattr(estimator, "_reads_maps", False) and is_mapped(X) and not estimator._precomputed:
+        return [*dtypes, np.float32]
+    return dtypes
+
+
+def checked_rows(X, precomputed=False):
+    """The rows, of numbers whose squares are numbers; or a Gram matrix that is one."""
+    check_size(X)
+    if not precomputed:
+        return X
+    if X.shape[0] != X.shape[1]:
+        raise ValueError(
+            f"X must be the square Gram matrix when kernel='precomputed', got shape {X.shape}"
+        )
+    if sp.issparse(X):
+        raise ValueError("X must be dense when kernel='precomputed', got a sparse matrix")
+    return checked_gram(X)
+
+
+# --- Parameters -----------------------------------------------------------------------------------
+
+N_JOBS = [
+    Interval(Integral, 1, MOST, closed="both"),
+    Interval(Integral, -MOST, -1, closed="both"),
+    None,
+]
+
+
+@dataclass_transform(kw_only_default=True, eq_default=False)
+def parameters(cls: type) -> type:
+    """Make the annotated fields of a class the parameters of its constructor, given by name.
+
+    As scikit-learn wants it, the constructor stores what it is given, and nothing else.
+    """
+    return dataclass(kw_only=True, eq=False, repr=False)(cls)
+
+
+@parameters
+class KernelParameters:
+    """The kernel of an estimator."""
+
+    kernel: Literal["linear", "poly", "rbf", "laplacian", "precomputed"] = "rbf"
+    gamma: Literal["scale", "auto"] | float = "scale"
+    degree: int = 3
+    coef0: float = 0.0
+    sigma_f: float = 1.0
