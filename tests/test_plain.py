@@ -87,7 +87,7 @@ def both(monkeypatch, call):
     with monkeypatch.context() as patch:
         patch.setattr(plain, "is_plain", lambda *_: False)
         patch.setattr(plain, "parameters_hold", lambda *_: False)
-        for module in ("_machine", "_preparation"):
+        for module in ("_machine", "_prepared"):
             patch.setattr(f"s3vm_lib.{module}.parameters_hold", lambda *_: False)
         patch.setattr(labels_module, "_two_labels", lambda *_: (None, None))
         slow = outcome(call)

@@ -25,7 +25,7 @@ from s3vm_lib import (
     NewtonS3VM,
     S3VMLight,
 )
-from s3vm_lib._preparation import Preparation
+from s3vm_lib._prepared import Preparation
 from s3vm_lib.datasets import hide_labels, make_g2c, make_moons
 from s3vm_lib.kernels import resolve_gamma
 from s3vm_lib.losses import LabeledLoss

@@ -26,7 +26,7 @@ from sklearn.utils.validation import (
 )
 
 from s3vm_lib._machine import BaseMachine
-from s3vm_lib._preparation import Preparation
+from s3vm_lib._prepared import Preparation
 from s3vm_lib._validation import N_JOBS, Rows, checked_input, unchanged_on_error, validated_inside
 from s3vm_lib.labels import Labels, mark_missing, mark_unlabeled, split_labels
 from s3vm_lib.model_selection._grid import (

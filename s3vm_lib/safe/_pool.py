@@ -11,7 +11,7 @@ from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
 
 from s3vm_lib._base import BaseS3VM
-from s3vm_lib._preparation import Preparation
+from s3vm_lib._prepared import Preparation
 from s3vm_lib.cccp import CCCPS3VM
 from s3vm_lib.class_ratio import label_posterior
 from s3vm_lib.label_switching import S3VMLight
