@@ -143,13 +143,14 @@ def search(model, method, X, y):
 
     Stratified folds, five or as many as the rarer class has labels; unlabeled rows are in every
     training part; among settings that tie the smallest values, `PreferSmallest`. Where a class has
-    one label there is no cross-validation, and the defaults stay. Whatever replaces this function
-    must choose the same.
+    one label there is no cross-validation, and the defaults stay. `S3VMSearchCV` chooses what
+    `GridSearchCV` chooses, in less time.
     """
     from sklearn.model_selection import GridSearchCV
 
     from s3vm_lib.model_selection import (
         PreferSmallest,
+        S3VMSearchCV,
         SemiSupervisedKFold,
         labeled_accuracy_scorer,
     )
@@ -157,13 +158,15 @@ def search(model, method, X, y):
     folds = min(5, int(np.unique(y[y != -1], return_counts=True)[1].min()))
     if folds < 2:
         return model.fit(X, y), {"best": {}}
-    grid = GridSearchCV(
-        model,
-        method.grid,
-        scoring=labeled_accuracy_scorer,
-        cv=SemiSupervisedKFold(folds),
-        refit=PreferSmallest(*method.grid),
-    ).fit(X, y)
+    options = {
+        "scoring": labeled_accuracy_scorer,
+        "cv": SemiSupervisedKFold(folds),
+        "refit": PreferSmallest(*method.grid),
+    }
+    if method.type.__module__.startswith("s3vm_lib."):
+        grid = S3VMSearchCV(model, method.grid, **options).fit(X, y)
+    else:
+        grid = GridSearchCV(model, method.grid, **options).fit(X, y)
     return grid.best_estimator_, {"best": grid.best_params_}
 
 
