@@ -268,11 +268,11 @@ def coefficients(model, n):
     return beta, float(model.intercept_[0])
 
 
-def on_margin(model, data):
-    """How many rows of a fitted `ILS3VM` have 0 < |β| < C or C*."""
-    size = np.abs(coefficients(model, len(data.y))[0])
-    cost = np.where(data.y < 0, C_STAR, C)
-    return int(np.sum((size > 1e-9 * C) & (size < cost * (1 - 1e-9))))
+def on_margin(model, y):
+    """How many rows of an `ILS3VM`, fitted to labels y, have 0 < |β| < C or C*."""
+    size, problem = np.abs(coefficients(model, len(y))[0]), model.problem_
+    cost = np.where(y < 0, problem.C_star, problem.C)
+    return int(np.sum((size > 1e-9 * problem.C) & (size < cost * (1 - 1e-9))))
 
 
 def warm(data, kernel_name, model, tol, dtype=np.float64, room=ADDED):

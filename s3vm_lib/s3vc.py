@@ -207,6 +207,9 @@ class S3VC(SemiSupervisedMixin, MetaEstimatorMixin, BaseEstimator):
         self._said = []
         X = self._scaled(X, weight)
         kernels = self._kernels(X, codes, weight)
+        options = {"unlabeled_mask": codes < 0}
+        if weight is not None:
+            options["sample_weight"] = weight
         found = {}
         for kernel in kernels:
             solver = self._solver(X, kernel, self.classes_.size)
@@ -218,10 +221,8 @@ class S3VC(SemiSupervisedMixin, MetaEstimatorMixin, BaseEstimator):
                     random_state=self.random_state,
                 )
                 compared = model._compare(X, codes, weight, codes < 0)
-            elif weight is None:
-                model.fit(X, codes, unlabeled_mask=codes < 0)
             else:
-                model.fit(X, codes, sample_weight=weight, unlabeled_mask=codes < 0)
+                model.fit(X, codes, **options)
             found[kernel] = solver, model, compared
         self.kernel_ = self._chosen(found, codes)
         self.solver_, model, compared = found[self.kernel_]

@@ -34,7 +34,7 @@ def measure(set, n, kernel):
         data = il_paper.stream(set, n, seed)
         model = il_paper.base(data, kernel)
         row_by_row = copy.deepcopy(model).set_params(update="path")
-        margin.append(il_paper.on_margin(model, data))
+        margin.append(il_paper.on_margin(model, data.y))
         other = NNBBS3VM(C=il_paper.C, C_star=il_paper.C_STAR, **il_paper.KERNELS[kernel])
         if n <= NN_BB_LIMIT:
             other.fit(data.X, data.y)

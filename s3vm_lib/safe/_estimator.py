@@ -266,7 +266,7 @@ class SafeS3VM(MetaEstimatorMixin, SemiSupervisedMixin, BaseEstimator):
     def _compare(self, X, y, sample_weight, unlabeled_mask):
         """Machines and labels that are held out: what `_decide` goes on from."""
         estimators, baseline = self._machines()
-        self._factors()
+        self._factors()  # refused here, before anything is fitted
         X, codes, weight = checked_input(self, X, y, sample_weight, unlabeled_mask)
         if unlabeled_mask is None:
             self._warn_of_no_unlabeled(codes)
