@@ -50,6 +50,17 @@ class Checked:
     def __post_init__(self):
         validate_parameter_constraints(self._constraints, vars(self), type(self).__name__)
 
+    def __getstate__(self):
+        return without_client(vars(self))
+
+    def __sklearn_clone__(self):
+        return self  # what is frozen needs no copy, and a client has none
+
+
+def without_client(state):
+    """What is pickled of an object: all but the connection to a cluster, which has no copy."""
+    return {k: None if k == "client" else v for k, v in state.items()}
+
 
 def check_size(X):
     """Refuse rows whose squares overflow, or all vanish."""

@@ -1,5 +1,6 @@
 """What classifiers and regressors share: training data, fitted attributes, outputs, reports."""
 
+import copy
 import warnings
 from collections.abc import Callable
 from contextlib import contextmanager
@@ -25,6 +26,7 @@ from s3vm_lib._limits import (
     check_kernel,
     check_reach,
     require_finite,
+    without_client,
 )
 from s3vm_lib._plain import parameters_hold
 from s3vm_lib._threads import in_threads
@@ -155,8 +157,19 @@ class BaseMachine(BaseEstimator):
         "callback": [callable, None],
     }
     _dtype = [np.float64]  # dtypes that are kept; others become the first
-    _reads_maps = False  # whether memory maps in single precision are kept too
     _kept = None  # what a `Preparation` keeps from fit to fit: name to (key, value)
+
+    @property
+    def _reads_maps(self):
+        """Whether memory maps in single precision are kept too."""
+        return getattr(self, "client", None) is not None
+
+    def __getstate__(self):
+        return without_client(super().__getstate__())
+
+    def __sklearn_clone__(self):
+        found = BaseEstimator.__sklearn_clone__(copy.copy(self))
+        return found if not hasattr(self, "client") else found.set_params(client=self.client)
 
     def _validate_params(self):
         """scikit-learn's check of the parameters, asked for its words where one is wrong."""

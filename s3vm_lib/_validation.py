@@ -10,7 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike
 from sklearn.base import _fit_context
-from sklearn.utils._param_validation import Interval
+from sklearn.utils._param_validation import HasMethods, Interval
 from sklearn.utils.validation import _check_sample_weight
 
 from s3vm_lib._limits import check_size, checked_gram
@@ -105,6 +105,7 @@ N_JOBS = [
     Interval(Integral, -MOST, -1, closed="both"),
     None,
 ]
+CLIENT = [HasMethods(["submit", "gather"]), None]  # of a Dask cluster
 
 
 @dataclass_transform(kw_only_default=True, eq_default=False)

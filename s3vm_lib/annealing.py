@@ -13,7 +13,7 @@ of the S3VM.
 """
 
 import math
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from sklearn.utils._param_validation import StrOptions
@@ -22,7 +22,7 @@ from s3vm_lib._base import BALANCE, Balance, BaseS3VM
 from s3vm_lib._limits import COUNT, RATIO, SHAPE, TOL, WEIGHT, ZERO
 from s3vm_lib._machine import BinaryFit
 from s3vm_lib._numba import njit
-from s3vm_lib._validation import parameters
+from s3vm_lib._validation import CLIENT, parameters
 from s3vm_lib.finite_newton import linear_rows, solve_finite_newton
 from s3vm_lib.losses import LabeledLoss, UnlabeledLoss
 from s3vm_lib.objective import Problem
@@ -260,7 +260,7 @@ def solve_deterministic_annealing(
 
     Parameters
     ----------
-    rows : SparseRows or DenseRows
+    rows : SparseRows, DenseRows or ClusterRows
         The n rows.
     t : ndarray of shape (n,)
         −1 and +1, and 0 for unlabeled rows; at least one labeled row.
@@ -396,6 +396,9 @@ class DAS3VM(BaseS3VM):
         otherwise, −1 all cores. The result is the same for any number.
     verbose : int, default=0
         Print one line per temperature; on stderr a line that rewrites itself shows the time left.
+    client : dask.distributed.Client, default=None
+        The workers of this cluster open the rows, keep them, and take the products with them. X has
+        to be a `numpy.memmap` that all workers can open, or a CSR matrix of three of them.
     callback : callable, default=None
         Called after each temperature with a dict (temperature, objective, entropy, multiplier,
         n_rounds, n_iter, n_cg); a true value stops.
@@ -472,6 +475,7 @@ class DAS3VM(BaseS3VM):
     tol: float = 1e-3
     path_tol: float = 0.03
     max_iter: int = 50
+    client: Any | None = None
 
     _parameter_constraints = {
         **{
@@ -487,6 +491,7 @@ class DAS3VM(BaseS3VM):
         "max_rounds": [COUNT],
         "keep": [StrOptions({"best", "last"})],
         "path_tol": [TOL],
+        "client": CLIENT,
     }
     _largest_n = 40_000
     _memory = "n × d numbers, or the non-zeros"
@@ -495,7 +500,7 @@ class DAS3VM(BaseS3VM):
 
     def _prepare(self, data):
         """The rows, which all two-class problems share."""
-        return linear_rows(data.X)
+        return linear_rows(data.X, self.client)
 
     def _problem(self, data, ratio):
         """What is minimized; the balance is one of p, not of the outputs."""

@@ -20,11 +20,13 @@ import scipy.sparse as sp
 from scipy.linalg.blas import daxpy, ddot, dscal
 
 from s3vm_lib._numba import njit
+from s3vm_lib.row_blocks import ClusterBlocks, doubles
 
 # Steps are counted in unsigned numbers: numba then leaves out the test for negative indices, which
 # costs as much as the arithmetic.
 _ONE, _TWO, _THREE, _FOUR = (np.uint32(k) for k in (1, 2, 3, 4))
 _SKIP_BELOW = 0.7  # share of active rows below which it pays to leave the others out
+_BLOCK = 2**22  # numbers in a block on a cluster: 32 MB, and the indices of sparse rows
 
 
 class Solution(NamedTuple):
@@ -215,11 +217,11 @@ class SparseRows:
         return out
 
     def curvature(self, c):
-        """The product p ↦ p + X̃ᵀ(c ∘ X̃p), as a function."""
+        """The product p ↦ p + X̃ᵀ(c ∘ X̃p), as a function; ``out`` takes the place of the first p."""
         rows = _nonzero(c)
 
-        def product(p):
-            out = p.copy()
+        def product(p, out=None):
+            out = p.copy() if out is None else out
             out[-1] += add_curvature(*self._csr, rows, c, p, p[-1], out)
             return out
 
@@ -236,7 +238,7 @@ class DenseRows:
 
     def __init__(self, X):
         self.X, self.shape = X, (X.shape[0], X.shape[1] + 1)
-        self._rows, self._copy = None, None
+        self._active = None, None
 
     def take(self, index):
         """The same for some of the rows."""
@@ -254,13 +256,15 @@ class DenseRows:
         """The product p ↦ p + X̃ᵀ(c ∘ X̃p), as a function."""
         rows, X = np.flatnonzero(c), self.X
         if rows.size < _SKIP_BELOW * c.size:
-            if self._rows is None or not np.array_equal(rows, self._rows):
-                self._rows, self._copy = rows, X[rows]
-            X, c = self._copy, c[rows]
+            last, copy = self._active  # read at once: classes are solved side by side
+            if last is None or not np.array_equal(rows, last):
+                copy = X[rows]
+                self._active = rows, copy
+            X, c = copy, c[rows]
 
-        def product(p):
+        def product(p, out=None):
             q = c * (X @ p[:-1] + p[-1])
-            out = p.copy()
+            out = p.copy() if out is None else out
             out[:-1] += q @ X
             out[-1] += q.sum()
             return out
@@ -268,17 +272,79 @@ class DenseRows:
         return product
 
 
-def linear_rows(X):
-    """`SparseRows` or `DenseRows` of a matrix.
+class ClusterRows:
+    """The products with X̃ = (X, 1) for rows in blocks on the workers of a Dask cluster.
+
+    The workers open their rows once and keep them, in double precision. To and fro go vectors of
+    d + 1 numbers for each block, and a number for each row that costs or outputs have. Blocks are
+    added in the order of their rows: results do not depend on the workers.
 
     Parameters
     ----------
-    X : ndarray or CSR matrix of shape (n, d)
+    client : dask.distributed.Client
+    X : {ndarray, CSR matrix} of shape (n, d)
+        Memory maps in files that all workers can open, see `s3vm_lib.row_blocks.on_disk`.
+    """
+
+    def __init__(self, client, X):
+        self.X, self.shape = X, (X.shape[0], X.shape[1] + 1)
+        entries = X.nnz if sp.issparse(X) else X.size
+        rows = max(16, _BLOCK * X.shape[0] // max(1, entries))
+        self.blocks = ClusterBlocks(client, X, _doubled, rows)
+
+    def take(self, index):
+        """`SparseRows` or `DenseRows` of some of the rows, in this process."""
+        return _doubled(self.X[index])
+
+    def outputs(self, v):
+        """X̃v, shape (n,)."""
+        return np.concatenate(list(self.blocks.each(_outputs, (), v)))
+
+    def adjoint(self, z):
+        """X̃ᵀz, shape (d + 1,)."""
+        return sum(self.blocks.each(_adjoint, (z.copy(),)))  # a copy: the solver writes to its own
+
+    def curvature(self, c):
+        """The product p ↦ p + X̃ᵀ(c ∘ X̃p), as a function."""
+        c = c.copy()
+        return lambda p: sum(self.blocks.each(_curvature, (c,), p), p)
+
+    def close(self):
+        """Let the workers forget the rows."""
+        self.blocks.close()
+
+
+def _doubled(X):
+    return linear_rows(doubles(X))
+
+
+def _outputs(block, v):
+    return block.outputs(v)
+
+
+def _adjoint(block, z):
+    return block.adjoint(z)
+
+
+def _curvature(block, c, p):
+    return block.curvature(c)(p, np.zeros_like(p))
+
+
+def linear_rows(X, client=None):
+    """The products with the rows of a matrix, here or on a cluster.
+
+    Parameters
+    ----------
+    X : {ndarray, CSR matrix} of shape (n, d)
+    client : dask.distributed.Client, default=None
+        See `ClusterRows`.
 
     Returns
     -------
-    SparseRows or DenseRows
+    SparseRows, DenseRows or ClusterRows
     """
+    if client is not None:
+        return ClusterRows(client, X)
     return SparseRows(X) if sp.issparse(X) else DenseRows(X)
 
 
@@ -331,7 +397,7 @@ def solve_finite_newton(
 
     Parameters
     ----------
-    rows : SparseRows or DenseRows
+    rows : SparseRows, DenseRows or ClusterRows
         The n rows.
     plus, minus : ndarrays of shape (n,)
         Non-negative costs p and m of the labels +1 and −1.

@@ -14,6 +14,7 @@ import numpy as np
 import scipy.sparse as sp
 
 _GOLDEN = 0.6180339887498949
+_GROUP = 32  # blocks that are one task of a cluster
 
 
 def row_slices(n, rows):
@@ -67,15 +68,29 @@ class RowsOnDisk(NamedTuple):
         return np.memmap(self.path, self.dtype, "r", self.offset, self.shape)
 
 
+class SparseRowsOnDisk(NamedTuple):
+    """A CSR matrix whose three arrays are in files."""
+
+    data: RowsOnDisk
+    indices: RowsOnDisk
+    indptr: RowsOnDisk
+    shape: tuple
+
+    def open(self):
+        """The rows, read-only."""
+        return sp.csr_matrix(tuple(part.open() for part in self[:3]), shape=self.shape)
+
+
 def is_mapped(X):
-    """Whether an array is a memory map or a view of one."""
+    """Whether an array, or the values of a CSR matrix, are a memory map or a view of one."""
+    X = X.data if sp.issparse(X) else X
     while X is not None and not isinstance(X, np.memmap):
         X = getattr(X, "base", None)
     return X is not None
 
 
 def on_disk(X):
-    """The `RowsOnDisk` that an array is a view of.
+    """Where the rows are that an array, or a CSR matrix, is a view of.
 
     Parameters
     ----------
@@ -83,20 +98,27 @@ def on_disk(X):
 
     Returns
     -------
-    RowsOnDisk
+    RowsOnDisk or SparseRowsOnDisk
 
     Raises
     ------
     ValueError
-        If X is not a C-ordered view of a memory map.
+        If X is not a C-ordered view of a memory map, or three of them.
     """
+    if not sp.issparse(X):
+        return _file_of(X)
+    return SparseRowsOnDisk(*map(_file_of, (X.data, X.indices, X.indptr)), X.shape)
+
+
+def _file_of(X):
     base = X
     while base is not None and not isinstance(base, np.memmap):
         base = getattr(base, "base", None)
     if base is None or base.filename is None or not X.flags.c_contiguous:
         raise ValueError(
             "X must be a C-ordered numpy.memmap of float32 or float64 with a client, so that the "
-            "workers can open it; rows of weight zero cannot be left out of it"
+            "workers can open it, or a CSR matrix of three memory maps, those of the indices of "
+            "type int32; rows of weight zero cannot be left out of it"
         )
     root = base
     while isinstance(root.base, np.memmap):
@@ -191,3 +213,97 @@ class BlockStore:
         self._matrix = None
         if self._file is not None:
             self._file.close()
+
+
+class ClusterBlocks:
+    """Blocks that the workers of a Dask cluster make of rows, and keep.
+
+    They open the rows themselves. The blocks of a worker that is lost are made again by others.
+
+    Parameters
+    ----------
+    client : dask.distributed.Client
+    X : {ndarray, CSR matrix} of shape (n, d)
+        Memory maps in files that all workers can open.
+    make : callable
+        Of some rows; returns what is kept of them.
+    rows : int
+        Rows of a block.
+
+    Attributes
+    ----------
+    slices : list of slice
+        The rows of each block.
+
+    Raises
+    ------
+    ValueError
+        If X is not in a file.
+    """
+
+    def __init__(self, client, X, make, rows):
+        self.client, source = client, on_disk(X)
+        self.slices = row_slices(X.shape[0], rows)
+        sent = client.submit(_same, make, pure=False)
+        self.groups = row_slices(len(self.slices), _GROUP)
+        self.parts = [
+            client.submit(_made_group, source, self.slices[group], sent, pure=False)
+            for group in self.groups
+        ]
+        self._sent = None, []
+
+    def each(self, function, rows, *given):
+        """``function(block, *parts, *given)`` for every block, in order.
+
+        Parameters
+        ----------
+        function : callable
+        rows : tuple of ndarray
+            Arrays over all rows; the function gets the parts of its block. Those that come twice
+            in a row, and are not written to, travel once.
+        *given
+            What is the same for all blocks.
+
+        Yields
+        ------
+        object
+        """
+        cut = [[tuple(a[s] for a in rows) for s in self.slices[group]] for group in self.groups]
+        last, futures = self._sent
+        if last is None or [id(a) for a in rows] != [id(a) for a in last]:
+            self._sent, futures = (rows, cut), cut
+        elif rows and isinstance(futures[0], list):
+            futures = [self.client.submit(_same, part, pure=False) for part in futures]
+            self._sent = rows, futures
+        calls = [
+            self.client.submit(_of_group, function, blocks, part, given, pure=False)
+            for blocks, part in zip(self.parts, futures, strict=True)
+        ]
+        for found in self.client.gather(calls):
+            yield from found
+
+    def close(self):
+        """Let the workers forget the blocks."""
+        self.parts, self._sent = [], (None, [])
+
+
+def _same(value):
+    return value
+
+
+def _made_group(source, slices, make):
+    X = source.open()
+    return [make(X[s]) for s in slices]
+
+
+def _of_group(function, blocks, parts, given):
+    given = [_usable(a) for a in given]
+    return [
+        function(block, *map(_usable, part), *given)
+        for block, part in zip(blocks, parts, strict=True)
+    ]
+
+
+def _usable(a):
+    """What came through a socket as it was before: NumPy sums unaligned arrays in another order."""
+    return np.require(a, requirements=("A", "W")) if isinstance(a, np.ndarray) else a

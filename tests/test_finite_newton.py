@@ -1,5 +1,6 @@
 """Finite Newton: products, line search, conjugate gradients, and the minimum against cvxpy."""
 
+import sys
 import warnings
 
 import numpy as np
@@ -9,6 +10,7 @@ from numpy.testing import assert_allclose
 from scipy.optimize import minimize_scalar
 from sklearn.svm import LinearSVC
 
+from s3vm_lib._threads import in_threads
 from s3vm_lib.checks import gradient_error
 from s3vm_lib.finite_newton import (
     DenseRows,
@@ -96,6 +98,23 @@ def test_the_curvature_follows_the_rows_that_are_active(form):
     products = [rows.curvature(c) for c in costs]
     for c, product in zip(costs, products, strict=True):
         assert_allclose(product(p), p + full.T @ (c * (full @ p)), atol=1e-12)
+
+
+def test_rows_that_classes_share_in_threads_keep_nothing_apart():
+    rng = np.random.default_rng(0)
+    rows, p = DenseRows(rng.standard_normal((300, 4))), rng.standard_normal(5)
+    costs = [np.where(rng.random(300) < share, 1.0, 0.0) for share in (0.2, 0.4)]
+    expected = [DenseRows(rows.X).curvature(c)(p) for c in costs]
+
+    def often(k):
+        return all(np.array_equal(rows.curvature(costs[k])(p), expected[k]) for _ in range(2000))
+
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        assert all(in_threads(often, range(2), n_jobs=2))
+    finally:
+        sys.setswitchinterval(before)
 
 
 def test_conjugate_gradients_descend_wherever_they_end():

@@ -13,8 +13,19 @@ from pathlib import Path
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from sklearn.base import clone
 
-from s3vm_lib import DAS3VM, QNS3VM, LapSVM, MultiSwitchTSVM, NewtonS3VM, _machine, datasets
+from s3vm_lib import (
+    DAS3VM,
+    FRS3VM,
+    QNS3VM,
+    LapSVM,
+    MultiSwitchTSVM,
+    NewtonS3VM,
+    _machine,
+    datasets,
+    finite_newton,
+)
 from s3vm_lib.graphs import NeighborGraph, laplacian
 from s3vm_lib.kernels import squared_norms
 from s3vm_lib.laplacian_svm._deformed import BlockDeformedKernel, LowRankDeformedKernel
@@ -29,6 +40,7 @@ from s3vm_lib.row_blocks import (
     sized_slices,
     spread,
 )
+from s3vm_lib.stochastic import Polish
 
 BLOCKED = Coordinates(rank=40, memory=20)  # MiB; all rows would take 24
 
@@ -474,10 +486,163 @@ def test_workers_give_the_bits_of_this_process(mixture, tmp_path):
     assert np.array_equal(found.coef_, alone.coef_)
 
 
-def test_workers_need_a_map(mixture):
+def sparse_rows(dtype, folder=None):
+    """Long sparse rows, three classes by two planes; with a folder as a view of files."""
+    rng = np.random.default_rng(0)
+    X = sp.random(3000, 200, 0.05, "csr", dtype=dtype, random_state=0)
+    X.data += dtype(0.1)
+    codes = np.digitize(X @ rng.standard_normal(200), (-0.6, 0.6))
+    if folder is not None:
+        files = {name: folder / f"{name}.npy" for name in ("data", "indices", "indptr")}
+        for name, file in files.items():
+            np.save(file, getattr(X, name))
+        arrays = tuple(np.load(file, mmap_mode="r") for file in files.values())
+        X = sp.csr_matrix(arrays, shape=X.shape)
+    return X, codes, np.where(np.arange(codes.size) < 60, codes, -1)
+
+
+@pytest.mark.parametrize("cls", [MultiSwitchTSVM, DAS3VM])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("form", ["dense", "sparse"])
+def test_linear_products_on_workers(cls, dtype, form, mixture, tmp_path, monkeypatch):
+    if form == "sparse":
+        X, codes, partly = sparse_rows(dtype, tmp_path)
+        X_here = sparse_rows(dtype)[0]
+    else:
+        X_here, codes, partly = (
+            mixture[0][:3000].astype(dtype),
+            mixture[1][:3000],
+            mixture[2][:3000],
+        )
+        X = mapped(X_here, tmp_path / "rows", dtype)
+    alone = cls().fit(X_here, partly)
+    found = []
+    for size in (2**11, 2**13):  # four blocks and more
+        monkeypatch.setattr(finite_newton, "_BLOCK", size)
+        found.append(cls(client=Here()).fit(X, partly))
+    for one in found:
+        np.testing.assert_allclose(one.objective_, alone.objective_, rtol=1e-12)
+        np.testing.assert_allclose(one.coef_, alone.coef_, rtol=1e-6, atol=1e-10)
+        assert np.array_equal(one.transduction_, alone.transduction_)
+        hidden = partly == -1
+        assert np.array_equal(one.predict(X)[hidden], one.transduction_[hidden])
+    # As many threads as classes, other bits nowhere.
+    threads = cls(client=Here(), n_jobs=2).fit(X, partly)
+    assert np.array_equal(threads.coef_, found[-1].coef_)
+    assert threads.predict(X).shape == codes.shape
+
+
+class Unaligned(Here):
+    """Arrays arrive as a socket may deliver them: not aligned, and read-only."""
+
+    def submit(self, function, *arguments, pure):
+        buffers = []
+        sent = pickle.dumps(arguments, protocol=5, buffer_callback=buffers.append)
+        moved = [(b"1234" + bytes(buffer)) for buffer in buffers]
+        return function(*pickle.loads(sent, buffers=[memoryview(part)[4:] for part in moved]))
+
+
+@pytest.mark.parametrize("cls", [MultiSwitchTSVM, DAS3VM])
+def test_how_arrays_arrive_is_no_matter(cls, mixture, tmp_path):
     X, _, partly = mixture
-    with pytest.raises(ValueError, match=r"numpy\.memmap"):
-        model(Coordinates(rank=40, client=Here())).fit(X[:500], partly[:500])
+    rows = mapped(X, tmp_path / "rows", np.float32)
+    one, other = (cls(client=place(), balance=0.5).fit(rows, partly) for place in (Here, Unaligned))
+    assert np.array_equal(one.coef_, other.coef_)
+
+
+def test_rows_stay_in_their_file_until_a_worker_opens_them(tmp_path):
+    X, _, partly = sparse_rows(np.float32, tmp_path)
+    for cls in (MultiSwitchTSVM, DAS3VM, LapSVM):
+        data = cls(client=Here())._validated(X, partly, None, None)[2]
+        assert is_mapped(data.X) and data.X.dtype == np.float32
+        assert not is_mapped(cls()._validated(X, partly, None, None)[2].X)
+    opened = pickle.loads(pickle.dumps(on_disk(X))).open()
+    assert abs(opened - X).max() == 0 and is_mapped(opened)
+
+
+@pytest.mark.parametrize("options", [{"gamma": 0.1}, {"kernel": "linear"}, {"n_neighbors": 3}])
+def test_a_graph_kernel_on_workers_has_the_bits_of_this_process(options, mixture, tmp_path):
+    X, _, partly = mixture
+    rows, partly = mapped(X[:6000], tmp_path / "rows", np.float32), partly[:6000]
+    options = {"rank": 60, "memory": 8, **options}
+    alone = LapSVM(**options).fit(rows, partly)
+    found = LapSVM(client=Here(), **options).fit(rows, partly)
+    assert found.rank_ == alone.rank_
+    assert np.array_equal(found.dual_coef_, alone.dual_coef_)
+    assert np.array_equal(found.transduction_, alone.transduction_)
+    if "kernel" in options:
+        assert np.array_equal(found.coef_, alone.coef_)
+    # On workers they lie in blocks even where there is room.
+    roomy = LapSVM(client=Here(), **(options | {"memory": 4000})).fit(rows, partly)
+    assert roomy.objective_ == pytest.approx(alone.objective_, rel=1e-9)
+
+
+def test_a_graph_kernel_of_sparse_rows_on_workers(tmp_path):
+    X, _, partly = sparse_rows(np.float64, tmp_path)
+    partly[20:] = -1  # labeled rows are at most half of the pivots
+    options = {"rank": 80, "n_neighbors": 4, "tol": 1e-8}
+    alone = LapSVM(**options).fit(sparse_rows(np.float64)[0], partly)
+    found = LapSVM(client=Here(), **options).fit(X, partly)
+    assert found.rank_ == alone.rank_ == 80 and found.solver_ == "newton"
+    np.testing.assert_allclose(found.objective_, alone.objective_, rtol=0.01)
+    assert np.mean(found.transduction_ == alone.transduction_) > 0.95
+
+
+def test_workers_need_a_map(mixture, tmp_path):
+    X, _, partly = mixture
+    S, _, few = sparse_rows(np.float64, tmp_path)
+    wide = sp.csr_matrix(S.shape)
+    wide.data, wide.indices, wide.indptr = S.data, np.array(S.indices), S.indptr
+    ones = np.ones(few.size)
+    ones[7] = 0.0
+    for machine, rows, y, weight in (
+        (model(Coordinates(rank=40, client=Here())), X[:500], partly[:500], None),
+        (MultiSwitchTSVM(client=Here()), X[:500], partly[:500], None),
+        (LapSVM(client=Here()), X[:500], partly[:500], None),
+        (DAS3VM(client=Here()), wide, few, None),  # its indices are in memory
+        (DAS3VM(client=Here()), S, few, ones),
+    ):
+        with pytest.raises(ValueError, match=r"numpy\.memmap"):
+            machine.fit(rows, y, weight)
+        assert not hasattr(machine, "coef_") and not hasattr(machine, "classes_")
+
+
+def test_a_graph_kernel_that_workers_cannot_make(mixture, tmp_path):
+    X, _, partly = mixture
+    rows, partly = mapped(X[:500], tmp_path / "rows"), partly[:500]
+    with pytest.raises(ValueError, match="client needs a kernel of rows and solver='auto'"):
+        LapSVM(client=Here(), solver="pcg").fit(rows, partly)
+    with pytest.raises(ValueError, match=r"client needs a kernel of rows.*'precomputed'"):
+        LapSVM(client=Here(), kernel="precomputed").fit(X[:500] @ X[:500].T, partly)
+    with pytest.raises(ValueError, match=r"memory=1 MiB is too little for 500 rows.*at least"):
+        LapSVM(client=Here(), memory=1).fit(rows, partly)
+
+
+class Connection(Here):
+    """Can be neither copied nor pickled, as a client of Dask."""
+
+    def __reduce_ex__(self, protocol):
+        raise TypeError("cannot pickle a connection")
+
+
+@pytest.mark.parametrize(
+    "machine",
+    [
+        lambda client: MultiSwitchTSVM(client=client),
+        lambda client: LapSVM(client=client),
+        lambda client: QNS3VM(coordinates=Coordinates(client=client)),
+        lambda client: FRS3VM(polish=Polish(client=client)),
+    ],
+)
+def test_a_clone_has_the_client_and_a_pickle_none(machine):
+    client = Connection()
+    made = machine(client)
+    found = clone(made)
+    group = getattr(found, "coordinates", None) or getattr(found, "polish", found)
+    assert group.client is client and type(found) is type(made)
+    read = pickle.loads(pickle.dumps(made))
+    group = getattr(read, "coordinates", None) or getattr(read, "polish", read)
+    assert group.client is None and repr(read) == repr(machine(None))
 
 
 @pytest.mark.slow
@@ -503,6 +668,10 @@ def test_a_cluster_that_loses_a_worker(mixture, tmp_path):
             coordinates = Coordinates(rank=40, client=client)
             found = model(coordinates, callback=callback).fit(rows, partly)
             assert np.array_equal(found.dual_coef_, alone.dual_coef_)
+        # What was lost is there again; products with rows are the same wherever they are taken.
+        for cls in (MultiSwitchTSVM, DAS3VM):
+            one, other = (cls(client=place).fit(rows, partly) for place in (Here(), client))
+            assert np.array_equal(one.coef_, other.coef_)
     assert killed
 
 

@@ -21,7 +21,7 @@ from s3vm_lib.class_ratio._shares import (
 )
 from s3vm_lib.kernels import Kernel
 from s3vm_lib.quasi_newton import QNS3VM
-from s3vm_lib.row_blocks import doubles, row_slices
+from s3vm_lib.row_blocks import doubles, is_mapped, row_slices
 
 N_FOLDS = 5
 FEWEST = 8  # labeled rows below which nothing is known but their share
@@ -49,7 +49,8 @@ class Supervised:
         self.labeled = np.flatnonzero(data.codes >= 0)
         self.rows, n = None, data.codes.size
         kernel = data.kernel
-        if n * self.labeled.size > LARGEST_COLUMNS and kernel.name != "precomputed":
+        many = n * self.labeled.size > LARGEST_COLUMNS or is_mapped(data.X)
+        if many and kernel.name != "precomputed":
             # Too many values to keep: those of other rows are computed where they are asked for.
             self.rows = doubles(data.X[self.labeled])
             columns = kernel.gram(self.rows)

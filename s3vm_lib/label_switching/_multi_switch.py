@@ -9,14 +9,14 @@ The method alternates between the two: train, then give better labels to the sam
 step lowers F, so a level of C* ends after finitely many rounds. C* rises from almost nothing.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from s3vm_lib._base import BALANCE, Balance
 from s3vm_lib._limits import COUNT, RATIO, TOL, WEIGHT, ZERO
 from s3vm_lib._machine import BinaryFit
-from s3vm_lib._validation import parameters
+from s3vm_lib._validation import CLIENT, parameters
 from s3vm_lib.finite_newton import linear_rows, solve_finite_newton
 from s3vm_lib.label_switching._assigned import LabelSwitching
 from s3vm_lib.losses import LabeledLoss, UnlabeledLoss
@@ -145,7 +145,7 @@ def solve_multi_switch(
 
     Parameters
     ----------
-    rows : SparseRows or DenseRows
+    rows : SparseRows, DenseRows or ClusterRows
         The n rows.
     t : ndarray of shape (n,)
         −1 and +1, and 0 for unlabeled rows; at least one labeled row.
@@ -294,6 +294,9 @@ class MultiSwitchTSVM(LabelSwitching):
         otherwise, −1 all cores. The result is the same for any number.
     verbose : int, default=0
         Print one line per level of C*; on stderr a line that rewrites itself shows the time left.
+    client : dask.distributed.Client, default=None
+        The workers of this cluster open the rows, keep them, and take the products with them. X has
+        to be a `numpy.memmap` that all workers can open, or a CSR matrix of three of them.
     callback : callable, default=None
         Called after each level with a dict (C_star, n_rounds, n_switched, n_iter, n_cg); a true
         value stops.
@@ -380,6 +383,7 @@ class MultiSwitchTSVM(LabelSwitching):
     tol: float = 1e-3
     path_tol: float = 0.03
     max_iter: int = 50
+    client: Any | None = None
 
     _parameter_constraints = {
         **{
@@ -393,6 +397,7 @@ class MultiSwitchTSVM(LabelSwitching):
         "n_switch": [COUNT, None],
         "max_rounds": [COUNT],
         "path_tol": [TOL],
+        "client": CLIENT,
     }
     _largest_n = 40_000
     _memory = "n × d numbers, or the non-zeros"
@@ -402,7 +407,7 @@ class MultiSwitchTSVM(LabelSwitching):
     def _prepare(self, data):
         """The rows, which all two-class problems share."""
         self._check_weights(data)
-        return linear_rows(data.X)
+        return linear_rows(data.X, self.client)
 
     def _problem(self, data, ratio):
         """What is minimized; ``ratio`` None leaves the counts out."""

@@ -2,7 +2,7 @@
 
 import dataclasses
 from numbers import Integral
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -11,7 +11,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from s3vm_lib._base import BaseS3VM
 from s3vm_lib._limits import COUNT, MEGABYTES, WEIGHT, ZERO
 from s3vm_lib._machine import BinaryFit
-from s3vm_lib._validation import KernelParameters, parameters
+from s3vm_lib._validation import CLIENT, KernelParameters, parameters
 from s3vm_lib.graphs import (
     GRAPH_CONSTRAINTS,
     GRAPH_SHARE,
@@ -36,6 +36,7 @@ from s3vm_lib.laplacian_svm._gradients import STOPPING, Stopping, Watch, solve_p
 from s3vm_lib.laplacian_svm._rules import COARSE, choose_blocks, choose_rank
 from s3vm_lib.losses import LabeledLoss
 from s3vm_lib.objective import Problem
+from s3vm_lib.row_blocks import doubles
 
 _RANK_TOL = 1e-6  # largest entry of the diagonal of K − GGᵀ, as a share of that of K
 
@@ -127,6 +128,11 @@ class LapSVM(KernelParameters, BaseS3VM):
         from pivots among a part of the rows, and kept in single precision, in memory or in a
         temporary file. The factor G ends sooner where no diagonal entry of K − GGᵀ exceeds 1e-6 of
         the largest of K.
+    client : dask.distributed.Client, default=None
+        The workers of this cluster make the factor in blocks and keep it, as many columns as
+        ``rank`` says, or 500. They open the rows themselves: X has to be a `numpy.memmap` that all
+        workers can open, or a CSR matrix of three of them. The graph stays in this process, which
+        takes X and, a few at a time, columns of the factor into its memory.
     tol : float, default=1e-4
         Tolerance: of Newton and ``stopping="gap"``, the duality gap relative to J; of the hinge,
         the largest violation of the optimality conditions.
@@ -248,6 +254,7 @@ class LapSVM(KernelParameters, BaseS3VM):
     stopping: Literal["gap", "stability", "validation", "gradient", "change"] | Stopping = "gap"
     memory: float = 4000
     rank: int | None = None
+    client: Any | None = None
     tol: float = 1e-4
     max_iter: int = 1000
 
@@ -264,6 +271,7 @@ class LapSVM(KernelParameters, BaseS3VM):
         "stopping": [StrOptions(set(STOPPING)), Stopping],
         "memory": [MEGABYTES],
         "rank": [COUNT, None],
+        "client": CLIENT,
     }
     _largest_n = 30_000
     _memory = "n × n, or n × rank numbers"
@@ -280,31 +288,45 @@ class LapSVM(KernelParameters, BaseS3VM):
         n, labeled = data.X.shape[0], np.flatnonzero(data.codes >= 0)
         if self.labeled_loss == "hinge" and self.solver == "pcg":
             raise ValueError("solver='pcg' is for labeled_loss='squared_hinge', got 'hinge'")
-        options = (self.memory, self.rank, self.labeled_loss, self.solver, self._precomputed)
-        solver, rank, needed = choose_rank(n, labeled.size, *options)
-        columns = 0  # of a factor in blocks, where it does not fit
-        if solver is None and not self._precomputed:
-            rank, columns = choose_blocks(n, self.memory, self.rank)
-        if solver is None and columns == 0:
-            raise ValueError(
-                f"memory={self.memory} MiB is too little for {n} rows: a low-rank kernel takes at "
-                f"least {needed:.0f} MiB. Increase memory, decrease rank or fit fewer rows"
-            )
-        self.graph_ = training_graph(self._rule(), data.X, data.rows, None, data.kernel)
+        solver, rank, columns = self._what_fits(n, labeled.size)
+        X = doubles(data.X)
+        self.graph_ = training_graph(self._rule(), X, data.rows, None, data.kernel)
         lap = laplacian(self.graph_, self.normalized, self.laplacian_degree)
         kappa = self._graph_weight(data) / max(lap.n_edges, 1) if lap.n_edges else 0.0
         if columns:
-            solver, kernel = "newton", self._in_blocks(data, rank, columns, lap, kappa, labeled)
+            kernel = self._in_blocks(data, rank, columns, lap, kappa, labeled)
             rank = kernel.features.dimension
         elif rank is not None:
-            low = pivoted_cholesky(data.X, data.kernel, rank, _RANK_TOL, first=labeled)
+            low = pivoted_cholesky(X, data.kernel, rank, _RANK_TOL, first=labeled)
             kernel, rank = LowRankDeformedKernel(low, lap, kappa, labeled), low.factor.shape[1]
         else:
-            kernel = np.ascontiguousarray(data.kernel.gram(data.X))
+            kernel = np.ascontiguousarray(data.kernel.gram(X))
             if solver == "newton":
                 kernel = DeformedKernel(kernel, lap, kappa, labeled)
         self.solver_, self.rank_ = solver, rank
         return Shared(kernel, lap, kappa, labeled)
+
+    def _what_fits(self, n, n_labeled):
+        """The solver, the rank (or None), and how many columns of a factor in blocks are there."""
+        if self.client is not None and (self._precomputed or self.solver == "pcg"):
+            raise ValueError(
+                "client needs a kernel of rows and solver='auto' or 'newton', got "
+                f"kernel={self.kernel!r} and solver={self.solver!r}"
+            )
+        options = (self.memory, self.rank, self.labeled_loss, self.solver, self._precomputed)
+        solver, rank, needed = choose_rank(n, n_labeled, *options)
+        if self.client is None and solver is not None:
+            return solver, rank, 0
+        columns = 0
+        if not self._precomputed:
+            rank, columns, least = choose_blocks(n, self.memory, self.rank)
+            needed = least if self.client is not None else min(needed, least)
+        if columns == 0:
+            raise ValueError(
+                f"memory={self.memory} MiB is too little for {n} rows: a low-rank kernel takes at "
+                f"least {np.ceil(needed):.0f} MiB. Increase memory, decrease rank or fit fewer rows"
+            )
+        return "newton", rank, columns
 
     def _in_blocks(self, data, rank, columns, lap, kappa, labeled):
         """The deformed kernel of a factor that does not fit into memory."""
@@ -313,7 +335,7 @@ class LapSVM(KernelParameters, BaseS3VM):
         with self._progress("blocks") as tick:
             features = block_coordinates(
                 data.X, data.kernel, rank, _RANK_TOL, None, labeled,
-                megabytes=self.memory / 2, tick=tick,
+                megabytes=self.memory / 2, client=self.client, tick=tick,
             )  # fmt: skip
         try:
             return BlockDeformedKernel(features, columns, lap, kappa, labeled)
@@ -362,7 +384,8 @@ class LapSVM(KernelParameters, BaseS3VM):
         objective = problem.value(f + solution.b, t, norm2, solution.b, data.loss_weight)
         coef = None
         if data.kernel.name == "linear":
-            coef = data.kernel.sigma_f**2 * np.ravel(c @ data.X)
+            used = np.flatnonzero(c)
+            coef = data.kernel.sigma_f**2 * np.ravel(c[used] @ doubles(data.X[used]))
         return BinaryFit(
             c,
             coef,

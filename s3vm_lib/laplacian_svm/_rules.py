@@ -63,6 +63,8 @@ def choose_blocks(n, megabytes, rank):
     columns : int
         Columns of the factor that are there at once with their products, in half of the budget; 0
         where nothing fits.
+    needed : float
+        The least budget of which anything fits.
     """
     from s3vm_lib.quasi_newton import megabytes_needed  # a slow import, and rarely needed
 
@@ -70,7 +72,7 @@ def choose_blocks(n, megabytes, rank):
     unit = 3 * 8.0 * n / 2**20  # one column, its product, and what the product needs
     least = megabytes_needed(n, rank)
     columns = int((megabytes / 2) / unit) if least <= megabytes / 2 else 0
-    return rank, min(columns, rank)
+    return rank, min(columns, rank), 2 * max(least, unit)
 
 
 def choose_rank(n, n_labeled, megabytes, rank, loss, solver, precomputed=False):

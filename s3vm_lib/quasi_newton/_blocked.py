@@ -5,6 +5,7 @@ pass over them. All sums are taken in double precision, within a block by compil
 the blocks in their order: where the blocks lie has no influence on a single bit.
 """
 
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -14,12 +15,19 @@ from scipy.linalg import solve_triangular
 from s3vm_lib.kernels import Kernel, squared_norms
 from s3vm_lib.quasi_newton._compiled import add_losses, losses_and_slopes
 from s3vm_lib.quasi_newton._coordinates import Features, inverse_root, low_rank
-from s3vm_lib.row_blocks import BlockStore, doubles, is_mapped, on_disk, row_slices, spread
+from s3vm_lib.row_blocks import (
+    BlockStore,
+    ClusterBlocks,
+    doubles,
+    is_mapped,
+    on_disk,
+    row_slices,
+    spread,
+)
 
 _VALUES = 2**19  # values of Z in a block: 2 MB
 _SAMPLED = 2**22  # kernel values among which the pivots are chosen
 _PICKED = 2**24  # values of Z that leave their blocks: 128 MB
-_GROUP = 32  # blocks that are one task of a cluster
 
 
 class KernelMap(NamedTuple):
@@ -85,7 +93,7 @@ def _adjoint(Z, a):
 
 
 def _columns(Z, part):
-    return doubles(Z[:, part])
+    return Z[:, part]
 
 
 def _gram(Z, D):
@@ -137,20 +145,7 @@ class LocalBlocks:
         return self.store[k]
 
     def each(self, function, rows, *given):
-        """``function(Z, *parts, *given)`` for every block, in order.
-
-        Parameters
-        ----------
-        function : callable
-        rows : tuple of ndarray
-            Arrays over all rows; the function gets the parts of its block.
-        *given
-            What is the same for all blocks.
-
-        Yields
-        ------
-        object
-        """
+        """``function(Z, *parts, *given)`` for every block, as in `ClusterBlocks`."""
         for k, s in enumerate(self.slices):
             yield function(self.block(k), *(a[s] for a in rows), *given)
 
@@ -173,71 +168,10 @@ class MappedBlocks(LocalBlocks):
         self.slices = row_slices(X.shape[0], block_rows(X.shape[1]))
 
     def block(self, k):
-        return _opened(self.source, self.slices[k], self.features)
+        return made(self.features, self.source.open()[self.slices[k]])
 
     def close(self):
         pass
-
-
-class ClusterBlocks:
-    """Blocks that the workers of a Dask cluster make and keep.
-
-    They open the rows themselves. The blocks of a worker that is lost are made again by others.
-
-    Parameters
-    ----------
-    client : dask.distributed.Client
-    X : ndarray of shape (n, d)
-        A view of a memory map in a file that all workers can open.
-    features : KernelMap or LinearMap
-    """
-
-    def __init__(self, client, X, features):
-        self.client, source = client, on_disk(X)
-        self.slices = row_slices(X.shape[0], block_rows(features.width))
-        sent = client.submit(_same, features, pure=False)
-        self.groups = row_slices(len(self.slices), _GROUP)
-        self.parts = [
-            client.submit(_opened_group, source, self.slices[group], sent, pure=False)
-            for group in self.groups
-        ]
-
-        self._sent = (), []
-
-    def each(self, function, rows, *given):
-        """As in `LocalBlocks`; arrays over the rows that come twice in a row travel once."""
-        cut = [[tuple(a[s] for a in rows) for s in self.slices[group]] for group in self.groups]
-        last, futures = self._sent
-        if len(rows) != len(last) or any(a is not b for a, b in zip(rows, last, strict=True)):
-            self._sent, futures = (rows, cut), cut
-        elif futures and isinstance(futures[0], list):
-            futures = [self.client.submit(_same, part, pure=False) for part in futures]
-            self._sent = rows, futures
-        calls = [
-            self.client.submit(_of_group, function, blocks, part, given, pure=False)
-            for blocks, part in zip(self.parts, futures, strict=True)
-        ]
-        for found in self.client.gather(calls):
-            yield from found
-
-    def close(self):
-        self.parts, self._sent = [], ((), [])
-
-
-def _same(value):
-    return value
-
-
-def _opened_group(source, slices, features):
-    return [_opened(source, s, features) for s in slices]
-
-
-def _of_group(function, blocks, parts, given):
-    return [function(Z, *part, *given) for Z, part in zip(blocks, parts, strict=True)]
-
-
-def _opened(source, rows, features):
-    return made(features, source.open()[rows])
 
 
 def block_rows(width):
@@ -338,7 +272,8 @@ class BlockFeatures(Features):
         """
         found = np.empty((self.dimension, self.dimension))
         for part in row_slices(self.dimension, columns):
-            F = product(np.concatenate(list(self.blocks.each(_columns, (), part))))
+            pieces = list(self.blocks.each(_columns, (), part))  # in single precision
+            F = product(np.concatenate(pieces, dtype=np.float64))
             found[:, part] = self._adjoint(F)
         return found
 
@@ -413,7 +348,7 @@ def block_coordinates(
         features = KernelMap(kernel, rows, W, False)
         solved = W.dot
     if client is not None:
-        blocks = ClusterBlocks(client, X, features)
+        blocks = _on_workers(client, X, features)
     else:
         room = (megabytes - megabytes_needed(X.shape[0], rank)) / 2
         blocks = LocalBlocks(X, features, max(room, 0.0), tick)
@@ -436,8 +371,12 @@ def mapped_coordinates(X, scale, mean_weight, client=None):
     BlockFeatures
     """
     features = LinearMap(scale, X.shape[1])
-    blocks = MappedBlocks(X, features) if client is None else ClusterBlocks(client, X, features)
+    blocks = MappedBlocks(X, features) if client is None else _on_workers(client, X, features)
     return _closed_on_error(blocks, features.width, mean_weight, None)
+
+
+def _on_workers(client, X, features):
+    return ClusterBlocks(client, X, partial(made, features), block_rows(features.width))
 
 
 def reads_the_disk(X):

@@ -6,12 +6,12 @@ from typing import Any, Literal
 
 import numpy as np
 from sklearn.utils import check_random_state
-from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
+from sklearn.utils._param_validation import Interval, StrOptions
 
 from s3vm_lib._base import Balance, BaseS3VM, checked_labeled_loss
 from s3vm_lib._limits import COUNT, MEGABYTES, Checked
 from s3vm_lib._machine import BinaryFit
-from s3vm_lib._validation import KernelParameters, parameters
+from s3vm_lib._validation import CLIENT, KernelParameters, parameters
 from s3vm_lib.losses import unlabeled_loss
 from s3vm_lib.objective import Problem
 from s3vm_lib.quasi_newton._blocked import (
@@ -93,7 +93,7 @@ class Coordinates(Checked):
         "rank_tol": [Interval(Real, 0, 1, closed="left")],
         "labeled_pivots": ["boolean"],
         "memory": [MEGABYTES],
-        "client": [HasMethods(["submit", "gather"]), None],
+        "client": CLIENT,
     }
 
     def of(self, data, center, random_state=None, tick=None):
@@ -140,8 +140,9 @@ class Coordinates(Checked):
         needed = megabytes_needed(n, rank)
         if needed > self.memory:
             raise ValueError(
-                f"memory={self.memory} MiB is too little for rank={rank}, which takes at least "
-                f"{needed:.0f} MiB whatever the number of rows. Increase memory or decrease rank"
+                f"memory={self.memory} MiB is too little for rank={rank}, which takes "
+                f"at least {np.ceil(needed):.0f} MiB whatever the number of rows. "
+                "Increase memory or decrease rank"
             )
 
     def _regressors(self, labeled, n, rank, generator):

@@ -6,9 +6,10 @@ from numbers import Integral, Real
 from typing import Any, Literal
 
 import numpy as np
-from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
+from sklearn.utils._param_validation import Interval, StrOptions
 
 from s3vm_lib._limits import COUNT, TOL, TOL_OR_ZERO, WEIGHT, ZERO, Checked
+from s3vm_lib._validation import CLIENT
 from s3vm_lib.quasi_newton import ANNEALING, annealing_stages
 
 # Step sizes, and their constant where none is given.
@@ -205,7 +206,7 @@ class Polish(Checked):
         "ftol": [TOL_OR_ZERO],
         "max_iter": [COUNT],
         "memory": [Interval(Integral, 1, 10_000, closed="both")],
-        "client": [HasMethods(["submit", "gather"]), None],
+        "client": CLIENT,
     }
 
     def __post_init__(self):
