@@ -489,7 +489,7 @@ def test_workers_give_the_bits_of_this_process(mixture, tmp_path):
 def sparse_rows(dtype, folder=None):
     """Long sparse rows, three classes by two planes; with a folder as a view of files."""
     rng = np.random.default_rng(0)
-    X = sp.random(3000, 200, 0.05, "csr", dtype=dtype, random_state=0)
+    X = sp.random(1200, 200, 0.05, "csr", dtype=dtype, random_state=0)
     X.data += dtype(0.1)
     codes = np.digitize(X @ rng.standard_normal(200), (-0.6, 0.6))
     if folder is not None:
@@ -506,30 +506,22 @@ def sparse_rows(dtype, folder=None):
 @pytest.mark.parametrize("form", ["dense", "sparse"])
 def test_linear_products_on_workers(cls, dtype, form, mixture, tmp_path, monkeypatch):
     if form == "sparse":
-        X, codes, partly = sparse_rows(dtype, tmp_path)
-        X_here = sparse_rows(dtype)[0]
+        (X, _, partly), X_here = sparse_rows(dtype, tmp_path), sparse_rows(dtype)[0]
     else:
-        X_here, codes, partly = (
-            mixture[0][:3000].astype(dtype),
-            mixture[1][:3000],
-            mixture[2][:3000],
-        )
+        X_here, partly = mixture[0][:1200].astype(dtype), mixture[2][:1200]
         X = mapped(X_here, tmp_path / "rows", dtype)
-    alone = cls().fit(X_here, partly)
-    found = []
-    for size in (2**11, 2**13):  # four blocks and more
+    options = {"balance": "labels", "C": 0.1}
+    alone, hidden = cls(**options).fit(X_here, partly), partly == -1
+    for size in (2**12, 2**14):  # some blocks, and fewer
         monkeypatch.setattr(finite_newton, "_BLOCK", size)
-        found.append(cls(client=Here()).fit(X, partly))
-    for one in found:
-        np.testing.assert_allclose(one.objective_, alone.objective_, rtol=1e-12)
-        np.testing.assert_allclose(one.coef_, alone.coef_, rtol=1e-6, atol=1e-10)
-        assert np.array_equal(one.transduction_, alone.transduction_)
-        hidden = partly == -1
-        assert np.array_equal(one.predict(X)[hidden], one.transduction_[hidden])
-    # As many threads as classes, other bits nowhere.
-    threads = cls(client=Here(), n_jobs=2).fit(X, partly)
-    assert np.array_equal(threads.coef_, found[-1].coef_)
-    assert threads.predict(X).shape == codes.shape
+        found = cls(client=Here(), **options).fit(X, partly)
+        np.testing.assert_allclose(found.objective_, alone.objective_, rtol=1e-12)
+        np.testing.assert_allclose(found.coef_, alone.coef_, rtol=1e-6, atol=1e-10)
+        assert np.array_equal(found.transduction_, alone.transduction_)
+        assert np.array_equal(found.predict(X)[hidden], found.transduction_[hidden])
+    if form == "sparse":  # classes side by side, and the same bits
+        threads = cls(client=Here(), n_jobs=2, **options).fit(X, partly)
+        assert np.array_equal(threads.coef_, found.coef_)
 
 
 class Unaligned(Here):
@@ -544,7 +536,7 @@ class Unaligned(Here):
 
 @pytest.mark.parametrize("cls", [MultiSwitchTSVM, DAS3VM])
 def test_how_arrays_arrive_is_no_matter(cls, mixture, tmp_path):
-    X, _, partly = mixture
+    X, partly = mixture[0][:9000], mixture[2][:9000]  # NumPy's buffer holds 8192 numbers
     rows = mapped(X, tmp_path / "rows", np.float32)
     one, other = (cls(client=place(), balance=0.5).fit(rows, partly) for place in (Here, Unaligned))
     assert np.array_equal(one.coef_, other.coef_)
