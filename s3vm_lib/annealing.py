@@ -398,7 +398,8 @@ class DAS3VM(BaseS3VM):
         Print one line per temperature; on stderr a line that rewrites itself shows the time left.
     client : dask.distributed.Client, default=None
         The workers of this cluster open the rows, keep them, and take the products with them. X has
-        to be a `numpy.memmap` that all workers can open, or a CSR matrix of three of them.
+        to be a `numpy.memmap` that all workers can open, or a CSR matrix of three of them. A clone
+        of the estimator has the client, a pickle or a copy has None.
     callback : callable, default=None
         Called after each temperature with a dict (temperature, objective, entropy, multiplier,
         n_rounds, n_iter, n_cg); a true value stops.

@@ -296,7 +296,8 @@ class MultiSwitchTSVM(LabelSwitching):
         Print one line per level of C*; on stderr a line that rewrites itself shows the time left.
     client : dask.distributed.Client, default=None
         The workers of this cluster open the rows, keep them, and take the products with them. X has
-        to be a `numpy.memmap` that all workers can open, or a CSR matrix of three of them.
+        to be a `numpy.memmap` that all workers can open, or a CSR matrix of three of them. A clone
+        of the estimator has the client, a pickle or a copy has None.
     callback : callable, default=None
         Called after each level with a dict (C_star, n_rounds, n_switched, n_iter, n_cg); a true
         value stops.

@@ -132,7 +132,8 @@ class LapSVM(KernelParameters, BaseS3VM):
         The workers of this cluster make the factor in blocks and keep it, as many columns as
         ``rank`` says, or 500. They open the rows themselves: X has to be a `numpy.memmap` that all
         workers can open, or a CSR matrix of three of them. The graph stays in this process, which
-        takes X and, a few at a time, columns of the factor into its memory.
+        takes X and, a few at a time, columns of the factor into its memory. A clone of the
+        estimator has the client, a pickle or a copy has None.
     tol : float, default=1e-4
         Tolerance: of Newton and ``stopping="gap"``, the duality gap relative to J; of the hinge,
         the largest violation of the optimality conditions.

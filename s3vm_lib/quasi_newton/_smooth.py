@@ -66,7 +66,8 @@ class Coordinates(Checked):
     client : dask.distributed.Client, default=None
         The coordinates are made and kept, in single precision, by the workers of this cluster. They
         open the rows themselves: X has to be a `numpy.memmap` that all workers can open. With
-        ``"cholesky"``, also of the linear kernel, and with ``"regressors"``.
+        ``"cholesky"``, also of the linear kernel, and with ``"regressors"``. A clone of the
+        estimator has the client, a pickle or a copy has None.
 
     Raises
     ------

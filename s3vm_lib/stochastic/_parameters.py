@@ -183,7 +183,8 @@ class Polish(Checked):
         Number of steps that L-BFGS remembers.
     client : dask.distributed.Client, default=None
         The sums, over all rows whatever ``rows`` says, are taken on this cluster, by blocks of
-        rows; the rows have to be given as a `numpy.memmap` that all workers can open.
+        rows; the rows have to be given as a `numpy.memmap` that all workers can open. A clone of
+        the estimator has the client, a pickle or a copy has None.
 
     Raises
     ------
