@@ -83,7 +83,7 @@ class SparseRowsOnDisk(NamedTuple):
 
 def is_mapped(X):
     """Whether an array, or the values of a CSR matrix, are a memory map or a view of one."""
-    X = X.data if getattr(X, "format", None) == "csr" else X
+    X = X.data if sp.issparse(X) and X.format == "csr" else X
     while X is not None and not isinstance(X, np.memmap):
         X = getattr(X, "base", None)
     return X is not None

@@ -180,6 +180,9 @@ def test_views_of_a_map_are_known(tmp_path):
     X = mapped(np.arange(12.0).reshape(6, 2), tmp_path / "rows")
     assert is_mapped(X) and is_mapped(np.asarray(X[2:])) and not is_mapped(np.array(X))
     assert is_mapped(np.asarray(X[2:])[1:].reshape(-1))
+    for form in ("csr", "csc", "coo", "dok", "lil", "dia", "bsr"):  # asked before they are checked
+        assert not is_mapped(sp.eye_array(3, format=form))
+    assert not is_mapped([[1.0]]) and not is_mapped(None)
     np.save(tmp_path / "rows.npy", X)  # with a header, which is skipped
     for Y in (X, np.load(tmp_path / "rows.npy", mmap_mode="r")):
         for part in (Y, np.asarray(Y)[2:], Y[1:][2:], np.asarray(Y[1:])[2:5]):
