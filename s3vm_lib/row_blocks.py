@@ -83,10 +83,14 @@ class SparseRowsOnDisk(NamedTuple):
 
 def is_mapped(X):
     """Whether an array, or the values of a CSR matrix, are a memory map or a view of one."""
-    X = X.data if sp.issparse(X) and X.format == "csr" else X
+    return _map_of(X.data if sp.issparse(X) and X.format == "csr" else X) is not None
+
+
+def _map_of(X):
+    """The memory map that X is, or is a view of, or None."""
     while X is not None and not isinstance(X, np.memmap):
         X = getattr(X, "base", None)
-    return X is not None
+    return X
 
 
 def on_disk(X):
@@ -111,9 +115,7 @@ def on_disk(X):
 
 
 def _file_of(X):
-    base = X
-    while base is not None and not isinstance(base, np.memmap):
-        base = getattr(base, "base", None)
+    base = _map_of(X)
     if base is None or base.filename is None or not X.flags.c_contiguous:
         raise ValueError(
             "X must be a C-ordered numpy.memmap of float32 or float64 with a client, so that the "

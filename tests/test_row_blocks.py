@@ -501,7 +501,7 @@ def sparse_rows(dtype, folder=None):
             np.save(file, getattr(X, name))
         arrays = tuple(np.load(file, mmap_mode="r") for file in files.values())
         X = sp.csr_matrix(arrays, shape=X.shape)
-    return X, codes, np.where(np.arange(codes.size) < 60, codes, -1)
+    return X, np.where(np.arange(codes.size) < 60, codes, -1)
 
 
 @pytest.mark.parametrize("cls", [MultiSwitchTSVM, DAS3VM])
@@ -509,7 +509,7 @@ def sparse_rows(dtype, folder=None):
 @pytest.mark.parametrize("form", ["dense", "sparse"])
 def test_linear_products_on_workers(cls, dtype, form, mixture, tmp_path, monkeypatch):
     if form == "sparse":
-        (X, _, partly), X_here = sparse_rows(dtype, tmp_path), sparse_rows(dtype)[0]
+        (X, partly), X_here = sparse_rows(dtype, tmp_path), sparse_rows(dtype)[0]
     else:
         X_here, partly = mixture[0][:1200].astype(dtype), mixture[2][:1200]
         X = mapped(X_here, tmp_path / "rows", dtype)
@@ -546,7 +546,7 @@ def test_how_arrays_arrive_is_no_matter(cls, mixture, tmp_path):
 
 
 def test_rows_stay_in_their_file_until_a_worker_opens_them(tmp_path):
-    X, _, partly = sparse_rows(np.float32, tmp_path)
+    X, partly = sparse_rows(np.float32, tmp_path)
     for cls in (MultiSwitchTSVM, DAS3VM, LapSVM):
         data = cls(client=Here())._validated(X, partly, None, None)[2]
         assert is_mapped(data.X) and data.X.dtype == np.float32
@@ -573,7 +573,7 @@ def test_a_graph_kernel_on_workers_has_the_bits_of_this_process(options, mixture
 
 
 def test_a_graph_kernel_of_sparse_rows_on_workers(tmp_path):
-    X, _, partly = sparse_rows(np.float64, tmp_path)
+    X, partly = sparse_rows(np.float64, tmp_path)
     partly[20:] = -1  # labeled rows are at most half of the pivots
     options = {"rank": 80, "n_neighbors": 4, "tol": 1e-8}
     alone = LapSVM(**options).fit(sparse_rows(np.float64)[0], partly)
@@ -585,7 +585,7 @@ def test_a_graph_kernel_of_sparse_rows_on_workers(tmp_path):
 
 def test_workers_need_a_map(mixture, tmp_path):
     X, _, partly = mixture
-    S, _, few = sparse_rows(np.float64, tmp_path)
+    S, few = sparse_rows(np.float64, tmp_path)
     wide = sp.csr_matrix(S.shape)
     wide.data, wide.indices, wide.indptr = S.data, np.array(S.indices), S.indptr
     ones = np.ones(few.size)

@@ -49,9 +49,9 @@ class Supervised:
         self.labeled = np.flatnonzero(data.codes >= 0)
         self.rows, n = None, data.codes.size
         kernel = data.kernel
-        many = n * self.labeled.size > LARGEST_COLUMNS or is_mapped(data.X)
-        if many and kernel.name != "precomputed":
-            # Too many values to keep: those of other rows are computed where they are asked for.
+        large = n * self.labeled.size > LARGEST_COLUMNS or is_mapped(data.X)
+        if large and kernel.name != "precomputed":
+            # Too many values to keep, or rows of a file: others are computed when asked for.
             self.rows = doubles(data.X[self.labeled])
             columns = kernel.gram(self.rows)
             unit = float(np.mean(kernel.diagonal(self.rows))) or 1.0
