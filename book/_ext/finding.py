@@ -7,6 +7,7 @@ import unicodedata
 from docutils import nodes
 from sphinx import addnodes
 from sphinx.search.en import SearchEnglish
+from sphinx.util.index_entries import split_index_msg
 
 # What a reader may look for under another name than the chapter's: names of methods and of ideas.
 SUBJECTS = {
@@ -98,13 +99,15 @@ class FoldedEnglish(SearchEnglish):
 
 
 def add_subjects(app, doctree):
-    """Enter the subjects of a chapter into the general index, and with it into the search."""
+    """Enter the subjects of a chapter into the general index, and all entries into the search."""
     section = next(iter(doctree.findall(nodes.section)), None)
     subjects = SUBJECTS.get(app.env.docname, ())
     if section is not None and subjects:
-        target = section["ids"][0]
-        entries = [("single", fold(subject), target, "main", None) for subject in subjects]
+        entries = [("single", name, section["ids"][0], "main", None) for name in subjects]
+        app.env.get_domain("index").entries[app.env.docname] += entries  # it has read the page
         doctree.insert(0, addnodes.index(entries=entries))
+    for node in doctree.findall(addnodes.index):
+        node["entries"] = [(kind, fold(name), *rest) for kind, name, *rest in node["entries"]]
 
 
 def join_texts(app, doctree, docname):
@@ -137,8 +140,22 @@ def typeset_titles(app, doctree, docname):
                 text.parent.replace(text, new)
 
 
+def remember_index(app, env):
+    """Give the search the index entries of all pages; it forgets those of pages left as they are.
+
+    Sphinx 7.4 reads titles and words back from the last build (`IndexBuilder.load`), entries not.
+    """
+    for docname, entries in env.get_domain("index").entries.items():
+        env._search_index_index_entries[docname] = sorted(
+            (fold(text), target or "", main)
+            for kind, value, target, main, _ in entries
+            for text in split_index_msg(kind, value)
+        )
+
+
 def setup(app):
     app.add_search_language(FoldedEnglish)
+    app.connect("env-updated", remember_index)
     app.connect("doctree-read", add_subjects)
     app.connect("doctree-resolved", join_texts)
     app.connect("doctree-resolved", typeset_titles)
