@@ -146,6 +146,38 @@ def test_the_hash_follows_code_and_nothing_else(tmp_path, monkeypatch):
     assert [file.name for file in seen if file.parts[-2] == "checks"] == ["_numerical.py"]
 
 
+def test_rows_that_are_measured_again(toy_table, monkeypatch):
+    from benchmarks.tables import measured_again
+
+    def stored(name):
+        assert name == "toy"
+        result = {"square": 4, "names": ["a", 1.5], "cpu_ms": 3.0, "of": {"memory_mb": 7}}
+        minutes = {0: None, 1: 0.2, 2: 1.4, 3: 1.6}
+        return [
+            {"row": {"n": n}, "result": {**result, "square": n * n}, "provenance": {"minutes": m}}
+            for n, m in minutes.items()
+        ]
+
+    monkeypatch.setattr(harness, "read", stored)
+    again = measured_again.chosen("toy")
+    assert sorted(entry["row"]["n"] for entry in again) == [0, 1, 2]  # not the one that is dear
+    assert again == measured_again.chosen("toy")
+    now = {"cpu_ms": 9.0, "names": ["a", 1.5], "of": {}, "more": 1}
+    toy_table.measure = lambda n: {**now, "square": n * n}
+    found = measured_again.measure("toy")
+    assert [found[key] for key in ("rows", "equal", "numbers", "differ")] == [3, 3, 9, 0]
+    toy_table.measure = lambda n: {**now, "square": n + n, "names": ["b", 1.25]}
+    found = measured_again.measure("toy")
+    assert [found[key] for key in ("rows", "equal", "numbers", "differ")] == [3, 0, 9, 7]
+    assert [line["most"] for line in found["lines"]] == 3 * [["names[0]", "a", "b"]]
+    toy_table.measure = lambda n: {"square": n + n, "names": ["a"]}
+    lines = {line["row"]["n"]: line for line in measured_again.measure("toy")["lines"]}
+    assert lines[1]["most"] == ["names[1]", 1.5, None] and lines[1]["differ"] == 2
+    toy_table.measure = lambda n: {"square": n + n, "names": ["a", 1.0]}
+    lines = {line["row"]["n"]: line for line in measured_again.measure("toy")["lines"]}
+    assert lines[1]["most"] == ["square", 1, 2] and lines[2]["most"] == ["names[1]", 1.5, 1.0]
+
+
 def test_results_come_from_a_committed_tree(toy_table, tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(harness, "changes", lambda: [" M s3vm_lib/svm.py"])
     monkeypatch.setattr(harness, "RESULTS", tmp_path)
