@@ -527,6 +527,28 @@ def test_linear_products_on_workers(cls, dtype, form, mixture, tmp_path, monkeyp
         assert np.array_equal(threads.coef_, found.coef_)
 
 
+@pytest.mark.parametrize("cls", [QNS3VM, NewtonS3VM])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_sparse_coordinates_on_workers(cls, dtype, tmp_path, monkeypatch):
+    (X, partly), X_here = sparse_rows(dtype, tmp_path), sparse_rows(dtype)[0]
+    monkeypatch.setattr(_blocked, "_VALUES", 2**11)
+    n_blocks = []
+
+    class Counting(Here):
+        def submit(self, function, *arguments, pure):
+            if function.__name__ == "_made_group":
+                n_blocks.append(len(arguments[1]))
+            return super().submit(function, *arguments, pure=pure)
+
+    options = {"kernel": "linear", "balance": "labels", "ftol": 1e-12, "tol": 1e-8}
+    alone = cls(**options).fit(X_here, partly)
+    found = cls(coordinates=Coordinates(client=Counting()), **options).fit(X, partly)
+    assert sum(n_blocks) == -(-1200 // (2**11 // 10))  # ten values in a row, of 200 columns
+    np.testing.assert_allclose(found.objective_, alone.objective_, rtol=1e-5)
+    assert np.mean(found.transduction_ == alone.transduction_) > 0.998
+    assert np.mean(found.predict(X) == alone.predict(X_here)) > 0.998
+
+
 class Unaligned(Here):
     """Arrays arrive as a socket may deliver them: not aligned, and read-only."""
 

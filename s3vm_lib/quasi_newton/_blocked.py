@@ -348,7 +348,7 @@ def block_coordinates(
         features = KernelMap(kernel, rows, W, False)
         solved = W.dot
     if client is not None:
-        blocks = _on_workers(client, X, features)
+        blocks = _on_workers(client, X, features, features.width)
     else:
         room = (megabytes - megabytes_needed(X.shape[0], rank)) / 2
         blocks = LocalBlocks(X, features, max(room, 0.0), tick)
@@ -361,7 +361,7 @@ def mapped_coordinates(X, scale, mean_weight, client=None):
     Parameters
     ----------
     X : ndarray of shape (n, d)
-        A view of a memory map.
+        A view of a memory map; with a client also a CSR matrix of three.
     scale, mean_weight
         As in `linear_coordinates`.
     client : dask.distributed.Client, default=None
@@ -371,12 +371,17 @@ def mapped_coordinates(X, scale, mean_weight, client=None):
     BlockFeatures
     """
     features = LinearMap(scale, X.shape[1])
-    blocks = MappedBlocks(X, features) if client is None else _on_workers(client, X, features)
+    if client is None:
+        blocks = MappedBlocks(X, features)
+    else:
+        kept = X.nnz // X.shape[0] if sp.issparse(X) else features.width
+        blocks = _on_workers(client, X, features, kept)
     return _closed_on_error(blocks, features.width, mean_weight, None)
 
 
-def _on_workers(client, X, features):
-    return ClusterBlocks(client, X, partial(made, features), block_rows(features.width))
+def _on_workers(client, X, features, kept):
+    """Blocks of rows of which so many values are kept, each."""
+    return ClusterBlocks(client, X, partial(made, features), block_rows(kept))
 
 
 def reads_the_disk(X):

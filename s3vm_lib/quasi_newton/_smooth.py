@@ -65,9 +65,10 @@ class Coordinates(Checked):
         the rows. The rows X themselves and a few numbers for each of them are not counted.
     client : dask.distributed.Client, default=None
         The coordinates are made and kept, in single precision, by the workers of this cluster. They
-        open the rows themselves: X has to be a `numpy.memmap` that all workers can open. With
-        ``"cholesky"``, also of the linear kernel, and with ``"regressors"``. A clone of the
-        estimator has the client, a pickle or a copy has None.
+        open the rows themselves: X has to be a `numpy.memmap` that all workers can open, or a CSR
+        matrix of three of them, whose rows stay sparse with the linear kernel. With ``"cholesky"``,
+        also of the linear kernel, and with ``"regressors"``. A clone of the estimator has the
+        client, a pickle or a copy has None.
 
     Raises
     ------
