@@ -494,7 +494,7 @@ class DAS3VM(BaseS3VM):
         "path_tol": [TOL],
         "client": CLIENT,
     }
-    _largest_n = 40_000
+    _largest_n = 1_000_000
     _memory = "n × d numbers, or the non-zeros"
     _side_by_side = True
     _late = frozenset({"C", "C_star"})

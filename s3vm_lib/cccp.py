@@ -430,7 +430,7 @@ class CCCPS3VM(KernelParameters, BaseS3VM):
         "gram": [StrOptions({"auto", "full", "rows"})],
         "cache_size": [MEGABYTES],
     }
-    _largest_n = 30_000
+    _largest_n = 50_000
     _memory = "n² kernel values, or fewer and more time"
     _side_by_side = True
     _late = frozenset({"C", "C_star", "unlabeled_loss", "s", "max_iter", "max_inner_iter"})

@@ -4,8 +4,9 @@ Tables were measured on other days, with the code of those days. Here three rows
 those that took less than a minute and a half by a generator that is seeded with the name of the
 table, are measured with the code of the commit that this row belongs to. All numbers of a stored
 result are compared, with the digits that are stored, but for times and memory (``cpu...``,
-``memory...``). ``equal`` counts rows in which all are the same, ``differ`` the numbers that are
-not, and ``most`` shows the one of these that has moved most. Tables of times are not in the list.
+``memory...``, ``yardstick``). ``equal`` counts rows in which all are the same, ``differ`` the
+numbers that are not, and ``most`` shows the one of these that has moved most. Tables of times are
+not in the list.
 """
 
 import json
@@ -55,7 +56,7 @@ def numbers(result, path=""):
     """All that a result holds, by its place, without times and memory."""
     if isinstance(result, dict):
         for key, value in result.items():
-            if not key.startswith(("cpu", "memory")):
+            if not key.startswith(("cpu", "memory", "yardstick")):
                 yield from numbers(value, f"{path}/{key}" if path else key)
     elif isinstance(result, list):
         for k, value in enumerate(result):

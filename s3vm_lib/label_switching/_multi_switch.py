@@ -400,7 +400,7 @@ class MultiSwitchTSVM(LabelSwitching):
         "path_tol": [TOL],
         "client": CLIENT,
     }
-    _largest_n = 40_000
+    _largest_n = 1_000_000
     _memory = "n × d numbers, or the non-zeros"
     _side_by_side = True
     _late = frozenset({"C", "C_star"})

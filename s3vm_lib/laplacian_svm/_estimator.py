@@ -274,7 +274,7 @@ class LapSVM(KernelParameters, BaseS3VM):
         "rank": [COUNT, None],
         "client": CLIENT,
     }
-    _largest_n = 30_000
+    _largest_n = 100_000
     _memory = "n × n, or n × rank numbers"
 
     def _rule(self):

@@ -206,7 +206,7 @@ LabeledLoss, default="squared_hinge"
     }
     _schedules = ANNEALING
     _searched = _SEARCHED
-    _largest_n = 10_000
+    _largest_n = 100_000
     _memory = "n × rank numbers"
 
     def _fit_binary(self, data, coordinates, t, problem, index):

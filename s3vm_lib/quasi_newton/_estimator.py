@@ -207,7 +207,7 @@ default="cholesky"
     }
     _schedules = ANNEALING
     _searched = COORDINATES
-    _largest_n = 100_000
+    _largest_n = 1_000_000
     _memory = "n × rank numbers"
 
     def _prepare(self, data):

@@ -185,7 +185,7 @@ class SafeS3VM(MetaEstimatorMixin, SemiSupervisedMixin, BaseEstimator):
         "n_jobs": N_JOBS,
         "verbose": ["verbose"],
     }
-    _largest_n = 10_000
+    _largest_n = 50_000
     _memory = "that of the estimator, and one model per member"
 
     def __init__(
