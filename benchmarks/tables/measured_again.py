@@ -17,6 +17,7 @@ from benchmarks import harness
 TABLES = (
     "exact_hits",
     "gaussian_optimum",
+    "gaussians_blind",
     "gaussians_cv",
     "gaussians_g2c_g4c",
     "gkm_fig2",
