@@ -3,11 +3,12 @@
 G2C and G4C: instance gaussians(kind, seed), 25 labeled, 225 unlabeled and 250 test rows, errors on
 the test rows. G50C: all 550 rows, 25 of them labeled (`hide_labels`, not by class), errors on the
 others. ``pipeline`` is ``QNS3VM(reconsider=True)`` with all other parameters at their defaults but
-the kernel, which is linear where there are as many columns as rows, as in `S3VC`: the class ratio
-is estimated (balance="auto"), and no setting was chosen on these draws. Beside it the same with the
-ratio of the labels (``labels``) and with the true one (``told``, which is hindsight), `S3VC` with
-its defaults, and the SVM with the same kernel. ``above_30`` counts draws with an error above 30 %:
-on G4C such a machine is split along the wrong axis.
+the kernel, which is linear where there are as many columns as rows, as in `S3VC`, and the class
+ratio is estimated (balance="auto"). The three sets are among those that defaults were chosen on,
+and these draws were looked at when ``reconsider`` was made: no estimate for other sets. Beside it
+the same with the ratio of the labels (``labels``) and with the true one (``told``, which is
+hindsight), `S3VC` with its defaults, and the SVM with the same kernel. ``above_30`` counts draws
+with an error above 30 %: on G4C such a machine is split along the wrong axis.
 """
 
 import numpy as np

@@ -147,9 +147,11 @@ def remember_index(app, env):
     """
     for docname, entries in env.get_domain("index").entries.items():
         env._search_index_index_entries[docname] = sorted(
-            (fold(text), target or "", main)
-            for kind, value, target, main, _ in entries
-            for text in split_index_msg(kind, value)
+            {
+                (fold(text), target or "", main)
+                for kind, value, target, main, _ in entries
+                for text in split_index_msg(kind, value)
+            }
         )
 
 
