@@ -107,10 +107,14 @@ function followReader() {
 
 addEventListener("DOMContentLoaded", followReader);
 addEventListener("load", () => {
-  const mark = later(markBoxes, 100);
-  mark();
-  addEventListener("resize", mark);
-  document.addEventListener("toggle", mark, true); // a fold opens
+  // Not only a window changes widths: a fold opens, a panel slides away, a font comes late.
+  const observer = new ResizeObserver(later(markBoxes, 100));
+  for (const box of document.querySelectorAll(BOXES)) {
+    observer.observe(box);
+    if (box.firstElementChild) {
+      observer.observe(box.firstElementChild);
+    }
+  }
 });
 
 // On paper nothing can be unfolded.
