@@ -8,7 +8,7 @@ unlabeled row in another of the sets M, O, E and A: mean and standard deviation 
 With every unlabeled row doubled, as in the paper, a change of sign changes two values of μ; the
 paper does not say which of the two it counts, and in 24 of its 192 cells Changing-μ is larger than
 Iterations, by less than a factor of 2 in all of them. ``paper`` repeats the printed means and
-deviations. ``finer`` is the same once more with the CCCP of the start solved to 1e-5 in place of
+deviations. ``finer`` is the same once more with the CCCP of the start solved to 3e-4 in place of
 1e-3: where it ends in another local minimum (``objective``), the counts are those from there. The
 paper's scaling of the features, choice of labels and first solution are not known.
 W6a is not at hand and not run.
@@ -23,7 +23,7 @@ from benchmarks.harness import digits
 from s3vm_lib._book import printed
 
 TRIALS = 20
-FINER = 1e-5  # start_tol, by default 1e-3
+FINER = 3e-4  # start_tol, by default 1e-3
 COUNTS = ("iterations", "changing", "moves")
 
 
