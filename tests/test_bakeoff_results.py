@@ -247,6 +247,32 @@ def test_what_methods_have_in_common(store):
     assert (bakeoff.common(found, ["QN", "SVM"], first).status != "").sum() == 4
 
 
+def test_a_search_is_shown_beside_the_defaults_of_the_same_cells(store):
+    default = bakeoff.load(store)
+    # Searched: 20 labels, draws 1 and 3, and QN only in the first of them.
+    at = [default.index(m) for m in ("QN", "SVM", "SVM[linear]")]
+    arrays = ("error", "test_error", "linear", "cpu", "megabytes", "status")
+    parts = {name: getattr(default, name)[:, at][:, :, :1][..., [1, 3]].copy() for name in arrays}
+    parts["error"][:, :, 0] = [[[11, 7], [12, 8], [13, 9]], [[1, 2], [3, 4], [5, 6]]]
+    parts["status"][:] = "ok"
+    for name, nothing in (("error", np.nan), ("status", "")):
+        parts[name][:, 0, 0, 1] = nothing
+    methods = ["QN", "SVM", "SVM[linear]"]
+    searched = default._replace(methods=methods, labels=[20], draws=[1, 3], **parts)
+    default.error[0, default.index("SVM[linear]"), 0] = 25
+    default.status[0, default.index("SVM[linear]"), 0] = "ok"
+
+    one = bakeoff.with_search(default, searched, "QN")
+    assert one.cells.tolist() == [[[True, False]], [[False, False]]] and one.draws == 1
+    assert one.default.filled()[0, :, 0, 0].tolist() == [10, 20, 25]
+    assert one.searched.filled()[0, :, 0, 0].tolist() == [11, 12, 13]
+    assert bakeoff.over_sets(one.default.gain("QN"))[0] == 10
+    assert bakeoff.over_sets(one.searched.gain("QN"))[0] == 1
+    two = bakeoff.with_search(default, searched, "SVM")
+    assert two.draws == 2 and two.default.methods == ["SVM", "SVM[linear]"]
+    assert bakeoff.with_search(default, searched, "SVM", one.cells).draws == 1
+
+
 def test_means_over_sets_have_the_errors_of_their_draws():
     nan = np.nan
     cells = [[[1, 3], [3, 5]], [[0, 6], [nan, nan]], [[nan, nan], [nan, nan]]]

@@ -450,6 +450,53 @@ def gaining(results, methods, *, margin=1.0, measure="error"):
     return found
 
 
+class Searched(NamedTuple):
+    """A method with its defaults, and after a search, in the cells where both are known.
+
+    ``cells`` is of shape (sets, numbers of labels, draws) of the searches. ``default`` and
+    ``searched`` are the results there, with those of the SVMs.
+    """
+
+    cells: np.ndarray
+    default: Results
+    searched: Results
+
+    @property
+    def draws(self):
+        """Number of draws with a cell."""
+        return int(self.cells.any(axis=(0, 1)).sum())
+
+
+def with_search(default, searched, method, cells=None):
+    """What the defaults and what a search did, of a method and of the SVMs.
+
+    Parameters
+    ----------
+    default, searched : Results
+        Of the same sets; the searches may be of fewer numbers of labels, draws and methods.
+    method : str
+    cells : ndarray of bool of shape (sets, numbers of labels, draws), default=None
+        Cells of the searches to keep; None means all.
+
+    Returns
+    -------
+    Searched
+    """
+    label_at = [default.labels.index(l) for l in searched.labels]
+    draw_at = [default.draws.index(d) for d in searched.draws]
+    arrays = ("error", "test_error", "linear", "cpu", "megabytes", "status")
+    default = default._replace(
+        labels=searched.labels,
+        draws=searched.draws,
+        **{name: getattr(default, name)[:, :, label_at][..., draw_at] for name in arrays},
+    )
+    names = list(dict.fromkeys([method, "SVM", "SVM[linear]"]))
+    known = np.ones(searched.error[:, 0].shape, dtype=bool) if cells is None else cells
+    for part in (default, searched):
+        known = known & ~np.isnan(part.filled()[:, [part.index(m) for m in names]]).any(axis=1)
+    return Searched(known, common(default, names, known), common(searched, names, known))
+
+
 class Between(NamedTuple):
     """How much of the way between two methods a third one goes; errors are means over sets.
 
