@@ -133,3 +133,18 @@ def test_an_unknown_table_is_an_error_that_lists_the_known_ones():
         _book.stored("missing")
     with pytest.raises(ValueError, match=r"name='missing' is no table in paper; .*programs"):
         _book.printed("missing")
+
+
+def test_a_finer_start_counts_minima_and_iterations(monkeypatch):
+    def part(objective, *means):
+        kinds = zip(("labeled", "unlabeled"), means, strict=True)
+        counts = {kind: {"iterations": [m, 1.0], "changing": [m / 4, 1.0]} for kind, m in kinds}
+        return {"objective": objective, **counts}
+
+    fits = [
+        {**part(10.0, 2.0, 4.0), "finer": part(10.0, 2.0, 4.0)},
+        {**part(10.0, 2.0, 0.0), "finer": part(10.1, 6.0, 3.0)},
+        {**part(10.0, 1.0, 1.0), "finer": part(10.0 + 1e-8, 1.0, 5.0)},
+    ]
+    monkeypatch.setattr(il, "stored", lambda name: [{"result": fit} for fit in fits])
+    assert il.finer_start() == (3, 1, 3.0, 1, 21.0, 5.25)
