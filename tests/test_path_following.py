@@ -2,6 +2,7 @@
 
 import copy
 import pickle
+import warnings
 
 import numpy as np
 import pytest
@@ -901,6 +902,30 @@ def test_stopped_and_limited_calls_are_taken_up_again():
         agrees_with_scratch(model, X, y)
     full.partial_fit(X[40:], y[40:])
     assert_allclose(model.decision_function(X), full.decision_function(X), atol=1e-6)
+
+
+def test_what_a_limited_fit_has_overlooked_is_followed_up_within_max_iter():
+    rng = np.random.default_rng(0)
+    X = (rng.random((1500, 30)) < 0.3).astype(float)
+    f = X @ rng.normal(size=30)
+    y = np.where(np.arange(1500) < 60, f + rng.normal(size=1500) > np.median(f), -1)
+    model = ILS3VM(kernel="linear", C=10.0, C_star=5.0, max_iter=5)
+    with pytest.warns(ConvergenceWarning, match="max_iter=5"):
+        model.fit(X, y)
+    assert model.residual_ > 1
+    model.set_params(max_iter=300)
+    steps = []
+    for _ in range(20):  # the start has many rows in the wrong place, and a call few steps
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            model.forget([])
+        steps.append(model.n_iter_)
+        limited = model.termination_condition_ == "max_iter"
+        assert limited == any(one.category is ConvergenceWarning for one in caught)
+        if not limited:
+            break
+    assert len(steps) > 1 and max(steps) == 300 and not limited
+    agrees_with_scratch(model, X, y)
 
 
 @pytest.mark.parametrize("kernel", ["linear", "rbf"])

@@ -489,7 +489,12 @@ class ILS3VM(KernelParameters, KeepingS3VM):
     def _result(self, tally):
         """Prove that the solution is one, and show it without the ridge."""
         machine, store, held = tally.machine, self._kernel_store, self._held
-        machine.finish(tally.status == "converged")
+        if tally.status == "converged":
+            machine.finish(budget=max(self.max_iter - tally.n_iter, 0))
+            if machine.n_moving and tally.n_iter >= self.max_iter:
+                tally.status = "max_iter"
+        else:
+            machine.finish(False)
         ids, coef = held.place[held.place >= 0], None
         alpha, f, b, rho = machine.read(ids)
         # Rows that a limit kept from leaving are no part of the model that is shown.

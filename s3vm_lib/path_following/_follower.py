@@ -313,8 +313,11 @@ class Follower:
     def _limit(self):
         return 20 * (self.store.n + 10)
 
-    def run(self, max_steps=None):
-        """Walk until A is empty; True unless ``max_steps`` came before."""
+    def run(self, max_steps=None, budget=np.inf):
+        """Walk until A is empty; True unless ``max_steps`` or ``budget`` came before.
+
+        Without ``max_steps`` the finite order takes over where the path has become long.
+        """
         now, hold, steps = self.now, self.order == "finite", self.n_iter
         if now["n_moving"] + now["n_locked"] == 0 and not hold and self.store.view.kind != CACHED:
             now["zero_run"] = 0  # nobody moves, and no kernel rows are to be fetched
@@ -322,7 +325,8 @@ class Follower:
         log = np.zeros((256 if self.record else 0, len(LOG_FIELDS)))
         allowed, falls, since = self._limit(), 0, steps
         while True:
-            left = (since + allowed if max_steps is None else steps + max_steps) - now["steps"]
+            bound = since + allowed if max_steps is None else steps + max_steps
+            left = min(bound, steps + budget) - now["steps"]
             m, k = now["n_margin"], now["n_moving"]
             # Some tenths of a second of work, after which Python can answer Ctrl-C.
             few = 1 + _WORK // ((self.store.n + m) * (1 + m + k))
@@ -339,7 +343,9 @@ class Follower:
                     self._settled()
                 else:
                     self.store.more_slots()
-            elif code == LIMIT and (max_steps is not None or self._too_much_work()):
+            elif code == LIMIT and (
+                max_steps is not None or self._too_much_work() or now["steps"] >= steps + budget
+            ):
                 return False
             elif code in (STALLED, LIMIT):
                 if falls == _FALLS:
@@ -368,26 +374,31 @@ class Follower:
         sets.refresh(*self._all)
         return worst
 
-    def finish(self, follow_up=True):
+    def finish(self, follow_up=True, budget=np.inf):
         """All outputs, and proof that nothing was overlooked.
 
         Parameters
         ----------
         follow_up : bool, default=True
             Follow up violations of the optimality conditions; False only computes the outputs.
+        budget : float, default=np.inf
+            Steps that this may take; what is under way then stays in A.
 
         Returns
         -------
         float
             The residual, see `residual`.
         """
+        end = self.n_iter + budget
         for _ in range(_ROUNDS if follow_up else 1):
             if self._settled() > self.tol:
                 self.factorize()
                 self._settled()
             if not follow_up or not ends.violators(*self._all, False, self.tol):
                 break
-            self.run()
+            if not self.run(budget=end - self.n_iter) and self.n_iter >= end:
+                self._settled()
+                break
         self.energy()
         return self.residual()
 
