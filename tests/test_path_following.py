@@ -1076,6 +1076,21 @@ def test_long_paths_are_given_up_for_cccp(gram, kernel, monkeypatch):
         agrees_with_scratch(by_hand, X, y)
 
 
+def test_what_cccp_has_overlooked_is_followed_up_within_max_iter(monkeypatch):
+    monkeypatch.setattr(_estimator, "_WORK_LEAST", 0.0)
+    monkeypatch.setattr(_estimator, "_WORK", 0.0)
+    X, t = clouds(200, seed=3)
+    model = ILS3VM(gamma=0.5, C=C, C_star=C_STAR).fit(X[:40], labels(t)[:40])
+    model.set_params(start_tol=10.0, max_iter=300)  # ends far from a solution
+    with pytest.warns(ConvergenceWarning, match="max_iter=300"):
+        model.partial_fit(X[40:], labels(t)[40:])
+    assert model.n_iter_ == 300
+    assert model.residual_ > 1
+    model.set_params(max_iter=100_000).forget([])
+    assert model.termination_condition_ == "converged"
+    agrees_with_scratch(model, X, labels(t))
+
+
 @pytest.mark.parametrize("update", ["auto", "path", "block"])
 def test_matrix_and_cache_stay_the_same_over_a_stream(update):
     X, t = clouds(300, seed=8)

@@ -362,7 +362,7 @@ class ILS3VM(KernelParameters, KeepingS3VM):
                 tally.status = "max_iter"
                 return
             if done.status == "given up":  # all the other groups with it
-                tally.status = self._start_over(tally)
+                self._start_over(tally)
                 return
             if self._note(tally, done.operation) and start + size < ids.size:
                 tally.status = "stopped"
@@ -400,10 +400,9 @@ class ILS3VM(KernelParameters, KeepingS3VM):
         rows, t, c = machine.present()
         gram = self._kernel_store.smo_gram(rows, storage=self.gram, dtype=self._start_dtype())
         weight = c / np.where(t == 0, problem.C_star, problem.C)
-        status = self._cross_over(tally, gram, rows, t, weight)
-        machine.run()  # brings the kernel rows of the new margin set
-        machine.finish()
-        return status
+        tally.status = self._cross_over(tally, gram, rows, t, weight)
+        machine.run()  # nobody moves: it brings the kernel rows of the new margin set
+        self._finish(tally)
 
     def _with_unlabeled(self, machine, problem):
         """The problem with C* = C l/u, once there are rows of both kinds; see ``C_star``."""
@@ -486,15 +485,20 @@ class ILS3VM(KernelParameters, KeepingS3VM):
 
     # Attributes --------------------------------------------------------------------------------
 
-    def _result(self, tally):
-        """Prove that the solution is one, and show it without the ridge."""
-        machine, store, held = tally.machine, self._kernel_store, self._held
+    def _finish(self, tally):
+        """Prove that the solution is one, unless a limit comes before."""
+        machine = tally.machine
         if tally.status == "converged":
             machine.finish(budget=max(self.max_iter - tally.n_iter, 0))
             if machine.n_moving and tally.n_iter >= self.max_iter:
                 tally.status = "max_iter"
         else:
             machine.finish(False)
+
+    def _result(self, tally):
+        """The solution of one machine, shown without the ridge."""
+        machine, store, held = tally.machine, self._kernel_store, self._held
+        self._finish(tally)
         ids, coef = held.place[held.place >= 0], None
         alpha, f, b, rho = machine.read(ids)
         # Rows that a limit kept from leaving are no part of the model that is shown.
