@@ -261,8 +261,8 @@ class ClusterBlocks:
         ----------
         function : callable
         rows : tuple of ndarray
-            Arrays over all rows; the function gets the parts of its block. Those that come twice
-            in a row, and are not written to, travel once.
+            Arrays over all rows; the function gets the parts of its block. Those that come again
+            and again, and are not written to, stay with the workers from the second time on.
         *given
             What is the same for all blocks.
 

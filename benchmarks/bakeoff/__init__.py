@@ -8,7 +8,8 @@ number contain those of a smaller one.
 
 **Labels** are drawn at random, as they are when somebody labels rows: the share of a class among
 them is not its share among the rows. One condition: the first ten hold each class at least once,
-the first twenty-five at least twice (with ten classes: the first fifty, the first hundred).
+the first twenty-five at least twice (with six or ten classes: the first fifty, the
+first hundred).
 Orders are drawn until they do. Where a class is rare this makes it a little less rare among the
 labels; with 2 in 100 (w1a, w8a) ten labels hold at least one, five times the share of the rows.
 

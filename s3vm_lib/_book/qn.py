@@ -136,13 +136,13 @@ def figures():
         key: _better(one["error"]["QN"]["cv_ties"], one["error"]["SVM"]["cv_ties"])
         for key, one in fig5.items()
     }
-    labels = [share for panel, share in gain if panel == "a" and share >= 20]
+    labels = [share for panel, share in gain if panel == "a" and share > 20]
     met = [share for share in labels if gain["a", share]]
     ours = f"better with {', '.join(map(str, met))} % labelled, not with the others of {labels}"
     lines.append(
         Verdict(
             "Fig. 5a",
-            "clearly better from 20 % labels on",
+            "clearly better with more than 20 % labelled",
             ours,
             counted(len(met), len(labels), "shares"),
             g4c,
