@@ -23,8 +23,8 @@ FULL = Basis(
     "same: Algorithm 1 with the printed numbers of steps, complete graph, σ_s = σ_l",
     "same sets, nine tenths for training, the same shares of labels hidden; our own splits and our"
     " own scaling, which the paper does not state",
-    "same: the printed grids, cross-validation in five folds on the labels (from 8000 rows on in the"
-    " first run only)",
+    "same: the printed grids, cross-validation in five folds on the labels (from 8000 rows on in"
+    " the first run only)",
     _RUNS,
     _RULE,
 )

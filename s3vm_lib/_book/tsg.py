@@ -171,8 +171,8 @@ def verdicts():
             f"within 0.5 points of its best after at most 128 on {soon} of {len(settled)} sets",
             counted(soon, len(settled), "sets"),
             ERROR._replace(
-                method="differs: the paper's batches, with 64 features and the library's losses, step"
-                " sizes and balance",
+                method="differs: the paper's batches, with 64 features and the library's losses,"
+                " step sizes and balance",
                 accounting="same: mean test error over five splits (ten in the paper)",
                 rule="converged: within 0.5 points of the best of its curve",
             ),
