@@ -157,6 +157,7 @@ class BaseMachine(BaseEstimator):
         "callback": [callable, None],
     }
     _dtype = [np.float64]  # dtypes that are kept; others become the first
+    _further_limits = ()  # parameters beside max_iter that "max_iter" may be about
     _kept = None  # what a `Preparation` keeps from fit to fit: name to (key, value)
 
     @property
@@ -179,9 +180,12 @@ class BaseMachine(BaseEstimator):
     def _warn_of_limits(self, fits):
         """A warning, at the line that called `fit`, when a solver met its limit."""
         if any(fit.status == "max_iter" for fit in fits):
+            limits = {"max_iter": self._limit}
+            limits |= {name: getattr(self, name) for name in self._further_limits}
+            met = " or ".join(f"{name}={value}" for name, value in limits.items())
             warnings.warn(
-                f"{type(self).__name__} stopped after max_iter={self._limit} iterations without "
-                "reaching tol; increase max_iter, scale the data or relax tol",
+                f"{type(self).__name__} stopped after {met} iterations without reaching tol; "
+                f"increase {' or '.join(limits)}, scale the data or relax tol",
                 ConvergenceWarning,
                 stacklevel=5,
             )

@@ -182,9 +182,12 @@ class OnlineS3VM(BaseS3VM):
         """The classes as an array, or None where the first batch decides."""
         if classes is None:
             return None if first else self.classes_
-        given = np.unique(np.asarray(classes))
-        if given.ndim != 1 or given.size < 2:
-            raise ValueError(f"classes must hold at least two labels, got {classes!r}")
+        given = np.asarray(classes)
+        if given.ndim != 1 or np.unique(given).size < 2:
+            raise ValueError(
+                f"classes must be one-dimensional and hold at least two labels, got {classes!r}"
+            )
+        given = np.unique(given)
         if unlabeled_mask is None and first and np.any(np.asarray(given == -1, dtype=bool)):
             raise ValueError(
                 "classes must not hold -1, which means unlabeled: encode your targets with "

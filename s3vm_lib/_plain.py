@@ -8,6 +8,7 @@ is not goes to scikit-learn, so that the same is refused in the same words.
 import functools
 
 import numpy as np
+import scipy.sparse as sp
 from sklearn.utils._param_validation import make_constraint
 from sklearn.utils.validation import validate_data
 
@@ -30,6 +31,7 @@ def checked_rows_and_labels(estimator, X, y, dtypes, reset=True, least=1):
     Returns
     -------
     X : ndarray or CSR matrix of shape (n, d)
+        CSR with sorted indices, without duplicates.
     y : ndarray of shape (n,)
     """
     plain_labels = type(y) is np.ndarray and y.dtype.kind in "iub"
@@ -40,17 +42,31 @@ def checked_rows_and_labels(estimator, X, y, dtypes, reset=True, least=1):
             return X, y
         if fits(estimator, X):
             return X, y
-    return validate_data(
+    X, y = validate_data(
         estimator, X, y, reset=reset, accept_sparse="csr", dtype=dtypes, order="C",
         ensure_min_samples=least,
     )  # fmt: skip
+    return canonical(X), y
 
 
 def checked_new_rows(estimator, X, dtypes):
     """`validate_data` of rows to predict for: an ndarray or a CSR matrix of shape (m, d)."""
     if is_plain(X, dtypes) and fits(estimator, X):
         return X
-    return validate_data(estimator, X, accept_sparse="csr", dtype=dtypes, order="C", reset=False)
+    return canonical(
+        validate_data(estimator, X, accept_sparse="csr", dtype=dtypes, order="C", reset=False)
+    )
+
+
+def canonical(X):
+    """X, or of a CSR matrix that is out of order a copy in order.
+
+    SciPy sorts in place, on the way to a maximum too, and the arrays are those of the caller.
+    """
+    if sp.issparse(X) and not X.has_canonical_format:
+        X = X.copy()
+        X.sum_duplicates()
+    return X
 
 
 def is_plain(X, dtypes):

@@ -3,6 +3,7 @@
 import numpy as np
 
 from s3vm_lib._plain import parameters_hold
+from s3vm_lib._threads import using, with_threads
 
 
 class Preparation:
@@ -20,10 +21,14 @@ class Preparation:
         estimator._validate_params()
         self.estimator, self._largest_C = estimator, getattr(estimator, "C", None)
         self._given = {name: getattr(estimator, name) for name in estimator._late}
-        self._X, self._codes, self._data = estimator._validated(X, y, sample_weight, unlabeled_mask)
-        self._shared = estimator._prepare(self._data)
+        self.n_jobs = estimator.n_jobs
+        with using(self.n_jobs):
+            checked = estimator._validated(X, y, sample_weight, unlabeled_mask)
+            self._X, self._codes, self._data = checked
+            self._shared = estimator._prepare(self._data)
         self._last, self._ratios, self._kept, self._asked = None, {}, {}, None
 
+    @with_threads
     def fit(self, transduce=True, go_on=False, sample_weight=None, **settings):
         """The model of ``clone(estimator).set_params(**settings).fit(X, y, ...)``.
 

@@ -272,7 +272,8 @@ def solve_deterministic_annealing(
     temperature : float, default=5.0
         First T, in units of the loss of one row.
     cooling : float, default=1.5
-        Each temperature is the one before divided by this.
+        Each temperature is the one before divided by this, a number above 1, until that would be
+        less than 1e-300 of the first; all others are the same.
     n_temperatures : int, default=30
         Largest number of temperatures.
     p_tol : float, default=1e-6
@@ -301,12 +302,13 @@ def solve_deterministic_annealing(
     path.train()
     history = [path.stage(np.inf, (path.now.objective,), "converged")]
     stopped = callback is not None and callback(history[-1])
+    coldest = int(-math.log(_TINY) / math.log(cooling))  # with the last power that is a number
     for k in range(n_temperatures if path.p.size else 0):
         # 6: nearly every p is 0 or 1.
         if stopped or history[-1].entropy < p_tol:
             break
         # 3
-        T, energies, divergence = temperature / cooling**k, [], np.inf
+        T, energies, divergence = temperature / cooling ** min(k, coldest), [], np.inf
         while divergence >= p_tol and len(energies) < max_rounds:
             # 4: p for this v; 5: v for this p; again while p changes.
             divergence = path.soften(T)
@@ -370,7 +372,8 @@ class DAS3VM(BaseS3VM):
         First temperature, in units of the loss ½ max(0, 1 − yo)² of one row. SVMlin's start 10 λ′
         belongs to the loss without the ½ and is the same.
     cooling : float, default=1.5
-        Each temperature is the one before divided by this.
+        Each temperature is the one before divided by this, until that would be less than 1e-300 of
+        the first; all others are the same.
     n_temperatures : int, default=30
         Largest number of temperatures.
     p_tol : float, default=1e-6

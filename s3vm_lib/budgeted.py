@@ -293,13 +293,21 @@ class BudgetedAccumulators(Accumulators):
         self.X, self.labeled, self.kernel = X, labeled, kernel
         self.offset, self.n_iter = float(offset), 0
         self.maintenance = MAINTENANCE.index(maintenance)
-        self.budgets = np.asarray(budgets, dtype=np.int64)
-        size = int(self.budgets.sum()) + 3
-        self.S = np.zeros((size, X.shape[1]))
-        self.ids, self.kinds = np.full(size, -1, np.int64), np.zeros(size, np.int64)
-        self.a, self.b, self.counts = np.zeros(size), np.zeros(size), np.zeros(2, np.int64)
+        self.S, self.a, self.b = np.zeros((0, X.shape[1])), np.zeros(0), np.zeros(0)
+        self.ids, self.kinds = np.zeros(0, np.int64), np.zeros(0, np.int64)
+        self.counts = np.zeros(2, np.int64)
+        self.allow(budgets)
         self.state, self.totals = np.zeros(1, STATE), np.zeros(1, TOTALS)
         self.state["scale"] = 1.0
+
+    def allow(self, budgets):
+        """Take over budgets; what is beyond them goes in the next step."""
+        self.budgets = np.asarray(budgets, dtype=np.int64)
+        more = int(self.budgets.sum()) + 3 - self.a.size
+        for name in ("S", "ids", "kinds", "a", "b") if more > 0 else ():
+            slots = getattr(self, name)
+            new = np.zeros((more, *slots.shape[1:]), slots.dtype)
+            setattr(self, name, np.concatenate([slots, new]))
 
     def extend(self, X, labeled):
         """Take over more rows; X begins with those before."""
@@ -387,7 +395,8 @@ class BGS3VM(GraphClassifier):
     budget_labeled : int, default=100
         B_l: largest number of support rows that carry a label.
     budget_unlabeled : int or "paper", default=200
-        B_u: largest number of other support rows; ``"paper"`` is a fifth of the unlabeled rows.
+        B_u: largest number of other support rows; ``"paper"`` is a fifth of the unlabeled rows
+        (so far, in ``partial_fit``).
     maintenance : {"projection", "removal", "merging"}, default="projection"
         What happens to the row of the smallest coefficient when a budget is exceeded: the nearest
         row takes its share over, it is left out, or it is merged with the nearest one of its kind
@@ -460,7 +469,8 @@ class BGS3VM(GraphClassifier):
         Steps T.
     history_ : list
         One `Stretch` per look at the average; its ``norm`` and ``gradient`` are not computed (0),
-        and ``given_up`` is the number of rows given up so far.
+        so that its ``objective`` is without ½‖f‖² + ½b², which `objective_` has, and ``given_up``
+        is the number of rows given up so far.
     termination_condition_ : str
         ``"converged"``, ``"max_iter"``, ``"completed"`` or ``"stopped"``, see `GKM`.
     n_features_in_ : int
@@ -516,13 +526,11 @@ class BGS3VM(GraphClassifier):
     _memory = "budget"
     labeled_loss, power, projection = "hinge", 1.0, False
 
-    def _accumulators(self, problem, pool):
-        if self.maintenance == "merging" and self.kernel != "rbf":
-            raise ValueError(f"maintenance='merging' needs kernel='rbf', got {self.kernel!r}")
+    def _budgets(self, pool):
+        """B_l and B_u for these rows."""
         budget = self.budget_unlabeled
         if budget == "paper":
             budget = max(1, round(0.2 * np.sum(~pool.labeled)))
-        budgets, offset = (self.budget_labeled, budget), self.fit_intercept
         slots, d = self.budget_labeled + budget + 3, pool.X.shape[1]
         if slots * d > _LARGEST:
             raise ValueError(
@@ -531,9 +539,22 @@ class BGS3VM(GraphClassifier):
                 "reduce the columns (sklearn.decomposition.TruncatedSVD), or use GKM, which keeps "
                 "sparse rows sparse"
             )
+        return self.budget_labeled, budget
+
+    def _accumulators(self, problem, pool):
+        if self.maintenance == "merging" and self.kernel != "rbf":
+            raise ValueError(f"maintenance='merging' needs kernel='rbf', got {self.kernel!r}")
+        budgets, offset = self._budgets(pool), self.fit_intercept
         return BudgetedAccumulators(
             pool.X, pool.labeled, problem.kernel, offset, budgets, self.maintenance
         )
+
+    def _grown(self, pool, data):
+        pool = super()._grown(pool, data)
+        for machine in self._machines:
+            if machine.accumulators is not None:
+                machine.accumulators.allow(self._budgets(pool))
+        return pool
 
     def _reported(self, solution, X, problem, status, bounds):
         # The coefficients are those of slots, which `_store` sets beside their points.

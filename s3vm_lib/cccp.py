@@ -313,8 +313,9 @@ class CCCPS3VM(KernelParameters, BaseS3VM):
         of labeled rows are ignored. None starts from the supervised problem under the balance
         constraint.
     tol : float, default=1e-3
-        Largest violation of the optimality conditions of each convex problem. Below 1e-5 kernel
-        values are kept in double instead of single precision.
+        Largest violation of the optimality conditions of each convex problem. Below 1e-5, or below
+        1.2e-6 times the largest k(x, x), kernel values are kept in double instead of single
+        precision.
     max_iter : int, default=100
         Largest number of convex problems.
     max_inner_iter : int, default=1_000_000
@@ -433,6 +434,7 @@ class CCCPS3VM(KernelParameters, BaseS3VM):
     _largest_n = 50_000
     _memory = "n² kernel values, or fewer and more time"
     _side_by_side = True
+    _further_limits = ("max_inner_iter",)
     _late = frozenset({"C", "C_star", "unlabeled_loss", "s", "max_iter", "max_inner_iter"})
 
     def _prepare(self, data):
@@ -448,9 +450,9 @@ class CCCPS3VM(KernelParameters, BaseS3VM):
             data.kernel,
             self.cache_size,
             self.gram,
-            np.float32 if self.tol >= 1e-5 else np.float64,
-            1 if data.n_classes == 2 else data.n_classes,
-            mean_weights,
+            n_solves=1 if data.n_classes == 2 else data.n_classes,
+            mean_weights=mean_weights,
+            tol=self.tol,
         )
         self.gram_ = gram.storage
         starts = None

@@ -32,6 +32,11 @@ def encode_labels(y: Labels, unlabeled: Any = None) -> tuple[np.ndarray, np.ndar
     classes : ndarray of shape (n_classes,)
         The labels in sorted order: ``classes[codes]`` gives back the labeled entries.
 
+    Raises
+    ------
+    ValueError
+        If a label is missing where ``unlabeled`` is another value.
+
     Examples
     --------
     >>> from s3vm_lib import encode_labels
@@ -44,9 +49,13 @@ def encode_labels(y: Labels, unlabeled: Any = None) -> tuple[np.ndarray, np.ndar
     y = np.asarray(y)
     if y.ndim != 1:
         raise ValueError(f"y must be one-dimensional, got an array of shape {y.shape}")
-    if missing(unlabeled):
-        mask = missing_entries(y)
-    else:
+    mask = missing_entries(y)
+    if not missing(unlabeled):
+        if mask.any():
+            raise ValueError(
+                f"y must hold no missing labels (None, NaN, pandas.NA) with unlabeled={unlabeled!r}"
+                f", row {np.flatnonzero(mask)[0]} is missing: mark all unlabeled rows in one way"
+            )
         mask = np.asarray(y == unlabeled, dtype=bool)
     codes = np.full(len(y), -1)
     labeled = plain(y[~mask])
@@ -88,8 +97,8 @@ def mark_missing(y, unlabeled_mask=None):
     Raises
     ------
     ValueError
-        If −1 is used too, so that one of the two may be a class, and if a label is missing in a
-        row that ``unlabeled_mask`` calls labeled.
+        If −1 is used too, so that one of the two may be a class, if a label is missing in a row
+        that ``unlabeled_mask`` calls labeled, and if one is missing among dates without that mask.
     """
     if y is None or sp.issparse(y):
         return y
@@ -97,6 +106,8 @@ def mark_missing(y, unlabeled_mask=None):
     absent = missing_entries(values)
     if not absent.any():
         return y
+    if unlabeled_mask is None:
+        refuse_dates(values)
     if unlabeled_mask is None and np.any(np.asarray(values[~absent] == -1, dtype=bool)):
         raise ValueError(
             "y holds both -1 and missing labels (None, NaN, pandas.NA), and either marks unlabeled "
@@ -113,6 +124,15 @@ def mark_missing(y, unlabeled_mask=None):
     marked = values.copy()
     marked[absent] = -1
     return marked
+
+
+def refuse_dates(labels):
+    """Refuse an array of dates or durations: one that is set to −1 becomes 1969-12-31."""
+    if labels.dtype.kind in "mM":
+        raise ValueError(
+            f"y of dtype {labels.dtype} has no -1 to mark unlabeled rows: make numbers of its "
+            "classes first, with s3vm_lib.encode_labels(y)"
+        )
 
 
 def plain(labels):
@@ -143,9 +163,11 @@ def mark_unlabeled(y: Labels, mask: ArrayLike) -> np.ndarray:
     Raises
     ------
     ValueError
-        When −1 is itself a label of a row that stays labeled: use `encode_labels` first.
+        When −1 is itself a label of a row that stays labeled, and for dates: use `encode_labels`
+        first.
     """
     y, mask = np.asarray(y), np.asarray(mask)
+    refuse_dates(y)
     if mask.shape != y.shape or mask.dtype != bool:
         raise ValueError(
             f"mask must be a boolean array of shape {y.shape}, got dtype {mask.dtype} and "

@@ -116,6 +116,9 @@ def solve_arrival(
     s[U] *= problem.C_star / problem.C
     labels[chosen], s[chosen] = 0.0, sample_weight[chosen]
     costs = np.flatnonzero(s > 0)  # C* = 0 leaves U out
+    if costs.size == 0:  # then f = 0 and any b are optimal
+        full = np.zeros(t.size)
+        return NearestSolution(full, 0.0, full.copy(), 0.0, 0.0, chosen, 0, "converged")
     part = K if costs.size == t.size else K[np.ix_(costs, costs)]
     found = solve_branch_and_bound(
         problem, part, labels[costs], s[costs], tol=tol, max_iter=max_iter, callback=callback,

@@ -9,6 +9,7 @@ term. Methods differ in losses, in how they treat b and in the balance they ask 
 `evaluate` compares any of their solutions on one and the same problem.
 """
 
+import math
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -17,6 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from s3vm_lib.graphs import CompleteGraph, Graph, Laplacian
 from s3vm_lib.kernels import Kernel
+from s3vm_lib.labels import mark_missing, split_labels
 from s3vm_lib.losses import LabeledLoss, UnlabeledLoss
 
 BIASES = ("free", "regularized", "none")
@@ -245,12 +247,14 @@ class Problem:
     def balance_residual(self, f, t, sample_weight=None):
         """By how much the outputs miss the balance constraint; 0 when they meet it.
 
-        In units of the mean output, of the share, or of the number of positives.
+        In units of the mean output, of the share, or of the number of positives. Rows of weight
+        zero are not among them.
         """
-        U = t == 0
+        s = np.ones(len(t)) if sample_weight is None else sample_weight
+        U = (t == 0) & (s > 0)
         if self.balance == "none" or not U.any():
             return 0.0
-        s = np.ones(U.sum()) if sample_weight is None else sample_weight[U]
+        s = s[U]
         if self.balance == "mean":
             return abs(float(s @ f[U] / s.sum()) - (2 * self.ratio - 1))
         if self.balance == "counts":
@@ -418,9 +422,10 @@ def evaluate(estimator, X, y, problem, sample_weight=None):
     X : {ndarray, CSR matrix} of shape (n, d)
         Rows that the estimator was fitted to; the n × n Gram matrix with a precomputed kernel.
     y : array-like of shape (n,)
-        Labels, −1 where unlabeled.
+        Labels; −1 marks unlabeled rows, and so do missing labels (None, NaN, pandas.NA).
     problem : Problem
-        Its kernel must be the one that the estimator was fitted with, or ‖f‖ has no meaning.
+        Its kernel must be the one that the estimator was fitted with, or ‖f‖ has no meaning. Of
+        an estimator without ``problem_`` the name of the kernel is all that is compared.
     sample_weight : array-like of shape (n,), default=None
 
     Returns
@@ -430,17 +435,24 @@ def evaluate(estimator, X, y, problem, sample_weight=None):
     Raises
     ------
     ValueError
-        For an estimator of more than two classes, or with another kernel than the problem's.
+        For an estimator of more than two classes, or with another kernel than the problem's, and
+        for a label that is not among its classes.
     """
     check_is_fitted(estimator)
     if len(estimator.classes_) != 2:
         raise ValueError(f"estimator must have two classes, got {len(estimator.classes_)}")
-    name = getattr(estimator, "kernel", "linear")
+    kernel = getattr(getattr(estimator, "problem_", None), "kernel", None)
+    name = kernel.name if kernel else getattr(estimator, "kernel", "linear")
     if problem.kernel.name != name:
         raise ValueError(f"problem.kernel must be {name!r}, got {problem.kernel.name!r}")
-    y = np.asarray(y)
-    t = np.where(np.asarray(y == estimator.classes_[1], dtype=bool), 1.0, -1.0)
-    t[np.asarray(y == -1, dtype=bool)] = 0.0
+    for parameter, value in kernel.parameters.items() if kernel else ():
+        given = getattr(problem.kernel, parameter)
+        if not math.isclose(given, value, rel_tol=1e-9):
+            raise ValueError(
+                f"problem.kernel must have {parameter}={value}, as in the fit, got {given}"
+            )
+    codes, _ = split_labels(np.asarray(mark_missing(y)), classes=estimator.classes_)
+    t = np.select([codes < 0, codes == 0], [0.0, -1.0], 1.0)
     if hasattr(estimator, "squared_norm_"):
         norm2 = float(estimator.squared_norm_)
     elif hasattr(estimator, "coef_"):

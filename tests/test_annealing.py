@@ -254,6 +254,20 @@ def test_every_stage_counts_the_iterations_of_its_own_trainings(monkeypatch):
     assert solution.n_iter == sum(n_iter for n_iter, _ in trained)
 
 
+@pytest.mark.parametrize(("cooling", "n_temperatures"), [(1.5, 2000), (1e6, 60)])
+def test_temperatures_stay_numbers(cooling, n_temperatures):
+    """A row on the boundary has p = ½ however cold it is, so that no entropy ends the annealing."""
+    X, t = np.array([[-1.0], [1.0], [0.0]]), np.array([-1.0, 1.0, 0.0])
+    options = {"cooling": cooling, "n_temperatures": n_temperatures}
+    rows, weight = linear_rows(X), np.ones(3)
+    found = solve_deterministic_annealing(rows, t, weight, problem(ratio=None), **options)
+    temperatures = np.array([stage.temperature for stage in found.history[1:]])
+    assert temperatures.size == n_temperatures and np.isfinite(found.objective)
+    assert 0 < temperatures[-1] == temperatures[-2] < 1e-290
+    expected = 5.0 / cooling ** np.arange(40.0)
+    assert_allclose(temperatures[:40], expected, rtol=1e-13)
+
+
 # --- The estimator --------------------------------------------------------------------------------
 
 

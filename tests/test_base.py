@@ -46,6 +46,27 @@ def test_encode_labels_refuses_a_matrix():
         encode_labels([[1, 2], [3, 4]])
 
 
+@pytest.mark.parametrize("absent", [np.nan, None, pd.NA])
+def test_encode_labels_refuses_missing_labels_beside_a_marker(absent):
+    for y in ([1, absent, 0, 2], np.array([1, absent, 0, 2], dtype=object)):
+        with pytest.raises(ValueError, match=r"no missing labels .* unlabeled=0, row 1 is"):
+            encode_labels(y, unlabeled=0)
+
+
+@pytest.mark.parametrize("kind", ["M8[s]", "m8[h]"])
+def test_dates_as_labels_have_no_room_for_minus_one(kind):
+    X, dates = np.arange(12.0).reshape(6, 2), np.array([10, 20, 10, 20, 10, 20]).astype(kind)
+    assert_array_equal(encode_labels(dates)[0], [0, 1] * 3)
+    with pytest.raises(ValueError, match=r"y of dtype .* no -1 .*encode_labels"):
+        mark_unlabeled(dates, np.arange(6) < 2)
+    missing = dates.copy()
+    missing[:2] = "NaT"
+    with pytest.raises(ValueError, match=r"y of dtype .* no -1 .*encode_labels"):
+        SVM(kernel="linear").fit(X, missing)
+    model = SVM(kernel="linear").fit(X, missing, unlabeled_mask=np.isnat(missing))
+    assert_array_equal(model.classes_, dates[:2])
+
+
 @pytest.mark.parametrize(
     ("y", "mask", "expected"),
     [

@@ -47,7 +47,12 @@ def test_budgets_that_are_never_met_change_nothing(kernel, maintenance):
     )
     assert_allclose(model.decision_function(X), free.decision_function(X), rtol=1e-9, atol=1e-9)
     assert_allclose(model.objective_, free.objective_, rtol=1e-9)
-    assert model.history_[-1].given_up == 0
+    last = model.history_[-1]
+    assert last.given_up == 0
+    # The history says nothing of the norm, in its objective neither.
+    steps = last.n_iter - model.history_[-2].n_iter
+    norms = free._machines[0].accumulators.totals[0]["regularizer"] / steps
+    assert_allclose(last.objective, free.history_[-1].objective - norms, rtol=1e-9)
 
 
 @pytest.mark.parametrize("maintenance", MAINTENANCE)
@@ -159,6 +164,21 @@ def test_the_papers_budget_and_bad_parameters():
         BGS3VM(maintenance="forgetting").fit(X, y)
     with pytest.raises(ValueError, match="'budget_labeled' parameter"):
         BGS3VM(budget_labeled=0).fit(X, y)
+
+
+def test_the_papers_budget_grows_with_the_rows():
+    X, truth, y = data(150, 3)
+    model = BGS3VM(budget_unlabeled="paper", C=10.0, gamma=2.0, random_state=0, online_steps=20)
+    for k in range(150):
+        model.partial_fit(X[k : k + 1], y[k : k + 1], classes=[0, 1])
+        part = model._machines[0].accumulators
+        assert part.budgets[1] == max(1, round(0.2 * np.sum(y[: k + 1] < 0)))
+        assert part.counts[1] <= part.budgets[1]
+    assert part.counts[1] == 20
+    assert np.mean(model.predict(X) == truth) > 0.9
+    # A smaller budget is kept from the next step on.
+    model.set_params(budget_labeled=7, budget_unlabeled=9).partial_fit(X[:1], y[:1])
+    assert_array_equal(part.counts, [7, 9])
 
 
 def test_more_rows_within_the_budgets():

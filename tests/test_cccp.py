@@ -200,7 +200,7 @@ def test_the_objective_never_rises_and_the_balance_is_kept(loss, ratio, tol):
         assert all(loop.violation < tol for loop in found.history)
         assert found.status == "converged"
         loops += len(values)
-    assert loops >= 40
+    assert loops >= 35
 
 
 def test_of_inexact_solutions_the_best_is_returned_and_the_first_that_does_not_fall_is_the_last():
@@ -254,7 +254,7 @@ def test_limits_inside_and_outside_are_kept():
     assert found.status == "max_iter"
     assert solve(X, t, make_problem(C_star=5.0), max_iter=2).n_iter == 2
     assert solve(X, t, make_problem(), callback=lambda loop: True).status == "stopped"
-    with pytest.warns(ConvergenceWarning, match="CCCPS3VM"):
+    with pytest.warns(ConvergenceWarning, match="CCCPS3VM .*=3 .* max_iter or max_inner_iter, "):
         CCCPS3VM(max_inner_iter=3).fit(X, labels(t))
 
 
@@ -414,6 +414,13 @@ def test_single_and_double_precision_agree():
 
 
 # --- Steps of many variables ----------------------------------------------------------------------
+
+
+def test_large_kernel_values_keep_their_digits():
+    X, t = clouds(d=2)
+    fit = CCCPS3VM(kernel="poly", coef0=1.0).fit(X + 20, labels(t))
+    found = evaluate(fit, X + 20, labels(t), fit.problem_).objective  # in double precision
+    assert_allclose(fit.objective_, found, rtol=1e-7)
 
 
 def line_problem(seed, n=30):

@@ -248,6 +248,7 @@ def test_hidden_labels_of_other_kinds():
         ([0, 1, 0, 1], 1, "n_labeled"),
         ([0, 1, 0, 1], 2.5, "n_labeled"),
         ([[0, 1]], 2, "one-dimensional"),
+        (np.array(["2020", "2021"] * 2, "M8[Y]"), 2, r"no -1 .*encode_labels"),
     ],
 )
 def test_impossible_labels_are_refused(y, n_labeled, message):
@@ -319,6 +320,22 @@ def test_a_damaged_file_in_the_cache_is_refused(tiny):
     arrays["data"][0] += 1
     np.savez_compressed(file, **arrays)
     with pytest.raises(ValueError, match=r"toy\.npz.*checksum"):
+        datasets.load("toy")
+
+
+@pytest.mark.parametrize("what", ["cut off", "empty", "text", "another key", "one array"])
+def test_a_file_that_cannot_be_read_is_named(tiny, what):
+    datasets.load("toy", progress=False)
+    file = datasets.data_home() / "toy.npz"
+    content = file.read_bytes()
+    if what == "another key":
+        np.savez(file, rows=np.eye(3), y=np.ones(3))
+    elif what == "one array":
+        with file.open("wb") as opened:
+            np.save(opened, np.eye(3))
+    else:
+        file.write_bytes({"cut off": content[:-30], "empty": b"", "text": b"moved"}[what])
+    with pytest.raises(ValueError, match=r"toy\.npz holds cannot be read as toy: \w+, ."):
         datasets.load("toy")
 
 

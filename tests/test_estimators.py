@@ -351,6 +351,13 @@ def test_fit_leaves_its_arguments_alone(case, semi_supervised):
         part.setflags(write=False)
     model = case().fit(sparse, y, weight)
     model.predict(sparse)
+    # The columns in falling order, each in two halves.
+    halves, columns = np.repeat(X[:, ::-1] / 2, 2, axis=1).ravel(), np.tile([1, 1, 0, 0], 80)
+    disordered = sp.csr_matrix((halves, columns, np.arange(0, 321, 4)), X.shape)
+    for part in (disordered.data, disordered.indices, disordered.indptr):
+        part.setflags(write=False)
+    other = case().fit(disordered, y, weight)
+    assert_array_equal(other.decision_function(disordered), model.decision_function(sparse))
 
 
 # --- Labels ---------------------------------------------------------------------------------------

@@ -580,6 +580,18 @@ def test_partial_fit_joins_new_rows_to_their_nearest_neighbors():
     assert set(zip(model.graph_.i, model.graph_.j, strict=True)) == before | new
 
 
+def test_a_complete_graph_of_batches_is_that_of_all_rows():
+    X, _, y = half_moons(30, every=3)
+    for rule in (COMPLETE, NeighborGraph("all", gamma="kernel")):
+        for rows in (100 * X, sp.csr_matrix(100 * X)):
+            model = GKM(graph=rule, gamma=0.1, random_state=0)
+            for k in range(30):
+                model.partial_fit(rows[k : k + 1], y[k : k + 1], classes=[0, 1])
+            expected = rule.build(100 * X, y >= 0, Kernel("rbf", 0.1))
+            assert model.graph_.gamma == expected.gamma
+            assert_allclose(model.graph_.total_weight, expected.total_weight)
+
+
 def test_partial_fit_one_row_at_a_time():
     X, truth, y = half_moons(120, every=3)
     model = GKM(gamma=2.0, C=10.0, random_state=0, online_steps=2.5)

@@ -158,7 +158,7 @@ def test_the_smallest_graphs(n):
 # --- Copies of rows -------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("form", ["dense", "csr", "distances"])
+@pytest.mark.parametrize("form", ["dense", "csr", "stored zeros", "distances"])
 def test_identical_rows_are_found(form):
     rows = np.random.default_rng(3).integers(0, 2, (30, 3)).astype(float)
     rows[rows == 0] *= -1.0  # zeros of either sign
@@ -166,6 +166,11 @@ def test_identical_rows_are_found(form):
     _, expected = np.unique(rows, axis=0, return_inverse=True)
     if form == "distances":
         index, first = distinct_rows(np.sqrt(twin.square_distances(rows)), "precomputed")
+    elif form == "stored zeros":
+        at = np.nonzero((rows != 0) | (np.arange(30)[:, None] % 3 == 0))
+        given = sp.csr_matrix((rows[at], at), rows.shape)
+        index, first = distinct_rows(given)
+        assert given.nnz == at[0].size > np.count_nonzero(rows)  # as it was
     else:
         index, first = distinct_rows(sp.csr_matrix(rows) if form == "csr" else rows)
     assert len(index) == len(np.unique(expected)) < 30

@@ -32,7 +32,7 @@ GROUND = {
     "row_blocks": set(),
     "labels": set(),
     "graphs": {"_numba", "_rng", "kernels", "_limits"},
-    "objective": {"losses", "kernels", "graphs"},
+    "objective": {"losses", "kernels", "graphs", "labels"},
 }
 ESTIMATORS = [name for name in s3vm_lib.__all__ if isinstance(getattr(s3vm_lib, name), type)]
 # Where each of them is entered, and as what.

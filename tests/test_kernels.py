@@ -1,5 +1,7 @@
 """Kernels: values against scikit-learn, rows against blocks, pivoted Cholesky."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -26,6 +28,7 @@ COMPUTED = [
     Kernel("rbf", 0.1, sigma_f=2.0),
     Kernel("laplacian", 0.4, sigma_f=0.5),
 ]
+METRICS = {"rbf": "sqeuclidean", "laplacian": "cityblock"}
 SEMI_DEFINITE = [kernel for kernel in COMPUTED if kernel.coef0 >= 0]
 
 
@@ -287,6 +290,57 @@ def test_rbf_values_keep_their_digits_far_from_the_origin(rows):
     exact = np.exp(-0.3 * cdist(X, X, "sqeuclidean"))
     assert_allclose(Kernel("rbf", 0.3).gram(X), exact, atol=1e-12)
     assert_allclose(Kernel("rbf", 0.3).gram(X, X[7:9]), exact[:, 7:9], atol=1e-12)
+
+
+@pytest.mark.parametrize("outliers", [[0], [25], [49], [0, 49], [0, 25, 49]])
+def test_outliers_take_no_digits_from_other_rows(rows, outliers):
+    kernel, X = Kernel("rbf", 0.3), rows[:50].copy()
+    X[outliers, 0] = 1e8 * (1 + np.arange(len(outliers)))
+    exact = np.exp(-0.3 * cdist(X, X, "sqeuclidean"))
+    assert_allclose(kernel.gram(X), exact, atol=1e-13)
+    assert_allclose(kernel.gram(X, rows[:9]), kernel.gram(rows[:9], X).T, atol=1e-13)
+    assert_allclose(kernel.gram(X, X[30:]), exact[:, 30:], atol=1e-13)
+    assert_array_equal(kernel.gram(X, rows[50:59])[30:40], kernel.gram(X[30:40], rows[50:59]))
+    assert kernel.gram(X, X[:0]).shape == (50, 0)
+
+
+@pytest.mark.parametrize("name", ["rbf", "laplacian"])
+@pytest.mark.parametrize(("dtype", "atol"), [(np.float64, 1e-13), (np.float32, 1e-6)])
+def test_outliers_take_no_digits_from_rows_one_at_a_time(rows, name, dtype, atol):
+    kernel, X, found = Kernel(name, 0.3), rows[:50].copy(), np.empty(50, dtype)
+    X[[0, 49], 0] = 1e10, 2e10
+    prepared = kernel_rows(X, kernel, dtype)
+    for i in (1, 20):
+        kernel_row(prepared, i, found)
+        exact = np.exp(-0.3 * cdist(X[i : i + 1], X, METRICS[name])[0])
+        assert_allclose(found, exact, atol=atol, rtol=0)
+
+
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_matrix])
+@pytest.mark.parametrize("dtype", [np.uint8, np.int8, bool])
+@pytest.mark.parametrize("kernel", COMPUTED, ids=name_of)
+def test_integers_do_not_wrap_around(kernel, dtype, form):
+    X = np.array([[100, 120, 0], [0, 110, 5], [90, 1, 127]]).astype(dtype)
+    numbers = X.astype(float)
+    assert_allclose(kernel.gram(form(X)), kernel.gram(numbers), rtol=1e-13)
+    assert_allclose(kernel.gram(form(X), numbers[:2]), kernel.gram(numbers)[:, :2], rtol=1e-13)
+    assert_allclose(kernel.diagonal(form(X)), kernel.diagonal(numbers), rtol=1e-13)
+    row = np.empty(3)
+    kernel_row(kernel_rows(form(X), kernel), 1, row)
+    assert_allclose(row, kernel.gram(numbers)[1], rtol=1e-13)
+
+
+def test_parameters_are_those_that_the_values_depend_on(rows):
+    """Another value of one of them changes the Gram matrix, and one of the others does not."""
+    for name in KERNELS[:-1]:
+        kernel = Kernel(name, 0.4, 3, 0.5, 1.5)
+        for field, value in (("gamma", 0.3), ("degree", 2), ("coef0", 0.2), ("sigma_f", 2.0)):
+            same = np.array_equal(
+                replace(kernel, **{field: value}).gram(rows[:9]), kernel.gram(rows[:9])
+            )
+            assert same == (field not in kernel.parameters)
+    assert Kernel("precomputed", 3.0).parameters == {}
+    assert Kernel("rbf", 0.4).parameters == {"gamma": 0.4, "sigma_f": 1.0}
 
 
 @pytest.mark.parametrize("kernel", SEMI_DEFINITE, ids=name_of)

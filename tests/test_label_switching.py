@@ -1,6 +1,7 @@
 """Label switching: what a switch gains, monotone objectives, the optimum, the plain twin."""
 
 import itertools
+import warnings
 
 import numpy as np
 import pytest
@@ -489,6 +490,46 @@ def test_limits_and_stops(clouds):
         fit = S3VMLight(callback=lambda state, last=last: state["n_iter"] == last).fit(X, y)
         assert (fit.n_iter_, fit.termination_condition_) == (last, "stopped")
         assert np.sum(fit.assigned_[0, t == 0] > 0) == round(fit.problem_.ratio * 70)
+
+
+@both_ways
+@pytest.mark.parametrize(("balance", "seed"), [(0.5, 3), (None, 2)])
+def test_after_any_number_of_trainings_the_model_agrees_with_itself(
+    clouds, switching, balance, seed
+):
+    X, t = clouds(seed, n=40, n_labeled=4)
+    y = labels_of(t)
+    options = dict(balance=balance, switching=switching, tol=1e-6)
+    whole = model("linear", **options).fit(X, y)
+    all_of_them = whole.n_iter_
+    assert sum(round.n_switched > 0 for round in whole.history_) > 1
+    for limit in range(1, all_of_them + 2):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            fit = model("linear", max_iter=limit, **options).fit(X, y)
+        assert fit.n_iter_ == min(limit, all_of_them)
+        assert fit.termination_condition_ == ("max_iter" if limit < all_of_them else "converged")
+        assert_allclose(evaluate(fit, X, y, fit.problem_).objective, fit.objective_, rtol=1e-12)
+        assert abs(fit.dual_coef_.sum()) < 1e-12
+        labels, last = fit.assigned_[0], fit.history_[-1]
+        if limit > 1:  # the first training knows no labels of unlabeled rows
+            costs = np.where(labels > 0, last.C_plus, last.C_minus)
+            costs = np.where(t == 0, costs, fit.problem_.C)
+            slack = np.maximum(0, 1 - labels * fit.decision_function(X))
+            assert_allclose(0.5 * np.sum(fit.coef_**2) + costs @ slack, last.value, rtol=1e-9)
+
+
+def test_a_limit_inside_the_trainings_is_named(clouds):
+    X, t = clouds(n=80)
+    with pytest.warns(ConvergenceWarning, match="max_inner_iter=3 .* or max_inner_iter, "):
+        S3VMLight(max_inner_iter=3).fit(X, labels_of(t))
+
+
+def test_large_kernel_values_keep_their_digits(clouds):
+    X, t = clouds(n=40)
+    fit = S3VMLight(kernel="poly", coef0=1.0).fit(X + 20, labels_of(t))
+    found = evaluate(fit, X + 20, labels_of(t), fit.problem_).objective  # in double precision
+    assert_allclose(fit.objective_, found, rtol=1e-7)
 
 
 @pytest.mark.parametrize(

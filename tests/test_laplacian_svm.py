@@ -245,6 +245,18 @@ def test_newton_conjugate_gradients_and_their_twins_agree(C, C_graph):
     assert_allclose(twin.objective(K, M, kappa, C, c, b, t), newton.objective_, rtol=1e-9)
 
 
+@pytest.mark.parametrize("row", [0, 12], ids=["labeled", "unlabeled"])
+@pytest.mark.parametrize("copies", [1, 4])
+def test_a_row_of_zeros_and_copies_of_rows_leave_both_solvers_agreed(row, copies):
+    X, t = clouds()
+    X[row : row + copies] = 0.0
+    X[20 : 20 + copies] = X[1]
+    options = dict(kernel="linear", C=100.0, C_graph=10.0, tol=1e-11)
+    newton, pcg = (LapSVM(solver=s, **options).fit(X, labels(t)) for s in ("newton", "pcg"))
+    assert_allclose(pcg.objective_, newton.objective_, rtol=1e-10)
+    assert_allclose(pcg.coef_, newton.coef_, atol=1e-5)
+
+
 @pytest.mark.parametrize("solver", ["newton", "pcg"])
 def test_the_gradient_of_the_problem_vanishes(solver):
     X, t = clouds()

@@ -1,6 +1,7 @@
 import pickle
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.base import clone
 from sklearn.metrics import f1_score, make_scorer
@@ -74,10 +75,24 @@ def test_splits_of_strings_beside_minus_one():
     assert all({1, 5} <= set(train) for train, _ in parts)
 
 
+@pytest.mark.parametrize("absent", [-1, None, np.nan], ids=repr)
+@pytest.mark.parametrize("classes", ["ab", [0, 1], [0.5, 1.5]], ids=str)
+def test_lists_and_missing_labels_are_split_as_the_estimators_read_them(classes, absent):
+    a, b = classes
+    labels = [a, b, a, b, absent, absent]
+    for y in (labels, np.array(labels, dtype=object), pd.Series(labels, dtype=object)):
+        parts = [[rows.tolist() for rows in part] for part in SemiSupervisedKFold(2).split(None, y)]
+        assert parts == [[[2, 3, 4, 5], [0, 1]], [[0, 1, 4, 5], [2, 3]]]
+
+
 def test_bad_splits_are_refused(moons):
     X, y = moons
     with pytest.raises(ValueError, match="no labeled rows"):
         next(SemiSupervisedKFold(2).split(None, np.full(5, -1)))
+    with pytest.raises(ValueError, match="no labeled rows"):
+        next(SemiSupervisedKFold(2).split(None, np.full(5, np.nan)))
+    with pytest.raises(ValueError, match="both -1 and missing"):
+        next(SemiSupervisedKFold(2).split(None, [0, 1, 0, 1, -1, None]))
     with pytest.raises(ValueError, match="same number of rows"):
         next(SemiSupervisedKFold(2).split(X[:-1], y))
     with pytest.raises(ValueError, match="n_splits"):
@@ -95,6 +110,10 @@ def test_labeled_accuracy_ignores_unlabeled_rows():
     words = np.array(["a", -1, "b"], dtype=object)
     assert labeled_accuracy(words, np.array(["a", "a", "a"], dtype=object)) == 0.5
     assert LabeledMetric(f1_score)(y, [0, 0, 1, 0, 1]) == pytest.approx(2 / 3)
+    for absent in (-1, None, np.nan):
+        assert labeled_accuracy(["a", "b", absent], ["a", "a", "b"]) == 0.5
+        found = np.array([0, 0, 1], dtype=object)
+        assert labeled_accuracy(np.array([0, 1, absent], dtype=object), found) == 0.5
     with pytest.raises(ValueError, match="no labeled rows"):
         labeled_accuracy([-1, -1], [0, 1])
 

@@ -7,6 +7,7 @@ import pytest
 import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.svm import LinearSVC
 
 from s3vm_lib import datasets
@@ -217,6 +218,9 @@ def test_limits_on_rounds_and_steps():
     solution = solve_multi_switch(*arguments, n_switch=1, max_rounds=2, start=0.5, factor=9.0)
     assert solution.status == "max_iter"
     assert "max_rounds" in [level.status for level in solution.history]
+    X, t = instance()
+    with pytest.warns(ConvergenceWarning, match="max_rounds=1 .* max_iter or max_rounds, "):
+        MultiSwitchTSVM(max_rounds=1).fit(X, t, unlabeled_mask=t == 0)
     assert solve_multi_switch(*arguments, max_iter=1).status == "max_iter"
     seen = []
     solution = solve_multi_switch(*arguments, callback=lambda level: seen.append(level) or True)

@@ -286,6 +286,16 @@ def test_bad_input_has_named_errors():
         NNBBS3VM().fit(X, y).partial_fit(X[:1], [5])
 
 
+@pytest.mark.parametrize("n_neighbors", [0, 1])
+def test_rows_that_cost_nothing_say_nothing(n_neighbors):
+    options = dict(C_star=0, n_neighbors=n_neighbors, gamma=1.0)
+    model = NNBBS3VM(**options).partial_fit([[1.0], [2.0]], [-1, -1], classes=[0, 1])
+    assert model.termination_condition_ == "converged" and model.objective_ == 0
+    assert_array_equal(model.decision_function([[0.0], [1.5]]), 0)
+    model.partial_fit([[1.0], [2.0]], [0, 1])  # labels that come later are learnt
+    assert_array_equal(model.predict([[1.0], [2.0]]), [0, 1])
+
+
 def test_an_arrival_that_a_limit_cuts_short_is_told_even_if_the_next_one_is_not():
     X, y = stream()
     model = NNBBS3VM(C_star=2.0, gamma=0.5).fit(X[:30], y[:30]).set_params(max_iter=1)

@@ -3,14 +3,16 @@
 from dataclasses import FrozenInstanceError, replace
 
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse as sp
 from numpy.testing import assert_allclose
+from sklearn.svm import SVC
 
 from s3vm_lib import SVM
 from s3vm_lib.checks import gradient_error
 from s3vm_lib.graphs import CompleteGraph, knn_graph, laplacian
-from s3vm_lib.kernels import Kernel
+from s3vm_lib.kernels import Kernel, resolve_gamma
 from s3vm_lib.losses import LABELED_LOSSES, UNLABELED_LOSSES, LabeledLoss, UnlabeledLoss
 from s3vm_lib.objective import (
     Evaluation,
@@ -202,6 +204,13 @@ def test_balance_residuals():
     assert Problem(balance="counts", ratio=0.75).balance_residual(f, t) == 1
     assert Problem(balance="counts", ratio=0.5).balance_residual(f, t) == 0
     assert mean.balance_residual(f[:2], t[:2]) == 0
+    # A row of weight zero is not there.
+    s = np.array([1.0, 1, 1, 0, 2, 0])
+    for balance in ("mean", "share", "counts"):
+        problem = Problem(balance=balance, ratio=0.9)
+        kept = problem.balance_residual(f[s > 0], t[s > 0], s[s > 0])
+        assert problem.balance_residual(f, t, s) == kept > 0
+        assert problem.balance_residual(f, t, np.where(t == 0, 0.0, 1.0)) == 0
 
 
 # --- Duality --------------------------------------------------------------------------------------
@@ -325,6 +334,48 @@ def test_evaluate_a_precomputed_kernel_and_string_labels(semi_supervised):
     assert_allclose(found.objective, model.objective_, rtol=1e-8)
 
 
+@pytest.mark.parametrize("absent", [np.nan, None, pd.NA])
+def test_evaluate_takes_missing_labels_as_fit_does(semi_supervised, absent):
+    X, y = semi_supervised(n=60, n_labeled=25)
+    given = np.array([0, 1, absent], dtype=object)[y]
+    model = SVM(gamma=0.3, tol=1e-7).fit(X, given)
+    for labels in (given, given.tolist()):
+        assert evaluate(model, X, labels, model.problem_) == evaluate(model, X, y, model.problem_)
+
+
+@pytest.mark.parametrize(
+    ("name", "changes"),
+    [
+        ("rbf", dict(gamma=0.4)),
+        ("rbf", dict(sigma_f=1.1)),
+        ("laplacian", dict(gamma=0.4)),
+        ("poly", dict(degree=2)),
+        ("poly", dict(coef0=0.1)),
+        ("linear", dict(sigma_f=1.1)),
+    ],
+)
+def test_evaluate_refuses_another_kernel(semi_supervised, name, changes):
+    X, y = semi_supervised()
+    kernel = Kernel(name, gamma=0.3)
+    model = SVM(kernel=name, gamma=0.3).fit(X, y)
+    evaluate(model, X, y, Problem(kernel=kernel))
+    evaluate(model, X, y, Problem(kernel=replace(kernel, gamma=0.3 * (1 + 1e-15))))
+    parameter, value = next(iter(changes.items()))
+    with pytest.raises(ValueError, match=f"kernel must have {parameter}=.* got {value}"):
+        evaluate(model, X, y, Problem(kernel=replace(kernel, **changes)))
+
+
+def test_evaluate_by_scale_by_name_and_whatever_is_set_since(semi_supervised):
+    X, y = semi_supervised()
+    model = SVM().fit(X, y)
+    problem = Problem(kernel=Kernel("rbf", resolve_gamma("scale", X)))
+    found = evaluate(model, X, y, problem)
+    assert evaluate(model.set_params(kernel="linear", gamma=3.0), X, y, problem) == found
+    labeled = y >= 0
+    peer = SVC(gamma="scale").fit(X[labeled], y[labeled])  # it has no problem_
+    assert evaluate(peer, X[labeled], y[labeled], problem).objective > 0
+
+
 def test_evaluate_refuses_what_it_cannot_judge(semi_supervised):
     X, y = semi_supervised(n_classes=3)
     with pytest.raises(ValueError, match="two classes, got 3"):
@@ -332,3 +383,6 @@ def test_evaluate_refuses_what_it_cannot_judge(semi_supervised):
     X, y = semi_supervised()
     with pytest.raises(ValueError, match=r"problem.kernel must be 'rbf', got 'linear'"):
         evaluate(SVM().fit(X, y), X, y, Problem())
+    model = SVM().fit(X, y)
+    with pytest.raises(ValueError, match=r"y holds \[2\], .* classes \[0, 1\]"):
+        evaluate(model, X, np.where(y == 1, 2, y), model.problem_)

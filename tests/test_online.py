@@ -148,6 +148,10 @@ BAD = {
     "mask": (lambda X, y: dict(X=X, y=y, unlabeled_mask=y), "unlabeled_mask must be a boolean"),
     "other classes": (lambda X, y: dict(X=X, y=y, classes=[0, 2]), "those of the first call"),
     "one class": (lambda X, y: dict(X=X, y=y, classes=[0]), "at least two"),
+    "rows of classes": (
+        lambda X, y: dict(X=X, y=y, classes=[[0, 1], [0, 1]]),
+        r"classes must be one-dim.*got \[\[0",
+    ),
     "infinite": (lambda X, y: dict(X=np.where(X > 0, np.inf, X), y=y), "infinity"),
     "one row": (lambda X, y: dict(X=X[0], y=y[:1]), "1D array"),
     "two columns": (lambda X, y: dict(X=X, y=np.c_[y, y]), "1d array"),

@@ -12,6 +12,7 @@ from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.svm import SVC
 
 from s3vm_lib import CCCPS3VM, ILS3VM
+from s3vm_lib._threads import thread_count
 from s3vm_lib.checks import brute_force
 from s3vm_lib.gram import KernelStore
 from s3vm_lib.kernels import Kernel
@@ -184,6 +185,18 @@ def test_a_cache_smaller_than_the_margin_set_grows():
     learn(whole, ids)
     whole.finish()
     assert_allclose(machine.objective, whole.objective, rtol=1e-12)
+
+
+def test_rows_are_taken_with_all_kernel_rows_of_the_path_in_memory():
+    X, t = clouds(150, d=10, seed=1)
+    store = KernelStore(Kernel("rbf", 0.3), "rows", megabytes=1e-6)
+    machine = Follower(store)
+    machine.take(store.append(X[:140]), t[:140], weights(t)[:140])
+    learn(machine, np.arange(140))
+    machine = copy.deepcopy(machine)  # with a cache as small as it was at first
+    assert machine.store.view.owner.size < machine.n_margin
+    machine.take(machine.store.append(X[140:]), t[140:], weights(t)[140:])
+    assert np.all(machine.store.view.slot[machine.state.M[: machine.n_margin]] >= 0)
 
 
 @pytest.mark.parametrize("kernel", KERNELS, ids=name_of)
@@ -437,13 +450,15 @@ def test_newton_steps_where_the_margin_set_is_large():
     assert_allclose(machine.value(), problem_of(kernel).value(f, t, norm2), rtol=1e-12)
 
 
-def test_rows_that_newton_steps_left_beyond_their_box_may_go():
+def test_rows_that_newton_steps_left_beyond_their_box_may_go(monkeypatch):
     kernel = Kernel("rbf", 0.1)
     X, t = clouds(200, d=10, seed=4)
     machine, ids = follower(X, t, kernel)
     learn(machine, ids[:100], "together")
     machine.finish()
-    assert machine.learn(ids[100:160], block=True, max_steps=0).status == "max_iter"
+    with monkeypatch.context() as patch:
+        patch.setattr(machine, "run", lambda max_steps: False)  # no path after the Newton steps
+        machine.learn(ids[100:160], block=True)
     gone = machine.sets(ids)["A"]
     alpha, f = machine.read(gone)[:2]
     c = weights(t)[gone]
@@ -904,6 +919,62 @@ def test_stopped_and_limited_calls_are_taken_up_again():
     assert_allclose(model.decision_function(X), full.decision_function(X), atol=1e-6)
 
 
+def test_a_stop_at_the_last_operation_of_a_chunk_keeps_the_other_chunks_back():
+    X, t = clouds(700, seed=2)
+    y, calls = labels(t), []
+    model = ILS3VM(gamma=0.5, C=C, C_star=C_STAR, update="block").fit(X[:100], y[:100])
+    model.set_params(callback=lambda state: calls.append(0) or True)
+    model.partial_fit(X[100:], y[100:])
+    assert len(calls) == len(model.history_) == 1
+    assert model.termination_condition_ == "stopped"
+    model.forget([])  # goes on with what was left, all of it in one operation
+    assert len(calls) == 2
+    assert model.termination_condition_ == "converged"
+    agrees_with_scratch(model, X, y)
+
+
+def test_a_stop_where_nothing_is_left_is_none():
+    X, t = clouds(60, seed=2)
+    model = ILS3VM(gamma=0.5, C=C, C_star=0.0, callback=lambda state: True).fit(X, labels(t))
+    assert model.termination_condition_ == "converged"  # with C* = 0 one convex problem is all
+    agrees_with_scratch(model, X, labels(t))
+
+
+@pytest.mark.parametrize("gram", ["full", "rows"])
+def test_a_stopped_fit_shows_the_outputs_of_its_coefficients(gram):
+    X, t = clouds(120, seed=0)
+    calls = []
+    model = ILS3VM(gamma=0.5, C=C, C_star=C_STAR, gram=gram, start_tol=1e-5)
+    model.set_params(callback=lambda state: calls.append(0) or len(calls) == 2)
+    model.fit(X, labels(t))
+    assert model.termination_condition_ == "stopped"
+    f, dual = model.decision_function(X), np.zeros(120)
+    dual[model.support_] = model.dual_coef_[0]
+    assert np.all(np.abs(dual) <= weights(t) * (1 + 1e-9))
+    assert_array_equal(model.transduction_[t == 0], (f[t == 0] > 0).astype(int))
+    value = model.problem_.value(f, t, dual @ RBF.gram(X) @ dual)
+    assert_allclose(model.objective_, value, rtol=1e-6)
+
+
+@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize("update", ["auto", "path", "together", "block"])
+def test_no_call_takes_more_steps_than_max_iter(update, order, monkeypatch):
+    monkeypatch.setattr(_estimator, "_WORK_LEAST", 0.0)
+    monkeypatch.setattr(_estimator, "_WORK", 0.0)  # "auto" goes over to CCCP at once
+    X, t = clouds(200, labeled=0.2, seed=4)
+    y = labels(t)
+    for max_iter in (1, 2, 3):
+        model = ILS3VM(gamma=0.5, C=C, C_star=C_STAR, order=order, update=update)
+        model.fit(X[:40], y[:40]).set_params(max_iter=max_iter)
+        for call in (lambda m: m.partial_fit(X[40:], y[40:]), lambda m: m.forget(np.arange(7))):
+            with pytest.warns(ConvergenceWarning, match=f"max_iter={max_iter}"):
+                call(model)
+            assert model.n_iter_ == max_iter
+            assert model.termination_condition_ == "max_iter"
+    model.set_params(max_iter=10**6).forget([])
+    agrees_with_scratch(model, X[7:], y[7:])
+
+
 def test_what_a_limited_fit_has_overlooked_is_followed_up_within_max_iter():
     rng = np.random.default_rng(0)
     X = (rng.random((1500, 30)) < 0.3).astype(float)
@@ -961,6 +1032,31 @@ def test_memory_is_given_back_when_the_last_row_has_left(gram):
     agrees_with_scratch(model, X, labels(t))
 
 
+@pytest.mark.parametrize("gram", ["full", "rows"])
+def test_an_error_after_a_batch_finds_the_memory_of_forgotten_rows_untouched(gram, monkeypatch):
+    X, t = clouds(330, seed=2)
+    y, gone = labels(t), np.arange(5, 255)
+    model = ILS3VM(gamma=0.5, C=C, C_star=0.0, gram=gram).fit(X[:300], y[:300])
+    with pytest.warns(ConvergenceWarning, match="max_iter=3"):
+        model.set_params(max_iter=3).forget(gone)
+    model.set_params(max_iter=10**6)
+
+    def interrupt(fits):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(model, "_warn_of_limits", interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            model.partial_fit(X[300:], y[300:])
+    assert model._kernel_store.n == 300
+    model.partial_fit(X[300:], y[300:])
+    assert model._kernel_store.n == 80
+    X, y = np.delete(X, gone, 0), np.delete(y, gone)
+    agrees_with_scratch(model, X, y)
+    scratch = ILS3VM(gamma=0.5, C=C, C_star=0.0, gram=gram).fit(X, y)
+    assert_allclose(model.objective_, scratch.objective_, rtol=1e-9)  # a convex problem
+
+
 @pytest.mark.parametrize(("update", "count"), [("path", 45), ("together", 3), ("block", 1)])
 def test_new_rows_come_one_by_one_by_twenties_or_all_at_once(update, count):
     """There is one entry of the history for each of these operations."""
@@ -992,6 +1088,27 @@ def test_bad_indices_change_nothing(name):
         model.forget(indices)
     assert vars(model) == before
     assert_array_equal(model.decision_function(X), f)
+
+
+@pytest.mark.parametrize("dtype", [np.int8, np.uint8, np.int16, np.uint64])
+def test_indices_of_every_integer_type_name_the_same_rows(dtype):
+    X, t = clouds(300, seed=2)
+    rows = [3, 0, 110]
+    model = ILS3VM(gamma=0.5, C=C, C_star=C_STAR).fit(X, labels(t))
+    model.forget(np.array(rows, dtype))
+    agrees_with_scratch(model, np.delete(X, rows, 0), labels(np.delete(t, rows)))
+    with pytest.raises(ValueError, match="lie in"):
+        model.forget(np.array([2**64 - 1], np.uint64))  # not −1
+
+
+def test_forget_has_the_threads_of_n_jobs():
+    X, t = clouds(60, seed=2)
+    counts = []
+    model = ILS3VM(gamma=0.5, n_jobs=3, callback=lambda state: counts.append(thread_count()))
+    model.fit(X, labels(t)).partial_fit(X[:2], labels(t)[:2])
+    counts.clear()
+    model.forget([1, 2, 3])
+    assert counts == [3]
 
 
 def state_of(model):
@@ -1125,6 +1242,29 @@ def test_copies_go_on_on_their_own():
         model.partial_fit(X[60:], y[60:]).forget([0, 1])
         for other in copies:
             assert_allclose(other.decision_function(X), model.decision_function(X), atol=1e-9)
+
+
+@pytest.mark.parametrize("copied", [copy.deepcopy, lambda one: pickle.loads(pickle.dumps(one))])
+def test_copies_with_large_margin_sets_forget_as_exactly(copied):
+    X, t = clouds(240, d=30, seed=1)
+    model = ILS3VM(gamma=0.05, C=C, C_star=C_STAR, gram="rows").fit(X, labels(t))
+    assert model.partition_["M"].size > 100
+    gone = model.partition_["E"][:20]
+    model = copied(model)
+    model._kernel_store.view.values[:] = 0.0  # what fresh memory holds nobody knows
+    model.forget(gone)
+    agrees_with_scratch(model, np.delete(X, gone, 0), labels(np.delete(t, gone)))
+
+
+def test_classes_with_large_margin_sets_share_a_small_cache():
+    X, _t = clouds(180, d=30, seed=0)
+    y = np.where(np.arange(180) < 60, np.argmax(X[:, :3], axis=1), -1)
+    model = ILS3VM(gamma=0.05, C=C, C_star=C_STAR, gram="rows", cache_size=0.3).fit(X, y)
+    model.forget(np.arange(5))
+    f = model.decision_function(X[5:])
+    for k, sets in enumerate(model.partition_):
+        assert sets["M"].size > 90
+        assert_allclose(np.abs(f[sets["M"], k]), 1, atol=1e-6)
 
 
 def test_a_path_that_costs_too_much_is_given_up_and_may_go_on():

@@ -37,6 +37,7 @@ from s3vm_lib.quasi_newton import (
 from s3vm_lib.quasi_newton._compiled import minimize_dense
 from s3vm_lib.quasi_newton._coordinates import (
     Features,
+    SingleFeatures,
     kpca_coordinates,
     regressor_coordinates,
 )
@@ -1017,6 +1018,9 @@ def test_what_contradicts_few_labels_is_left_alone():
     plain, model = (clone(m).set_params(kernel="linear").fit(X, y) for m in (plain, model))
     assert plain.contradicted_ > 0.2
     assert_array_equal(model.coef_, plain.coef_)
+    assert model.history_[: len(plain.history_)] == plain.history_
+    assert len(model.history_) == 2 * len(plain.history_)  # what was tried in vain included
+    assert model.n_iter_ == sum(stage.n_iter for stage in model.history_)
 
 
 def test_reconsider_needs_explicit_features_and_respects_the_callback():
@@ -1025,6 +1029,43 @@ def test_reconsider_needs_explicit_features_and_respects_the_callback():
         QNS3VM(coordinates="raw", reconsider=True).fit(X, y)
     stopped = QNS3VM(kernel="linear", balance=0.5, reconsider=True, callback=lambda s: True)
     assert len(stopped.fit(X, y).history_) == 1
+    plain = QNS3VM(kernel="linear", balance=0.5).fit(X, y)
+    first = len(plain.history_)
+    for last in (first, first + 3, 2 * first, 2 * first + 1):
+        calls = []
+
+        def stop(stage, calls=calls, last=last):
+            calls.append(stage)
+            return len(calls) == last
+
+        model = QNS3VM(kernel="linear", balance=0.5, reconsider=True, callback=stop).fit(X, y)
+        assert len(calls) == len(model.history_) == last
+        assert model.termination_condition_ == "stopped"
+        assert model.n_iter_ == sum(stage.n_iter for stage in model.history_)
+        # The first separator, until the next one is there.
+        assert np.array_equal(model.coef_, plain.coef_) == (last <= 2 * first)
+
+
+def test_single_precision_features_are_whole_when_others_see_them(monkeypatch):
+    m = np.full(2**20, 2.0**-20)
+    features, seen = Features(np.ones((2**20, 1)), m), []
+
+    def look(self, name, value):
+        object.__setattr__(self, name, value)
+        seen.append(features._coarse)
+
+    monkeypatch.setattr(SingleFeatures, "__setattr__", look, raising=False)
+    coarse = features.coarse()
+    assert coarse is features.coarse() and coarse.mean is features.mean
+    assert seen and all(other is None for other in seen)  # nothing is written to it afterwards
+
+
+@pytest.mark.parametrize("value", [0.0, 0.1])
+def test_kpca_of_equal_rows(value):
+    X, y = np.full((8, 2), value), np.r_[0, 1, np.full(6, -1)]
+    options = dict(kernel="linear", balance=0.3)
+    model = QNS3VM(coordinates=Coordinates("kpca", rank=1), **options).fit(X, y)
+    assert_allclose(model.decision_function(X), 2 * 0.3 - 1, atol=1e-9)
 
 
 def test_labels_of_every_kind():

@@ -18,7 +18,17 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from s3vm_lib import CCCPS3VM, QNS3VM, SVM, MultiSwitchTSVM, S3VMLight, SafeS3VM, SelfTrainingKNN
+from s3vm_lib import (
+    CCCPS3VM,
+    QNS3VM,
+    S3VC,
+    SVM,
+    MultiSwitchTSVM,
+    S3VMLight,
+    SafeS3VM,
+    SelfTrainingKNN,
+)
+from s3vm_lib._threads import thread_count
 from s3vm_lib.model_selection import SemiSupervisedKFold
 from s3vm_lib.objective import evaluate
 from s3vm_lib.reference.safe import worst_case
@@ -32,6 +42,7 @@ from s3vm_lib.safe._pool import (
     representatives,
     settings,
     starts,
+    with_shares,
 )
 
 
@@ -281,6 +292,20 @@ def test_a_refit_is_a_clone_that_is_fitted(estimator, clusters):
         assert_allclose(found.objective_, other.objective_)
         assert found.get_params() == other.get_params()
         assert set(vars(found)) == set(vars(other))
+
+
+def test_shares_are_estimated_by_the_threads_of_the_estimator(clusters, monkeypatch):
+    X, codes, _ = clusters
+    seen, before = [], QNS3VM._ratios
+
+    def note(self, data):
+        seen.append(thread_count())
+        return before(self, data)
+
+    monkeypatch.setattr(QNS3VM, "_ratios", note)
+    found = with_shares(QNS3VM(n_jobs=2), Rows(X, codes, None))
+    assert seen == [2] and thread_count() == 1
+    assert found.balance == with_shares(QNS3VM(), Rows(X, codes, None)).balance
 
 
 @pytest.mark.parametrize("estimator", [QNS3VM(), CCCPS3VM(tol=1e-8)], ids=["QNS3VM", "CCCPS3VM"])
@@ -558,6 +583,18 @@ def test_one_label_of_a_class_is_no_evidence(clusters):
     assert "kept: no label speaks for another." in model.summary()
 
 
+def test_labels_of_no_weight_are_not_held_out(clusters):
+    X, codes, _ = clusters
+    weight = np.ones(codes.size)
+    weight[:4] = 0
+    model = SafeS3VM(random_state=0).fit(X, codes, sample_weight=weight)
+    hidden = SafeS3VM(random_state=0).fit(X, np.where(weight > 0, codes, -1), sample_weight=weight)
+    for found in (model, hidden):
+        assert " of 10 against the supervised machine" in found.summary()
+    assert model.summary().splitlines()[1] == hidden.summary().splitlines()[1]
+    assert model.summary().startswith("14 labeled")
+
+
 def test_three_classes(semi_supervised):
     X, y = semi_supervised(n=150, n_labeled=18, n_classes=3, seed=2)
     model = SafeS3VM(estimator=QNS3VM(C=0.1), n_folds=None, random_state=0).fit(X, y)
@@ -583,6 +620,22 @@ def test_several_estimators_and_any_baseline(clusters):
     expected = LogisticRegression().fit(X[labeled], codes[labeled])
     assert_allclose(model.baseline_.coef_, expected.coef_)
     assert SafeS3VM(estimator=MultiSwitchTSVM(C=2.0)).fit(X, codes).baseline_.kernel == "linear"
+
+
+def test_an_estimator_that_chooses_for_itself(clusters):
+    X, codes, _ = clusters
+    chooses = S3VC(kernel="linear", guard=False)
+    model = SafeS3VM(estimator=chooses, random_state=0).fit(X, codes)
+    assert_array_equal(model.baseline_.predict(X), SVM(kernel="linear").fit(X, codes).predict(X))
+    assert_array_equal(model.estimator_.predict(X), clone(chooses).fit(X, codes).predict(X))
+    assert {m.setting.get("C_star", 0) for m in model.pool_} - {0}
+    automatic = SafeS3VM(estimator=S3VC(), n_folds=None)
+    with pytest.raises(
+        ValueError, match="baseline must be given, got None: S3VC has kernel='auto'"
+    ):
+        automatic.fit(X, codes)
+    given = automatic.set_params(baseline=SVM(), C_star_factors=(1.0,)).fit(X, codes)
+    assert given.estimator_.kernel_ == "linear"
 
 
 def test_labels_of_any_kind_and_rows_of_any_kind(clusters):
@@ -637,8 +690,9 @@ def test_the_same_seed_gives_the_same_and_pickles_vote_alike(clusters):
 
 def test_without_unlabeled_rows_it_is_the_supervised_machine(clusters):
     X, _, y = clusters
-    with pytest.warns(UserWarning, match="holds no unlabeled rows"):
+    with pytest.warns(UserWarning, match="holds no unlabeled rows") as caught:
         model = SafeS3VM().fit(X, y)
+    assert [w.filename for w in caught] == [__file__]
     assert model.kept_supervised_ and model.pool_ == []
     assert_array_equal(model.decision_function(X), SVM().fit(X, y).decision_function(X))
     assert "Without unlabeled rows" in model.summary()
@@ -664,6 +718,7 @@ def test_limits_are_reported_once(clusters):
         (dict(estimator=[QNS3VM()]), "list of \\(name, estimator\\)"),
         (dict(C_star_factors=(0.0, 1.0)), "C_star_factors"),
         (dict(C_star_factors=()), "C_star_factors"),
+        (dict(n_folds=1), r"'n_folds' parameter of SafeS3VM must be an int in the range \[2"),
         (dict(n_starts=-1), "n_starts"),
         (dict(confidence=1.0), "confidence"),
     ],

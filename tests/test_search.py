@@ -26,6 +26,7 @@ from s3vm_lib import (
     S3VMLight,
 )
 from s3vm_lib._prepared import Preparation
+from s3vm_lib._threads import thread_count
 from s3vm_lib.datasets import hide_labels, make_g2c, make_moons
 from s3vm_lib.kernels import resolve_gamma
 from s3vm_lib.losses import LabeledLoss
@@ -174,6 +175,26 @@ def test_a_prepared_fit_checks_its_parameters(moons):
     assert prepared.estimator.problem_.C == 2.0
 
 
+def test_a_preparation_has_the_threads_of_its_estimator(moons, monkeypatch):
+    X, y = moons
+    seen = {name: set() for name in ("_validated", "_prepare", "_ratios", "_fit_binary")}
+
+    def watch(name):
+        before = getattr(QNS3VM, name)
+
+        def note(self, *arguments):
+            seen[name].add(thread_count())
+            return before(self, *arguments)
+
+        monkeypatch.setattr(QNS3VM, name, note)
+
+    for name in seen:
+        watch(name)
+    Preparation(QNS3VM(n_jobs=2, balance="labels"), X, y).fit(C=3.0)
+    assert all(counts == {2} for counts in seen.values())
+    assert thread_count() == 1
+
+
 def test_multi_class(moons):
     X, _ = moons
     truth = (X[:, 0] > 0.3).astype(int) + (X[:, 1] > 0.5)
@@ -305,6 +326,19 @@ def test_a_race_between_methods_with_failing_fits(moons):
             wrong.fit(X, y)
 
 
+def test_a_copy_of_the_scorer_is_the_scorer(moons):
+    X, y = moons
+    race = S3VMSearchCV(SVM(), {"C": [1, 10]}, exact="choice", scoring=labeled_accuracy_scorer)
+    for copy in (clone(race), pickle.loads(pickle.dumps(race))):
+        assert copy.scoring is not labeled_accuracy_scorer
+        assert copy.fit(X, y).best_params_ == race.fit(X, y).best_params_
+    assert LabeledMetric(f1_score) == LabeledMetric(f1_score) != LabeledMetric(len)
+    for other in (LabeledMetric(f1_score), f1_score):
+        race.set_params(scoring=make_scorer(other))
+        with pytest.raises(ValueError, match="needs the default of scoring"):
+            clone(race).fit(X, y)
+
+
 def test_stability_decides_among_ties(moons):
     X, y = moons
     search = S3VMSearchCV(QNS3VM(balance="labels"), GRID, criterion="stability").fit(X, y)
@@ -322,11 +356,38 @@ def test_stability_decides_among_ties(moons):
     tied = mean >= mean.max() - 1e-12
     assert tied.sum() > 1 and np.ptp(found[tied]) > 0
     assert tied[search.best_index_] and found[search.best_index_] == found[tied].max()
+    folds = [(np.roll(train, 9)[::-1], test) for train, test in SemiSupervisedKFold(5).split(X, y)]
+    search.set_params(cv=folds, param_grid={"C": [1], "gamma": [1.0, 8.0]}).fit(X, y)
+    unsorted = search.cv_results_["params"], search.cv_results_["stability"]
+    for setting, value in zip(*unsorted, strict=True):
+        labels = [
+            QNS3VM(balance="labels", **setting).fit(X[train], y[train]).predict(X[unlabeled])
+            for train, _ in folds
+        ]
+        same = [np.mean(labels[i] == labels[j]) for i in range(5) for j in range(i)]
+        assert value == pytest.approx(np.mean(same), abs=1e-12)
+    with pytest.raises(ValueError, match="cv must have two folds or more for criterion='stab"):
+        clone(search).set_params(cv=folds[:1]).fit(X, y)
     own = S3VMSearchCV(LabelSpreading(), {"gamma": [1, 8]}, criterion="stability").fit(X, y)
     assert (own.cv_results_["stability"] <= 1).all()
     with pytest.raises(ValueError, match="must keep all unlabeled rows"):
         rows = np.flatnonzero(y != -1)
         S3VMSearchCV(SVM(), {"C": [1]}, cv=[(rows[1:], rows[:1])], criterion="stability").fit(X, y)
+
+
+@pytest.mark.parametrize("exact", [True, "choice", False])
+def test_arrays_in_a_grid(moons, exact):
+    X, y = moons
+    steps = [np.array([0.5, 1.0]), np.array([0.1, 1.0])]
+    model = QNS3VM(balance="labels")
+    search = S3VMSearchCV(model, {"annealing": steps}, exact=exact).fit(X, y)
+    lists = S3VMSearchCV(model, {"annealing": [s.tolist() for s in steps]}, exact=exact).fit(X, y)
+    assert len(search.cv_results_["params"]) == 2
+    assert search.best_params_["annealing"] is steps[lists.best_index_]
+    for key in ("mean_test_score", "rank_test_score"):
+        np.testing.assert_array_equal(search.cv_results_[key], lists.cv_results_[key])
+    twice = S3VMSearchCV({"a": model}, [{"annealing": steps}, {"annealing": steps[:1]}], cv=2)
+    assert len(twice.fit(X, y).cv_results_["params"]) == 2
 
 
 def test_default_grid(moons):
@@ -384,6 +445,30 @@ def test_missing_and_string_labels(moons):
     plain = S3VMSearchCV(QNS3VM(balance="labels"), grid).fit(X, y)
     assert search.predict(X).tolist() == ["ab"[v] for v in plain.predict(X)]
     assert search.best_score_ == plain.best_score_
+    # A scorer of scikit-learn gets labels that it knows for a target.
+    wanted = clone(plain).set_params(scoring="accuracy").fit(X, y).cv_results_["mean_test_score"]
+    for labels in (names, np.array([None if v == -1 else v for v in y], dtype=object)):
+        found = clone(search).set_params(scoring="accuracy").fit(X, labels)
+        np.testing.assert_array_equal(found.cv_results_["mean_test_score"], wanted)
+
+
+def test_the_score_is_that_of_the_estimator(moons):
+    X, y = moons
+    truth = make_moons(80, random_state=0)[1]
+    signs, missing = np.where(truth == 0, -1, 1), [None if v == -1 else v for v in y]
+    grid = {"C": [1, 10]}
+    for scoring in (None, labeled_accuracy_scorer):
+        search = S3VMSearchCV(SVM(kernel="linear"), grid, scoring=scoring)
+        search.fit(X, signs, unlabeled_mask=y == -1)
+        again = pickle.loads(pickle.dumps(search))
+        copy = clone(search).fit(X, signs, unlabeled_mask=y == -1)
+        assert_same(copy, search)
+        right = np.mean(search.predict(X) == signs)
+        assert search.score(X, signs) == again.score(X, signs) == right
+        assert right == search.best_estimator_.score(X, signs)
+        assert right != np.mean(search.predict(X)[signs == 1] == 1)
+        plain = clone(search).fit(X, y)
+        assert plain.score(X, missing) == plain.best_estimator_.score(X, y) == plain.score(X, y)
 
 
 def test_scorers(moons):

@@ -414,6 +414,33 @@ def test_single_and_double_precision_agree(two_gaussians, kernel):
     assert_allclose(single.f + single.b, double.f + double.b, atol=3e-3)
 
 
+@pytest.mark.parametrize("shift", [4.0, 7.0, 20.0])
+def test_the_violation_is_below_tol_for_large_kernel_values_too(two_gaussians, shift):
+    X, t = two_gaussians(n=40, d=2, distance=2.0)
+    X, tol = X + shift, 1e-3
+    model = SVM(kernel="poly", coef0=1.0, tol=tol).fit(X, t + 2)
+    assert model.termination_condition_ == "converged"
+    costs, beta = svc_costs(t, np.ones(40)), signed_dual(model, 40)
+    gap = -costs.s1 - model.problem_.kernel.gram(X) @ beta  # in double precision
+    violation = gap[beta < costs.hi].max() - gap[beta > costs.lo].min()
+    assert violation <= 1.1 * tol
+
+
+def test_single_precision_is_for_values_whose_rounding_is_below_the_tolerance(two_gaussians):
+    X, _ = two_gaussians(n=50, d=3)
+    rbf, linear = Kernel("rbf", 0.3), Kernel("linear")
+
+    def dtype(kernel, tol, X=X, **options):
+        return Gram(X, kernel, tol=tol, **options).cache.values.dtype
+
+    assert dtype(rbf, 1e-5) == dtype(linear, 1e-3) == dtype(rbf, np.inf) == np.float32
+    assert dtype(rbf, 9e-6) == dtype(rbf, 1e-3, dtype=np.float64) == np.float64
+    largest = np.square(X).sum(axis=1).max()
+    unit = 0.1 * 1e-3 / np.finfo(np.float32).eps / largest
+    assert dtype(linear, 1e-3, np.sqrt(0.99 * unit) * X) == np.float32
+    assert dtype(linear, 1e-3, np.sqrt(1.01 * unit) * X) == np.float64
+
+
 @pytest.mark.parametrize("kernel", KERNELS, ids=name_of)
 def test_dense_sparse_and_precomputed_agree(two_gaussians, kernel):
     X, t = two_gaussians(n=150, seed=7)
@@ -709,8 +736,9 @@ def test_data_of_any_size(two_gaussians, kernel, scale):
 def test_data_far_from_the_origin(two_gaussians, kernel):
     X, t = two_gaussians(n=60, distance=4.0)
     expected = SVM(kernel=kernel, gamma=0.5).fit(X, t + 2).decision_function(X)
-    found = SVM(kernel=kernel, gamma=0.5).fit(X + 1e4, t + 2).decision_function(X + 1e4)
-    assert_allclose(found, expected, atol=1e-2)
+    for rows in (X + 1e4, sp.csr_matrix(X + 1e4)):
+        found = SVM(kernel=kernel, gamma=0.5).fit(rows, t + 2).decision_function(rows)
+        assert_allclose(found, expected, atol=1e-2)
 
 
 @pytest.mark.parametrize(("kernel", "scale"), [("linear", 1e20), ("poly", 1e12), ("rbf", 1e150)])

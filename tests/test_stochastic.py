@@ -35,6 +35,7 @@ from s3vm_lib.stochastic import (
 )
 from s3vm_lib.stochastic._full_batch import loss_codes
 from s3vm_lib.stochastic._steps import Slopes
+from s3vm_lib.stochastic._triply import _Scaled
 
 RBF = Kernel("rbf", 0.5)
 BOTH = pytest.mark.parametrize("Estimator", [FRS3VM, TSGS3VM])
@@ -179,10 +180,11 @@ SOLVERS = pytest.mark.parametrize("solver", [solve_stored, solve_triply_stochast
 
 @SOLVERS
 @pytest.mark.parametrize("share", [0.0, 0.2, 0.5, 1.0])
-def test_the_mean_of_the_iterates(blobs, solver, share):
+@pytest.mark.parametrize("gamma", [0.05, 1.0])
+def test_the_mean_of_the_iterates(blobs, solver, share, gamma):
     _, t, _ = blobs
     problem = replace(literal(5.0, 5.0, t), bias="regularized")
-    schedule = plain(batch=4, labeled=None)
+    schedule = plain(gamma, batch=4, labeled=None)
     last = [run_of(solver, blobs, problem, k, schedule).last for k in range(1, 11)]
     options = {} if solver is solve_stored else dict(window=3)
     run = run_of(solver, blobs, problem, 10, replace(schedule, average=share), **options)
@@ -191,6 +193,19 @@ def test_the_mean_of_the_iterates(blobs, solver, share):
     assert_allclose(run.alpha, mean, atol=1e-12)
     assert_allclose(run.offset, np.mean([b for _, b in tail]), atol=1e-12)
     assert_allclose(run.last[0], last[-1][0], atol=1e-12)
+
+
+@pytest.mark.parametrize(("shrink", "n_steps"), [(0.0, 3), (1e-16, 40), (0.5, 1500), (0.9, 400)])
+def test_sums_of_iterates_outlast_their_factor(shrink, n_steps):
+    scaled, present, sums = _Scaled(n_steps, 1), np.zeros(n_steps), np.zeros(n_steps)
+    for step in range(n_steps):
+        scaled.add(np.array([1.0 + step]), shrink)
+        scaled.include()
+        present *= shrink
+        present[step] = 1.0 + step
+        sums += present
+    assert_allclose(scaled.sums()[:, 0], sums, rtol=1e-8)
+    assert_allclose(scaled.values()[:, 0], present, atol=1e-12)
 
 
 @SOLVERS
@@ -713,6 +728,61 @@ def test_batches_before_any_label_and_after_a_fit(blobs):
     assert np.mean(np.where(model.predict(X) == 2, 1, -1) != truth) < 0.1
     with pytest.raises(ValueError, match="balanced"):
         TSGS3VM(class_weight="balanced").partial_fit(X[:30], y[:30])
+
+
+@BOTH
+def test_a_batch_has_the_problem_of_a_fit_with_class_weights(blobs, Estimator):
+    X, t, _ = blobs
+    y = np.where(t != 0, t + 1, -1).astype(int)
+    options = dict(class_weight={0: 1.0, 2: 9.0}, balance="labels", n_steps=5, random_state=0)
+    weight = 1.0 + np.arange(1200) % 3
+    whole = Estimator(polish=False, **options).fit(X, y, weight)
+    batch = Estimator(**options).partial_fit(X, y, weight, classes=[0, 2])
+    assert batch.problem_ == whole.problem_
+    assert_array_equal(batch.class_ratio_, whole.class_ratio_)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_the_shares_are_those_of_all_batches(semi_supervised, n_classes):
+    X, y = semi_supervised(n=90, n_labeled=30, n_classes=n_classes)
+    classes = np.arange(n_classes)
+    model = FRS3VM(n_steps=5, n_features=16, random_state=0)
+    assert model.partial_fit(X[y >= 0], y[y >= 0], classes=classes).class_ratio_ is None
+    model.partial_fit(X[y < 0], y[y < 0])
+    assert_allclose(model.class_ratio_, np.bincount(y[y >= 0]) / 30)
+    model.partial_fit(X[:30], np.zeros(30, int))
+    more = np.bincount(np.r_[y[y >= 0], np.zeros(30, int)]) / 60
+    assert_allclose(model.class_ratio_, more)
+    model.set_params(balance={k: 0.5 if k == 0 else 0.5 / (n_classes - 1) for k in classes})
+    model.partial_fit(X[:30], y[:30])
+    assert_allclose(model.class_ratio_, list(model.balance.values()))
+    model.set_params(balance=None).partial_fit(X[:30], y[:30])
+    assert model.class_ratio_ is None
+
+
+@BOTH
+def test_steps_after_a_stopped_fit_go_on_where_it_stopped(blobs, Estimator):
+    X, t, _ = blobs
+    y = np.where(t != 0, t + 1, -1).astype(int)
+    model = Estimator(n_steps=400, random_state=0, callback=lambda state: True).fit(X, y)
+    taken = model.n_iter_
+    assert taken < 400
+    model.set_params(callback=None, n_steps=7).partial_fit(X[:100], y[:100])
+    assert model.n_iter_ == taken + 7
+
+
+def test_fewer_rows_may_be_kept_from_one_call_to_the_next(blobs):
+    X, t, _ = blobs
+    y = np.where(t != 0, t + 1, -1).astype(int)
+    for rows in (X, sp.csr_matrix(X)):
+        model = FRS3VM(n_steps=5, n_features=16, random_state=0).partial_fit(rows[:300], y[:300])
+        model.set_params(schedule=Schedule(labeled_kept=5, unlabeled_kept=20))
+        machine = model._machines[0]
+        for batch in (slice(300, 340), slice(0, 10)):  # unlabeled rows alone, then labeled ones
+            model.partial_fit(rows[batch], y[batch])
+            assert machine.X.shape[0] == machine.t.size == machine.weight.size == 5
+            assert machine.X_unlabeled.shape[0] == machine.weight_unlabeled.size == 20
+        assert np.all(np.isfinite(model.decision_function(X)))
 
 
 def test_without_transduction(blobs):

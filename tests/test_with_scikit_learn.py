@@ -205,6 +205,16 @@ def test_with_unlabeled_names_what_is_wrong(moons):
     np.testing.assert_array_equal(empty.predict(X), SVM().fit(X, truth).predict(X))
 
 
+def test_a_failed_fit_leaves_the_one_before(moons):
+    X, truth, _ = moons
+    model = WithUnlabeled(SVM(), X).fit(X, truth)
+    before = vars(model).copy()
+    with pytest.raises(ValueError, match="the 1 features of X"):
+        model.fit(X[:, :1], truth)
+    assert vars(model) == before
+    np.testing.assert_array_equal(model.predict(X), before["estimator_"].predict(X))
+
+
 # --- Probabilities --------------------------------------------------------------------------------
 
 

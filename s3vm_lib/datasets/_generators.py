@@ -5,6 +5,8 @@ import numbers
 import numpy as np
 import scipy.sparse as sp
 
+from s3vm_lib.labels import mark_unlabeled
+
 
 def _generator(random_state):
     """A `numpy.random.Generator` from whatever scikit-learn accepts as `random_state`."""
@@ -341,8 +343,8 @@ def hide_labels(y, n_labeled, *, stratified=True, random_state=None):
     Raises
     ------
     ValueError
-        If fewer than two classes are labeled, if more labels are asked for than there are, or
-        if the random rows hold one class only.
+        If fewer than two classes are labeled, if more labels are asked for than there are, if
+        the random rows hold one class only, or if y holds dates.
 
     Examples
     --------
@@ -354,7 +356,7 @@ def hide_labels(y, n_labeled, *, stratified=True, random_state=None):
     if y.ndim != 1:
         raise ValueError(f"y must be one-dimensional, got shape {y.shape}")
     # Strings and -1 can only live together in an object array.
-    y = y.astype(object) if y.dtype.kind in "USO" else np.array(y)
+    y = y.astype(object) if y.dtype.kind in "USO" else y
     labeled = np.flatnonzero(y != -1)
     classes, membership = np.unique(y[labeled], return_inverse=True)
     if len(classes) < 2:
@@ -382,10 +384,7 @@ def hide_labels(y, n_labeled, *, stratified=True, random_state=None):
             )
     hidden = np.ones(len(y), dtype=bool)
     hidden[keep] = False
-    if y.dtype.kind in "bu":
-        y = y.astype(np.int64)
-    y[hidden] = -1
-    return y
+    return mark_unlabeled(y, hidden)
 
 
 def _shares(counts, total):

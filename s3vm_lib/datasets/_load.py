@@ -68,7 +68,8 @@ def load(name, *, download=True, progress=True):
     Raises
     ------
     ValueError
-        If the name is unknown or the arrays differ from the stored checksum.
+        If the name is unknown, a file cannot be read as that set, or its arrays differ from the
+        stored checksum.
     FileNotFoundError
         If the set is in neither folder and cannot or may not be downloaded.
     ConnectionError
@@ -143,8 +144,8 @@ def _arrays(name, download, progress):
     for place in places:
         file = place / f"{name}.npz"
         if file.is_file():
-            with np.load(file, allow_pickle=False) as stored:
-                return _checked(dict(stored), source, file)
+            with file.open("rb") as opened:
+                return _checked(_stored, opened, name, file)
     searched = " nor in ".join(str(place) for place in places)
     way_out = (
         f"put {name}.npz into a folder and name the folder in S3VM_LIB_DATA, "
@@ -164,18 +165,26 @@ def _arrays(name, download, progress):
             f"could not download {name} from {source.urls[0]} ({error}). "
             f"Without a connection, {way_out}."
         ) from error
-    try:
-        arrays = source.parse(files)
-    except Exception as error:  # whatever a parser trips over when a host serves something else
-        raise ValueError(f"what {source.urls[0]} serves cannot be read as {name}") from error
-    arrays = _checked(arrays, source, source.urls[0])
+    arrays = _checked(source.parse, files, name, source.urls[0])
     _store(data_home() / f"{name}.npz", arrays)
     return arrays
 
 
-def _checked(arrays, source, origin):
-    arrays = canonical(arrays, source)
-    found = array_checksum(arrays)
+def _stored(file):
+    with np.load(file, allow_pickle=False) as stored:
+        return dict(stored)
+
+
+def _checked(read, content, name, origin):
+    """The arrays that ``read`` makes of some content, if they are those of the catalogue."""
+    source = SOURCES[name]
+    try:
+        arrays = canonical(read(content), source)
+        found = array_checksum(arrays)
+    except Exception as error:  # whatever a reader trips over that is given something else
+        raise ValueError(
+            f"what {origin} holds cannot be read as {name}: {type(error).__name__}, {error}"
+        ) from error
     if found != source.checksum:
         raise ValueError(
             f"the arrays of {origin} are not those of the catalogue: checksum {found[:16]}..., "

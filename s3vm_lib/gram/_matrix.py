@@ -3,11 +3,15 @@
 import copy
 
 import numpy as np
+import scipy.sparse as sp
 
 from s3vm_lib.gram._cache import add_rows, empty_cache, fetch_all
-from s3vm_lib.kernels import kernel_rows
+from s3vm_lib.kernels import kernel_rows, squared_norms
 
-_RANGE_SINGLE = (1e-25, 1e30)  # kernel values outside are kept in double precision
+# Kernel values outside, or whose rounding a tolerance would notice, are kept in double precision.
+_RANGE_SINGLE = (1e-25, 1e30)
+_TOL_SINGLE = 1e-5  # least tolerance with single precision
+_ROUNDING = 0.1 / np.finfo(np.float32).eps  # largest kernel value, in units of the tolerance
 
 
 class Gram:
@@ -25,12 +29,17 @@ class Gram:
         ``"auto"`` takes the matrix when it fits and most of its rows will be visited: when it is
         small, or when ``n_solves > 1`` problems share it.
     dtype : {np.float32, np.float64}, default=np.float32
-        Precision of the values; sums over them are always accumulated in double precision.
+        Precision of the values; sums over them are always accumulated in double precision. Single
+        precision becomes double for values that it cannot hold, or not precisely enough for
+        ``tol``.
     n_solves : int, default=1
         Number of problems that will be solved with these values.
     mean_weights : ndarray of shape (n,), default=None
         Weights ω with Σω = 1: adds the mean Σ_j ω_j φ(x_j) of the rows in feature space as one
         more point, the last one. Constraints on the mean output need it.
+    tol : float, default=np.inf
+        Precision that outputs are to have: double precision below 1e-5, and where the largest
+        k(x, x), times the relative rounding of single precision, exceeds a tenth of it.
 
     Attributes
     ----------
@@ -55,6 +64,7 @@ class Gram:
         dtype=np.float32,
         n_solves=1,
         mean_weights=None,
+        tol=np.inf,
     ):
         n = X.shape[0]
         size = n if mean_weights is None else n + 1
@@ -68,7 +78,11 @@ class Gram:
             dtype = X.dtype
         else:
             sizes = (diagonal.max(), np.abs(X).max() ** 2, kernel.gamma)
-            if max(sizes) > _RANGE_SINGLE[1] or min(sizes) < _RANGE_SINGLE[0]:
+            inside = min(sizes) >= _RANGE_SINGLE[0] and max(sizes) <= _RANGE_SINGLE[1]
+            largest = diagonal.max()
+            if kernel.name == "rbf" and sp.issparse(X):  # distances of rows that are not centered
+                largest *= max(1.0, kernel.gamma * squared_norms(X).max())
+            if not inside or tol < _TOL_SINGLE or largest > _ROUNDING * tol:
                 dtype = np.float64
         slots = int(megabytes * 2**20 / (size * np.dtype(dtype).itemsize))
         # The mean of any kernel but the linear one takes the rows of all its points.

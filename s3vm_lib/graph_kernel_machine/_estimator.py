@@ -21,7 +21,7 @@ from s3vm_lib.graph_kernel_machine._rules import (
     resolve_sigma_f,
 )
 from s3vm_lib.graph_kernel_machine._solver import Accumulators, solution_of, streams, stretch_of
-from s3vm_lib.graphs import Graph, NeighborGraph
+from s3vm_lib.graphs import Graph, NeighborGraph, joins_all
 from s3vm_lib.losses import LabeledLoss
 
 LOSSES = frozenset(
@@ -188,7 +188,9 @@ class GraphClassifier(GraphMachine, OnlineS3VM):
         if gamma is None and isinstance(graph, Graph) and rule.weights == "gaussian":
             gamma = rule.weight_gamma(data.kernel)
             gamma = length_gamma(graph, X) if gamma is None else gamma
-        if data.codes.size:
+        if joins_all(graph):
+            graph = rule.build(X, labeled, data.kernel)
+        elif data.codes.size:
             graph = extend_graph(graph, X, pool.labeled.size, labeled, rule, gamma)
         return Pool(X, labeled, graph, self._sampler(graph), pool.seed, gamma)
 
@@ -360,7 +362,11 @@ class GKM(GraphClassifier):
     ``partial_fit`` adds rows to those to draw from, joins them to the graph, and goes on with the
     step sizes 2/(t + 1). If no more rows come, the average converges to the solution for all rows
     seen, at the rate of Theorem 1. Neighbors of earlier rows are not looked for again, and copies
-    are vertices of their own here, which take places among the neighbors of a row.
+    are vertices of their own here, which take places among the neighbors of a row. Where the γ of
+    Gaussian weights is to follow from the lengths of the edges, a complete graph has that of all
+    rows so far; one of neighbors keeps that of the first call whose rows were joined (1 for their
+    own edges, if a call came before): give a number where that call holds only a few rows.
+    ``sigma_f="theorem"`` is that of the first call, too.
 
     References
     ----------

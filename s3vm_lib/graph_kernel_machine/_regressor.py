@@ -11,6 +11,7 @@ from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from s3vm_lib._limits import SHAPE, require_finite_outputs
+from s3vm_lib._plain import canonical, checked_new_rows
 from s3vm_lib._threads import using, with_threads
 from s3vm_lib._validation import Rows, checked_rows, parameters, unchanged_on_error, validated
 from s3vm_lib.graph_kernel_machine._common import GraphMachine
@@ -180,6 +181,7 @@ class GKMRegressor(RegressorMixin, GraphMachine):
         X = validate_data(
             self, X, accept_sparse="csr", dtype=self._dtype, order="C", ensure_min_samples=2
         )
+        X = canonical(X)
         y = _targets(X, y, unlabeled_mask)
         X = checked_rows(X, self._precomputed)
         weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
@@ -225,7 +227,7 @@ class GKMRegressor(RegressorMixin, GraphMachine):
         ndarray of shape (m,)
         """
         check_is_fitted(self)
-        X = validate_data(self, X, accept_sparse="csr", dtype=self._dtype, order="C", reset=False)
+        X = checked_new_rows(self, X, self._dtype)
         with np.errstate(over="ignore", invalid="ignore"):
             values = self._outputs(X)[:, 0]
         require_finite_outputs(values, X)

@@ -9,7 +9,7 @@ from s3vm_lib.graph_kernel_machine._theory import (
     largest_C_graph,
     largest_sigma_f,
 )
-from s3vm_lib.graphs import GRAPH_SHARE, NEIGHBORS, CompleteGraph, Graph, graph_from_weights
+from s3vm_lib.graphs import GRAPH_SHARE, NEIGHBORS, Graph, graph_from_weights
 
 _LARGE = 8000  # rows from which on the paper makes a fifth of n steps
 _PAIRS = 2**23  # of a complete graph that may be listed
@@ -107,9 +107,6 @@ def extend_graph(graph, X, start, labeled, rule, gamma):
     Edges of earlier rows stay, even where a new row is nearer: what k-NN graphs cost online.
     """
     n = X.shape[0]
-    if isinstance(graph, CompleteGraph):
-        X = X.toarray() if sp.issparse(X) else X
-        return CompleteGraph(X, graph.gamma, labeled)
     from sklearn.neighbors import NearestNeighbors
 
     if rule.radius is None:

@@ -76,6 +76,9 @@ def distinct_rows(X, metric="euclidean"):
         first = np.argmax(X <= 1e-7 * max(X.max(initial=0.0), 1e-300), axis=1)
         first = np.minimum(first, np.arange(X.shape[0]))
     elif sp.issparse(X):
+        X = X.copy()  # in one form: a zero may be stored or not
+        X.sum_duplicates()
+        X.eliminate_zeros()
         seen, bounds = {}, X.indptr
         keys = (X.indices[a:b].tobytes() + X.data[a:b].tobytes() for a, b in pairwise(bounds))
         first = np.array([seen.setdefault(key, row) for row, key in enumerate(keys)], np.intp)

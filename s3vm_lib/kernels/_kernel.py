@@ -6,10 +6,17 @@ import numpy as np
 import scipy.sparse as sp
 
 from s3vm_lib._threads import in_threads
-from s3vm_lib.kernels._rows import KERNELS, manhattan_row, squared_norms
+from s3vm_lib.kernels._rows import KERNELS, center_of, floats, manhattan_row, squared_norms
 from s3vm_lib.row_blocks import sized_slices
 
 _ROWS = 2**16  # rows that are read at once
+_PARAMETERS = {
+    "linear": ("sigma_f",),
+    "poly": ("gamma", "degree", "coef0", "sigma_f"),
+    "rbf": ("gamma", "sigma_f"),
+    "laplacian": ("gamma", "sigma_f"),
+    "precomputed": (),
+}
 
 
 @dataclass(frozen=True)
@@ -47,6 +54,11 @@ class Kernel:
         """Integer code of the kernel for the compiled loops."""
         return KERNELS.index(self.name)
 
+    @property
+    def parameters(self):
+        """The parameters that the values of this kernel depend on, by name."""
+        return {name: getattr(self, name) for name in _PARAMETERS[self.name]}
+
     def gram(self, X, Y=None):
         """Kernel values between the rows of X and of Y.
 
@@ -65,17 +77,22 @@ class Kernel:
         -----
         Computed in blocks of rows, which stay in the processor's cache and are shared among the
         threads of the caller's ``n_jobs``. Without Y, dense values are computed once for (i, j)
-        and (j, i).
+        and (j, i). With rbf, dense rows are shifted by the median of nine rows of Y (of X without
+        it), which few outliers do not move. Integers are converted to floats.
         """
         if self.name == "precomputed":
             if Y is not None:
                 raise ValueError("kernel='precomputed' has no rows to compare: pass X alone")
             return np.asarray(X)
         sparse, once = sp.issparse(X) or sp.issparse(Y), Y is None
-        if self.name == "rbf" and not sparse:
-            # Distances of points near each other and far from 0 would lose their digits.
-            X, Y = X - X[:1], None if once else Y - X[:1]
-        Y = X if once else Y
+        X = floats(X)
+        Y = X if once else floats(Y)
+        if self.name == "rbf" and not sparse and Y.shape[0]:
+            # Distances of points near each other and far from 0 would lose their digits. Of Y, so
+            # that what becomes of a row of X does not depend on the others.
+            center = center_of(Y)
+            X = X - center
+            Y = X if once else Y - center
         squares = None
         if self.name == "rbf":
             rows = squared_norms(X)

@@ -13,8 +13,19 @@ _FEW = 2**14  # rows that are copied at once
 _BLOCK = 512
 
 
+def floats(X):
+    """A dense or sparse X of numbers that do not wrap around: integers become doubles."""
+    return X.astype(np.float64) if X.dtype.kind in "iub" else X
+
+
+def center_of(X):
+    """A median of nine of the dense rows of X, shape (d,): few outliers do not move it."""
+    return np.sort(X[np.arange(9) * (X.shape[0] - 1) // 8], axis=0)[4]
+
+
 def squared_norms(X):
     """Squared Euclidean norms of the rows of a dense or sparse X, shape (n,)."""
+    X = floats(X)
     if sp.issparse(X):
         if X.format == "csr" and X.shape[0] > _FEW:  # the squares would take as much as X
             parts = [squared_norms(X[k : k + _FEW]) for k in range(0, X.shape[0], _FEW)]
@@ -215,7 +226,8 @@ def kernel_rows(X, kernel, dtype=np.float64):
         )
     parts = (np.empty(0, dtype), np.empty(0, np.int32), np.zeros(1, np.int64))
     if kernel.name in ("rbf", "laplacian"):
-        X = X - X.mean(axis=0)  # distances stay the same, and single precision keeps their digits
+        X = floats(X)
+        X = X - center_of(X)  # distances stay the same, and single precision keeps their digits
     XT = np.ascontiguousarray(X.T, dtype=dtype)
     return KernelRows(kernel.code, parameters, XT, np.empty(0, dtype), *parts)
 

@@ -336,6 +336,10 @@ def solve_s3vm_light(
         history.append(Round(len(history) + 1, *costs, n_switched, gain, *report))
         return callback is not None and bool(callback(history[-1]))
 
+    def spent():
+        """Whether no training is left: what was trained last is then not touched any more."""
+        return len(history) >= max_iter
+
     def finish(status):
         f, b = machine.f, machine.b
         value = problem.value(f + b, t, machine.beta @ f, b, sample_weight)
@@ -354,13 +358,13 @@ def solve_s3vm_light(
         plus = plus if annealing_ratio == "paper" else 1 - plus
     # 3, 4: from small costs up to C*.
     for costs in annealing_levels(problem.C_star, annealing_start, annealing_factor, plus):
+        if spent():
+            return finish("max_iter")
         level_tol = tol if costs == (problem.C_star, problem.C_star) else loose
         by_label = np.where(machine.labels[unlabeled] > 0, *costs)
         machine.set_upper(unlabeled, sample_weight[unlabeled] * by_label)
         n_switched, gain, seen = 0, 0.0, set()
         while True:
-            if len(history) >= max_iter:
-                return finish("max_iter")
             # 5
             if train(level_tol, costs, n_switched, gain):
                 return finish("stopped")
@@ -369,6 +373,8 @@ def solve_s3vm_light(
             i, j = machine.next_switch(unlabeled, n_positive is not None, switching, level_tol)
             if i.size == 0:
                 break
+            if spent():
+                return finish("max_iter")
             # 8
             gain = float(sample_weight[i] @ machine.gains(i, j, costs))
             n_switched = i.size if j is None else 2 * i.size
@@ -432,8 +438,9 @@ class S3VMLight(KernelParameters, LabelSwitching):
         that is more frequent anyway.
     tol : float, default=1e-3
         Largest violation of the optimality conditions of the last SVM, in units of its outputs;
-        pairs whose outputs differ by at most twice as much stay as they are. Below 1e-5 kernel
-        values are kept in double instead of single precision.
+        pairs whose outputs differ by at most twice as much stay as they are. Below 1e-5, or below
+        1.2e-6 times the largest k(x, x), kernel values are kept in double instead of single
+        precision.
     annealing_tol : float, default=1e-3
         The same at the levels before the last, where it is larger than ``tol``.
     max_iter : int, default=100_000
@@ -563,6 +570,7 @@ class S3VMLight(KernelParameters, LabelSwitching):
     _largest_n = 8_000
     _memory = "n × n numbers"
     _side_by_side = True
+    _further_limits = ("max_inner_iter",)
     _late = frozenset({"C", "annealing_start", "annealing_factor", "annealing_ratio"})
 
     def _prepare(self, data):
@@ -575,8 +583,7 @@ class S3VMLight(KernelParameters, LabelSwitching):
         if self._precomputed:
             X = np.ascontiguousarray(X[:, rows])
         X, center = centered(X, data.kernel)
-        dtype = np.float32 if self.tol >= 1e-5 else np.float64
-        gram = Gram(X, data.kernel, self.cache_size, self.gram, dtype, n_solves=2)
+        gram = Gram(X, data.kernel, self.cache_size, self.gram, n_solves=2, tol=self.tol)
         self.gram_ = gram.storage
         return rows, gram, center
 

@@ -403,6 +403,7 @@ class MultiSwitchTSVM(LabelSwitching):
     _largest_n = 1_000_000
     _memory = "n × d numbers, or the non-zeros"
     _side_by_side = True
+    _further_limits = ("max_rounds",)
     _late = frozenset({"C", "C_star"})
 
     def _prepare(self, data):

@@ -180,7 +180,8 @@ class LapSVM(KernelParameters, BaseS3VM):
         Value of the objective at the solution.
     gap_ : float or ndarray of shape (n_classes,)
         Duality gap: no function (of the low-rank space, in that mode) has an objective below
-        ``objective_ - gap_``.
+        ``objective_ - gap_``. With ``stopping="validation"`` it is that of conjugate gradients on
+        the rows that were not held out, while ``objective_`` has all labeled ones, and no bound.
     problem_ : Problem or list of Problem
         What was minimized, per class with more than two; ready for `evaluate`.
     n_iter_ : int

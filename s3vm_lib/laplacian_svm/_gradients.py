@@ -182,7 +182,8 @@ class CoarseSpace:
     labeled : ndarray of shape (l,)
         Indices of the labeled rows.
     size : int
-        Number of rows p: labeled ones, at most half of them, and others at equal distances.
+        Number of rows p: labeled ones, at most half of them, and others at equal distances; of
+        these, rows with k(x, x) = 0 are left out, which span nothing.
     """
 
     def __init__(self, K, lap, kappa, labeled, size):
@@ -191,7 +192,8 @@ class CoarseSpace:
         chosen = labeled[:: max(1, -(-2 * labeled.size // size))]
         rest = np.setdiff1d(np.arange(n), chosen)
         spaced = np.linspace(0, rest.size - 1, min(rest.size, size - chosen.size))
-        self.rows = np.concatenate([chosen, rest[np.unique(spaced.astype(np.int64))]])
+        rows = np.concatenate([chosen, rest[np.unique(spaced.astype(np.int64))]])
+        self.rows = rows[K[rows, rows] > 0]  # no row or column of zeros in A
         self.K = np.ascontiguousarray(K[self.rows])
         self._at_labeled = self.K[:, labeled]
         smooth = 2.0 * kappa * (self.K @ lap.product(self.K.T)) if kappa else 0.0

@@ -75,7 +75,7 @@ def candidates(estimators, param_grid, X, codes, weight):
         If no estimator has one of the parameters.
     """
     grids = [param_grid] if isinstance(param_grid, Mapping) else param_grid
-    found = []
+    found = {}  # by their hash: arrays answer no comparison with one word
     for name, estimator in estimators.items():
         known = estimator.get_params()
         own = default_grid(estimator, X, codes, weight) if grids is None else grids
@@ -88,14 +88,12 @@ def candidates(estimators, param_grid, X, codes, weight):
                     f"param_grid names {unknown}, which are not among the parameters of "
                     f"{type(estimator).__name__}: {sorted(known)}"
                 )
-            candidate = Candidate(name, settings)
-            if candidate not in found:
-                found.append(candidate)
+            found.setdefault(joblib.hash((name, settings)), Candidate(name, settings))
     for grid in grids or []:
         lost = [k for k in grid if not any(k in e.get_params() for e in estimators.values())]
         if lost:
             raise ValueError(f"param_grid names {lost}, which none of {list(estimators)} has")
-    return found
+    return list(found.values())
 
 
 def groups(found, estimators, exact=True):

@@ -26,13 +26,19 @@ class LabeledMetric:
     def __init__(self, metric):
         self.metric = metric
 
+    def __eq__(self, other):
+        return type(self) is type(other) and self.metric == other.metric
+
+    def __hash__(self):
+        return hash((type(self), self.metric))
+
     def __call__(self, y_true, y_pred, *, sample_weight=None, **options):
-        """Value of the metric on the rows with ``y_true != -1``.
+        """Value of the metric on the rows whose ``y_true`` is neither −1 nor missing.
 
         Parameters
         ----------
         y_true : array-like of shape (n_samples,)
-            Classes, −1 for unlabeled rows.
+            Classes; −1 or a missing label (None, NaN, pandas.NA) for unlabeled rows.
         y_pred : array-like of shape (n_samples,)
             Predicted classes.
         sample_weight : array-like of shape (n_samples,), default=None
@@ -47,12 +53,12 @@ class LabeledMetric:
         Raises
         ------
         ValueError
-            If no row is labeled.
+            If no row is labeled, or if −1 and missing labels both occur.
         """
         rows, y_true = labeled_rows(y_true)
         y_pred = np.asarray(y_pred)[rows]
-        if y_true.dtype == object:  # strings beside -1: metrics want plain strings
-            y_true, y_pred = np.array(y_true.tolist()), np.array(y_pred.tolist())
+        if y_pred.dtype == object:  # metrics want plain labels
+            y_pred = np.array(y_pred.tolist())
         if sample_weight is not None:
             options["sample_weight"] = np.asarray(sample_weight)[rows]
         return self.metric(y_true, y_pred, **options)
@@ -67,6 +73,12 @@ class LabeledMetric:
 
 labeled_accuracy = LabeledMetric(accuracy_score)
 labeled_accuracy_scorer = make_scorer(labeled_accuracy)
+
+
+def is_labeled_accuracy(scoring):
+    """Whether a ``scoring`` is `labeled_accuracy_scorer`, or the copy that a clone has of it."""
+    mine = labeled_accuracy_scorer
+    return type(scoring) is type(mine) and vars(scoring) == vars(mine)
 
 
 class PreferSmallest:

@@ -11,7 +11,7 @@ import numpy as np
 from joblib import Parallel, delayed
 from numpy.typing import ArrayLike
 from scipy.stats import rankdata
-from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
+from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
 from sklearn.exceptions import FitFailedWarning
 from sklearn.metrics import check_scoring
 from sklearn.model_selection import check_cv
@@ -25,10 +25,10 @@ from sklearn.utils.validation import (
     has_fit_parameter,
 )
 
-from s3vm_lib._machine import BaseMachine
+from s3vm_lib._machine import BaseMachine, SemiSupervisedMixin
 from s3vm_lib._prepared import Preparation
 from s3vm_lib._validation import N_JOBS, Rows, checked_input, unchanged_on_error, validated_inside
-from s3vm_lib.labels import Labels, mark_missing, mark_unlabeled, split_labels
+from s3vm_lib.labels import Labels, mark_missing, mark_unlabeled, plain, split_labels
 from s3vm_lib.model_selection._grid import (
     candidates,
     groups,
@@ -36,7 +36,11 @@ from s3vm_lib.model_selection._grid import (
     precedence,
     smallest,
 )
-from s3vm_lib.model_selection._scores import PreferSmallest, labeled_accuracy_scorer
+from s3vm_lib.model_selection._scores import (
+    PreferSmallest,
+    is_labeled_accuracy,
+    labeled_accuracy_scorer,
+)
 from s3vm_lib.model_selection._splitters import SemiSupervisedKFold
 
 
@@ -107,15 +111,16 @@ class Fold:
 
     def _score(self, model):
         if self.scorer is not None:
-            return float(self.scorer(model, self.X_test, self.y[self.test]))
+            return float(self.scorer(model, self.X_test, self.y_test))
         found = (model if self.prepared is None else self.prepared).predict(self.X_test)
-        return float(np.mean(found == self.y[self.test]))
+        return float(np.mean(found == self.y_test))
 
     def _take_rows(self):
         X, weight, mask = self.given
         chosen = [None if v is None else v[self.train] for v in (self.y, weight, mask)]
         self.X_train = _part(self.estimator, X, self.train, self.train)
         self.X_test = _part(self.estimator, X, self.test, self.train)
+        self.y_test = plain(self.y[self.test])  # metrics take no object array of numbers
         self.arguments = _fit_arguments(self.estimator, *chosen)
 
     def _fitted(self, late):
@@ -130,7 +135,9 @@ class Fold:
 
     def _labels(self, model):
         if hasattr(model, "transduction_"):
-            return model.transduction_[np.searchsorted(self.train, self.watched)]
+            order = np.argsort(self.train)
+            places = np.searchsorted(self.train, self.watched, sorter=order)
+            return model.transduction_[order[places]]
         return model.predict(_part(self.estimator, self.given[0], self.watched, self.train))
 
 
@@ -197,7 +204,7 @@ def _best_has(name):
     return check
 
 
-class S3VMSearchCV(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
+class S3VMSearchCV(SemiSupervisedMixin, MetaEstimatorMixin, BaseEstimator):
     """Cross-validation over C, C*, γ, any other parameter, and over methods, in one call.
 
     What it chooses is what ``GridSearchCV(estimator, param_grid, cv=SemiSupervisedKFold(cv),
@@ -243,7 +250,7 @@ class S3VMSearchCV(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         and `NewtonS3VM` anneal on from the solution of the next smaller C*, in half the time on
         rows of few features. Both end in local minima, not always in the same one.
     n_jobs : int, default=None
-        Number of processes, as in scikit-learn.
+        Number of processes, as in scikit-learn; the threads of a fit are those of the estimator.
     verbose : int, default=0
         Print how many settings share how many preparations.
 
@@ -400,7 +407,7 @@ class S3VMSearchCV(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         found = candidates(estimators, self.param_grid, X, codes, weight)
         shared = groups(found, estimators, self.exact is not False)
         scorer = None
-        if self.scoring is not None and self.scoring is not labeled_accuracy_scorer:
+        if self.scoring is not None and not is_labeled_accuracy(self.scoring):
             scorer = check_scoring(self._first(), self.scoring)
         if self.verbose:
             print(
@@ -411,6 +418,11 @@ class S3VMSearchCV(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         if watched.size and not all(np.isin(watched, train).all() for train, _ in folds):
             raise ValueError(
                 "cv must keep all unlabeled rows in every training part for criterion='stability'"
+            )
+        if watched.size and len(folds) < 2:
+            raise ValueError(
+                "cv must have two folds or more for criterion='stability', which compares them, "
+                f"got {len(folds)}"
             )
         parts = [
             [
@@ -451,7 +463,7 @@ class S3VMSearchCV(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
     def _check_race(self):
         """What a setting can still reach is known of the accuracy, and of this rule for ties."""
         for name, allowed in (
-            ("scoring", self.scoring is None or self.scoring is labeled_accuracy_scorer),
+            ("scoring", self.scoring is None or is_labeled_accuracy(self.scoring)),
             ("criterion", self.criterion is None),
             ("refit", not callable(self.refit)),
             ("error_score", self.error_score == "raise" or not self.error_score > 1),
@@ -547,7 +559,11 @@ class S3VMSearchCV(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         return self._best().predict_proba(X)
 
     def score(self, X: Rows, y: Labels) -> float:
-        """The score of ``best_estimator_`` by ``scoring``, on the labeled rows where that is None.
+        """The score of ``best_estimator_`` by ``scoring``.
+
+        Where that is None or `labeled_accuracy_scorer`, it is the share of right predictions on the
+        labeled rows, as in the ``score`` of the estimators: rows whose label is missing or −1 are
+        left out, and −1 counts where it is a class of the model.
 
         Parameters
         ----------
@@ -561,6 +577,8 @@ class S3VMSearchCV(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         float
         """
         best = self._best()
+        if is_labeled_accuracy(self.scorer_):
+            return super().score(X, y)
         return self.scorer_(best, X, y)
 
     def __sklearn_tags__(self):

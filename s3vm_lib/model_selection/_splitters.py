@@ -7,15 +7,16 @@ counts as an error.
 import numpy as np
 from sklearn.model_selection import StratifiedKFold, StratifiedShuffleSplit
 
+from s3vm_lib.labels import encode_labels, mark_missing
+
 
 def labeled_rows(y):
-    y = np.asarray(y)
-    if y.ndim != 1:
-        raise ValueError(f"y must be one-dimensional, got shape {y.shape}")
-    rows = np.flatnonzero(y != -1)
+    """Rows whose label is neither −1 nor missing, and their labels, of their own type."""
+    codes, classes = encode_labels(mark_missing(y), unlabeled=-1)
+    rows = np.flatnonzero(codes >= 0)
     if len(rows) == 0:
-        raise ValueError("y holds no labeled rows (all are -1)")
-    return rows, y[rows]
+        raise ValueError("y holds no labeled rows (all are -1 or missing)")
+    return rows, classes[codes[rows]]
 
 
 class _LabeledSplit:
@@ -29,7 +30,7 @@ class _LabeledSplit:
         X : array-like of shape (n_samples, n_features)
             Ignored, except that it must have as many rows as y.
         y : array-like of shape (n_samples,)
-            Classes, −1 for unlabeled rows.
+            Classes; −1 or a missing label (None, NaN, pandas.NA) for unlabeled rows.
         groups : None
             Ignored, present for compatibility with scikit-learn.
 
@@ -43,18 +44,18 @@ class _LabeledSplit:
         Raises
         ------
         ValueError
-            If no row is labeled, if X and y differ in length, or if scikit-learn's splitter
-            finds too few labeled rows per class.
+            If no row is labeled, if −1 and missing labels both occur, if X and y differ in length,
+            or if scikit-learn's splitter finds too few labeled rows per class.
         """
         if X is not None and (X.shape[0] if hasattr(X, "shape") else len(X)) != len(y):
             raise ValueError("X and y must have the same number of rows")
         labeled, classes = labeled_rows(y)
-        # The classes are passed as numbers: an object array of strings and -1 is no target type.
+        unlabeled = np.delete(np.arange(len(y)), labeled)
+        # The classes are passed as numbers: scikit-learn takes 0.5 and 1.5 for a regression.
         codes = np.unique(classes, return_inverse=True)[1]
         for kept, tested in self._splitter().split(np.zeros(len(labeled)), codes):
-            train = np.asarray(y) == -1
-            train[labeled[kept]] = True
-            yield np.flatnonzero(train), np.sort(labeled[tested])
+            train = np.concatenate([unlabeled, labeled[kept]])
+            yield np.sort(train), np.sort(labeled[tested])
 
     def get_n_splits(self, X=None, y=None, groups=None):
         """Number of splits; the arguments are ignored, as in scikit-learn.

@@ -11,7 +11,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter, validate_data
 
-from s3vm_lib._validation import Rows, validated_inside
+from s3vm_lib._validation import Rows, unchanged_on_error, validated_inside
 from s3vm_lib.labels import Labels, mark_unlabeled
 
 
@@ -89,6 +89,10 @@ class WithUnlabeled(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         ValueError
             If ``X_unlabeled`` has another number of features than X, or y misses a label.
         """
+        with unchanged_on_error(self):
+            return self._fit(X, y)
+
+    def _fit(self, X, y):
         X, y = validate_data(self, X, y, accept_sparse="csr")
         check_classification_targets(y)
         pool = check_array(

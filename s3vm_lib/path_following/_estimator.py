@@ -1,5 +1,6 @@
 """The estimator `ILS3VM`."""
 
+from contextlib import contextmanager
 from dataclasses import replace
 from numbers import Real
 from typing import Literal, Self
@@ -13,6 +14,7 @@ from s3vm_lib._limits import MEGABYTES, TOL, WEIGHT, ZERO, check_size, checked_g
 from s3vm_lib._linear import centered
 from s3vm_lib._machine import BinaryFit
 from s3vm_lib._online import KeepingS3VM
+from s3vm_lib._threads import using
 from s3vm_lib._validation import KernelParameters, parameters, validated
 from s3vm_lib.cccp import solve_cccp
 from s3vm_lib.gram import Gram, KernelStore
@@ -33,6 +35,7 @@ class Tally:
     def __init__(self, machine) -> None:
         self.machine, self.first = machine, machine.n_iter
         self.history, self.n_convex, self.status = [], 0, "converged"
+        self.stop = False  # what the callback has said
 
     @property
     def n_iter(self):
@@ -305,11 +308,9 @@ class ILS3VM(KernelParameters, KeepingS3VM):
             return Gram(values, Kernel("precomputed"))
         X = data.X if store.center is None else data.X - store.center
         n_solves = 1 if data.n_classes == 2 else data.n_classes
-        return Gram(X, data.kernel, self.cache_size, self.gram, self._start_dtype(), n_solves)
-
-    def _start_dtype(self):
-        """Precision of the kernel values that CCCP works with."""
-        return np.float32 if self.start_tol >= 1e-5 else np.float64
+        return Gram(
+            X, data.kernel, self.cache_size, self.gram, n_solves=n_solves, tol=self.start_tol
+        )
 
     def _start(self, data, problem, index):
         store = self._kernel_store or self._new_store(data, False)
@@ -356,6 +357,9 @@ class ILS3VM(KernelParameters, KeepingS3VM):
             work = _WORK_LEAST + _WORK * store.n**2
         size = {"path": 1, "together": _GROUP}.get(update, max(ids.size, 1))
         for start in range(0, max(ids.size, 1), size):
+            if tally.stop and ids.size:  # perhaps said of rows that came before these
+                tally.status = "stopped"
+                return
             group, left = ids[start : start + size], self.max_iter - tally.n_iter
             done = machine.learn(group, update == "block", left, work) if left > 0 else None
             if done is None or done.status == "max_iter":
@@ -364,14 +368,13 @@ class ILS3VM(KernelParameters, KeepingS3VM):
             if done.status == "given up":  # all the other groups with it
                 self._start_over(tally)
                 return
-            if self._note(tally, done.operation) and start + size < ids.size:
-                tally.status = "stopped"
-                return
+            self._note(tally, done.operation)
 
     def _note(self, tally, operation):
         """Report an operation; true when the callback says stop."""
         tally.history.append(operation)
-        return self._report(operation._asdict())
+        tally.stop |= self._report(operation._asdict())
+        return tally.stop
 
     def _cross_over(self, tally, gram, rows, t, weight):
         """CCCP on the rows ``rows``, and an exact solution near its end; returns its status."""
@@ -382,8 +385,8 @@ class ILS3VM(KernelParameters, KeepingS3VM):
 
         machine = tally.machine
         found = solve_cccp(
-            gram, t, weight, machine.problem, tol=self.start_tol, max_iter=self.max_iter,
-            callback=note,
+            gram, t, weight, machine.problem, tol=self.start_tol,
+            max_iter=self.max_iter - tally.n_iter, callback=note,
         )  # fmt: skip
         dual, sign = np.zeros(self._kernel_store.n), np.ones(self._kernel_store.n)
         dual[rows] = found.beta
@@ -398,10 +401,11 @@ class ILS3VM(KernelParameters, KeepingS3VM):
         """
         machine, problem = tally.machine, tally.machine.problem
         rows, t, c = machine.present()
-        gram = self._kernel_store.smo_gram(rows, storage=self.gram, dtype=self._start_dtype())
+        gram = self._kernel_store.smo_gram(rows, storage=self.gram, tol=self.start_tol)
         weight = c / np.where(t == 0, problem.C_star, problem.C)
         tally.status = self._cross_over(tally, gram, rows, t, weight)
-        machine.run()  # nobody moves: it brings the kernel rows of the new margin set
+        # Nobody moves, but in the finite order signs may have to change one by one.
+        machine.run(budget=self.max_iter - tally.n_iter)
         self._finish(tally)
 
     def _with_unlabeled(self, machine, problem):
@@ -446,13 +450,19 @@ class ILS3VM(KernelParameters, KeepingS3VM):
             raise ValueError(f"indices must be integers, got {indices!r}")
         if np.any((rows < -n) | (rows >= n)):
             raise ValueError(f"indices must lie in [{-n}, {n - 1}] with {n} rows, got {indices!r}")
+        rows = rows.astype(np.intp)  # in eight bits there may be no n
         rows = rows % max(n, 1)
         if np.unique(rows).size < rows.size:
             raise ValueError(f"indices must not repeat a row, got {indices!r}")
-        with self._unchanged_on_error():
+        with self._unchanged_on_error(), using(self.n_jobs):
             self._forget(rows)
-        self._compact()
         return self
+
+    @contextmanager
+    def _unchanged_on_error(self):
+        with super()._unchanged_on_error():
+            yield
+        self._compact()  # afterwards: it overwrites what an error would have to give back
 
     def _forget(self, rows):
         gone = self._held.place[rows]
@@ -520,10 +530,6 @@ class ILS3VM(KernelParameters, KeepingS3VM):
         super()._store(data, [machine.problem for machine in self._machines], fits)
         self.residual_ = max(machine.residual() for machine in self._machines)
         self.gram_ = self._kernel_store.storage
-
-    def _store_batch(self, data, problems, fits, X, codes):
-        super()._store_batch(data, problems, fits, X, codes)
-        self._compact()
 
     @property
     def support_vectors_(self):

@@ -29,6 +29,7 @@ _COUNTS = {  # names in `counters`, and in the dtype `NOW`
 }
 _LARGE_MARGIN = 100  # from here on rows are taken in by Newton steps over the sets
 _ROUNDS = 20
+_NEWTON = 20  # steps over the sets at most
 _WORK = 2**26  # multiplications in one compiled call
 _FALLS = 5
 _LESS = 0.8  # share of the samples that move that a Newton step may leave on the move
@@ -113,8 +114,7 @@ class Follower:
         """
         if self.state.x.size != self.store.capacity:
             self._resize(self.store.capacity)
-        if self.now["n_touched"]:
-            sets.fetch_touched(*self._all)
+        self._fetched()
         p, now, x = self.state, self.now, np.zeros(ids.size, SAMPLE)
         x["s"], x["free"] = np.where(label == 0, 1.0, label), label == 0
         x["c"], x["where"] = weight, IDLE
@@ -221,7 +221,7 @@ class Follower:
         block : bool, default=False
             By `rounds`, and a path for what they leave.
         max_steps : int, default=None
-            `run` may go on where it stopped.
+            Newton steps included; `run` may go on where it stopped.
         work : float, default=np.inf
             Multiplications that the path may take.
 
@@ -234,8 +234,9 @@ class Follower:
         if len(ids):
             ends.enter(self.store.view, self.state, np.asarray(ids, dtype=int), self.store.n)
         if block:
-            self.rounds()
-        arrived = self.run(max_steps)
+            self.rounds(max_steps)
+        left = None if max_steps is None else max_steps - (self.n_iter - before[0])
+        arrived = self.run(left)
         done = Operation(self.n_iter - before[0], self.n_flips - before[1], self.objective)
         too_long = self._too_much_work() and (max_steps is None or done.n_iter < max_steps)
         now["allowed"] = np.inf
@@ -266,7 +267,7 @@ class Follower:
 
     # The path ----------------------------------------------------------------------------------
 
-    def rounds(self, largest=20):
+    def rounds(self, max_steps=None):
         """Newton steps over the sets, until A is empty or does not become smaller any more.
 
         Each decides for the samples of A where they will end, solves for M, and puts into A whom
@@ -275,7 +276,7 @@ class Follower:
         """
         start, now = self.save(), self.now
         first = before = now["n_moving"]
-        for k in range(largest):
+        for k in range(_NEWTON if max_steps is None else min(_NEWTON, max_steps)):
             count, m = now["n_moving"], now["n_margin"]
             if count == 0 or m == 0:
                 break
@@ -288,9 +289,7 @@ class Follower:
             before = count
             if m + count + 1 > len(self.state.R):
                 self._more_room(m + count + 1)
-            if self.store.view.kind == CACHED:
-                while now["n_touched"] + count + 1 > self.store.view.owner.size:
-                    self.store.more_slots()
+            self._fetched()
             self._newton_step()
             sets.refresh(*self._all)
             ends.violators(*self._all, False, self.tol)
@@ -368,8 +367,15 @@ class Follower:
         larger[: len(R), : len(R)] = R
         self.state = self.state._replace(R=larger)
 
+    def _fetched(self):
+        """Have the kernel rows of T in memory: copies and rows of other followers displace them."""
+        if self.store.view.kind == CACHED:
+            while not sets.fetch_touched(*self._all):
+                self.store.more_slots()
+
     def _settled(self):
         """All outputs current, and those of M exact."""
+        self._fetched()
         worst = sets.polish(self.store.view, self.state)
         sets.refresh(*self._all)
         return worst

@@ -55,8 +55,9 @@ class Features:
         if type(Z) is not np.ndarray or Z.dtype != np.float64 or Z.size < _LARGE:
             return None
         if self._coarse is None:
-            self._coarse = SingleFeatures(Z.astype(np.float32))
-            self._coarse.mean = self.mean
+            coarse = SingleFeatures(Z.astype(np.float32))
+            coarse.mean = self.mean
+            self._coarse = coarse  # whole: the problems of several classes share it in threads
         return self._coarse
 
     def arrays(self):
@@ -454,7 +455,7 @@ def kpca_coordinates(K, rank, mean_weight=None):
     """
     n = K.shape[0]
     K_centered = centered(K, mean_weight)
-    if rank < n // 4:
+    if rank < n // 4 and K_centered.any():  # with 0 ARPACK cannot begin
         values, vectors = eigsh(K_centered, k=rank, v0=np.linspace(1.0, 2.0, n))
     else:
         values, vectors = eigh(K_centered, subset_by_index=[max(0, n - rank), n - 1])

@@ -78,8 +78,8 @@ default="cholesky"
     reconsider : bool, default=False
         Whether another separator is looked for where ``contradicted_`` is a fifth or more: with
         the direction of the first one left out, and then from there in all directions. It is
-        taken where it contradicts fewer labels, by 1.5 standard errors. Not with
-        ``coordinates="raw"``.
+        taken where it contradicts fewer labels, by 1.5 standard errors, and the first one kept
+        where the callback stops before. Not with ``coordinates="raw"``.
     engine : {"scipy", "lbfgs", "bfgs"}, default="scipy"
         SciPy's L-BFGS-B, or the L-BFGS and BFGS of this library. On dense features "lbfgs" is one
         compiled loop, without the steps of an engine in Python.
@@ -139,11 +139,12 @@ default="cholesky"
         Iterations of all stages, the largest number over the two-class problems.
     history_ : list
         One `Stage` (alpha, value, gradient_norm, n_iter, n_evaluations, status) per stage; the
-        value is that of J/(C Σ_L s) with the unlabeled term multiplied by alpha.
+        value is that of J/(C Σ_L s) with the unlabeled term multiplied by alpha. With
+        ``reconsider`` the stages of all separators that were tried, the first one's first.
     termination_condition_ : str
-        Status of the last stage: ``"converged"``, ``"max_iter"``, ``"no_step"`` (the line search
-        met the limits of double precision) or ``"stopped"`` (by the callback); a list of these
-        with more than two classes.
+        Status of the last stage of the model: ``"converged"``, ``"max_iter"``, ``"no_step"`` (the
+        line search met the limits of double precision) or ``"stopped"`` (by the callback); a list
+        of these with more than two classes.
     n_features_in_ : int
         Number of features.
 

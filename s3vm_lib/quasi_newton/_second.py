@@ -108,19 +108,26 @@ def reconsidered(first, coordinates, t, sample_weight, problem, solve):
     Returns
     -------
     Solution
-        With the stages of all that was tried.
+        With the stages of all that was tried. The first one, with the status ``"stopped"``, where
+        the search for the next one is stopped: half of an annealing says nothing.
     """
     wrong, total = contradicted(coordinates, first, t, sample_weight, problem)
     if wrong < DOUBT * total or not wrong > 0:
         return first
     rest = Without(coordinates, first.w)
     other = solve(rest, None)
+    if other.status == "stopped":
+        return _after(first, other, taken=first._replace(status="stopped"))
     wrong_too = contradicted(rest, other, t, sample_weight, problem)[0]
     if wrong - wrong_too < SIGN * np.sqrt(wrong + wrong_too):
-        return first
+        return _after(first, other, taken=first)
     second = solve(coordinates, (other.w, other.b, problem.C_star))
-    tried = (first, other, second)
-    return second._replace(
+    return _after(first, other, second, taken=second)
+
+
+def _after(*tried, taken):
+    """The solution ``taken``, with the stages of all that was ``tried``."""
+    return taken._replace(
         n_iter=sum(one.n_iter for one in tried),
         history=sum((one.history for one in tried), ()),
     )

@@ -18,6 +18,7 @@ from s3vm_lib._limits import COUNT
 from s3vm_lib._machine import SemiSupervisedMixin
 from s3vm_lib._threads import using, with_threads
 from s3vm_lib._validation import N_JOBS, Rows, checked_input, unchanged_on_error, validated_inside
+from s3vm_lib.kernels import KERNELS
 from s3vm_lib.labels import Labels
 from s3vm_lib.model_selection import SemiSupervisedKFold
 from s3vm_lib.quasi_newton import QNS3VM
@@ -50,7 +51,8 @@ class SafeS3VM(MetaEstimatorMixin, SemiSupervisedMixin, BaseEstimator):
         `QNS3VM` with ``reconsider=True``, ``engine="lbfgs"``, ``tol=1e-3`` and ``ftol=1e-6``.
     baseline : estimator, default=None
         The supervised classifier. None is `SVM` with the C, kernel and class weights of the (first)
-        estimator; linear, where that has no kernel.
+        estimator; linear, where that has no kernel. It must be given where that has a kernel which
+        `SVM` does not know, such as the ``"auto"`` of `S3VC`.
     loss_weight : float, default=3.0
         λ: a row that is lost against the baseline counts this many rows that are won. At least 1.
     C_star_factors : sequence of float, default=(0.3, 1.0, 3.0)
@@ -66,9 +68,9 @@ class SafeS3VM(MetaEstimatorMixin, SemiSupervisedMixin, BaseEstimator):
     n_members : int, default=10
         At most this many labelings form the pool: the best of each cluster of all that were found.
     n_folds : int or None, default=5
-        Folds in which labels are held out, fewer where a class has fewer of them; with one label
-        of a class none is held out, and only the first guard can answer. None holds none out, and
-        leaves the second guard out.
+        Folds in which labels are held out, 2 or more; fewer where a class has fewer of them. With
+        one label of a class none is held out, and only the first guard can answer. None holds none
+        out, and leaves the second guard out.
     n_repeats : int, default=2
         Times that the folds are drawn.
     margin : float, default=1.25
@@ -176,7 +178,7 @@ class SafeS3VM(MetaEstimatorMixin, SemiSupervisedMixin, BaseEstimator):
         "confidence": [Interval(Real, 0, 1, closed="neither")],
         "n_starts": [Interval(Integral, 0, 10_000, closed="both")],
         "n_members": [COUNT],
-        "n_folds": [COUNT, None],
+        "n_folds": [Interval(Integral, 2, None, closed="left"), None],
         "n_repeats": [COUNT],
         "margin": [Interval(Real, -1e6, 1e6, closed="both")],
         "contradiction": [Interval(Real, 0, 1, closed="both"), None],
@@ -243,7 +245,8 @@ class SafeS3VM(MetaEstimatorMixin, SemiSupervisedMixin, BaseEstimator):
         y : array-like of shape (n,)
             Labels; −1 marks unlabeled rows, and so do missing labels (None, NaN, pandas.NA).
         sample_weight : array-like of shape (n,), default=None
-            Non-negative weights of labeled and unlabeled rows. Folds of the labels count rows.
+            Non-negative weights of labeled and unlabeled rows. Folds hold out labels of positive
+            weight, and count rows.
         unlabeled_mask : array-like of bool, shape (n,), default=None
             True for unlabeled rows. With it −1 is a label like any other.
 
@@ -261,15 +264,16 @@ class SafeS3VM(MetaEstimatorMixin, SemiSupervisedMixin, BaseEstimator):
             return self._fit(X, y, sample_weight, unlabeled_mask)
 
     def _fit(self, X, y, sample_weight, unlabeled_mask):
-        return self._decide(*self._compare(X, y, sample_weight, unlabeled_mask))
+        compared = self._compare(X, y, sample_weight, unlabeled_mask)
+        if unlabeled_mask is None:
+            self._warn_of_no_unlabeled(compared[0].codes)
+        return self._decide(*compared)
 
     def _compare(self, X, y, sample_weight, unlabeled_mask):
         """Machines and labels that are held out: what `_decide` goes on from."""
         estimators, baseline = self._machines()
         self._factors()  # refused here, before anything is fitted
         X, codes, weight = checked_input(self, X, y, sample_weight, unlabeled_mask)
-        if unlabeled_mask is None:
-            self._warn_of_no_unlabeled(codes)
         data, random_state = Data(X, codes, weight), check_random_state(self.random_state)
         unlabeled = codes < 0
         self.baseline_ = self._supervised(baseline, data)
@@ -326,7 +330,7 @@ class SafeS3VM(MetaEstimatorMixin, SemiSupervisedMixin, BaseEstimator):
         self._possible, self._vote_weight = solution.objective, float(self.loss_weight)
         self._disagreement = float(np.mean(np.ptp(labels, axis=0) > 0)) if labels.size else 0.0
         self._counts = np.bincount(codes[~unlabeled]), int(unlabeled.sum())
-        self._asked, self._certain = self.n_folds is not None, bool(certain)
+        self._certain = bool(certain)
         full = codes.copy()
         full[unlabeled] = found
         self.transduction_ = self.classes_[full]
@@ -363,8 +367,13 @@ class SafeS3VM(MetaEstimatorMixin, SemiSupervisedMixin, BaseEstimator):
         if self.baseline is not None:
             return estimators, self.baseline
         given = estimators[0][1].get_params()
-        shared = {name: given[name] for name in _SHARED if name in given}
-        return estimators, SVM(**{"kernel": "linear", **shared})
+        shared = {"kernel": "linear", **{name: given[name] for name in _SHARED if name in given}}
+        if shared["kernel"] not in KERNELS:
+            raise ValueError(
+                f"baseline must be given, got None: {type(estimators[0][1]).__name__} has "
+                f"kernel={shared['kernel']!r}, and the default, an SVM, knows {KERNELS}"
+            )
+        return estimators, SVM(**shared)
 
     def _factors(self):
         factors = np.asarray(self.C_star_factors, dtype=float)
@@ -407,9 +416,10 @@ class SafeS3VM(MetaEstimatorMixin, SemiSupervisedMixin, BaseEstimator):
         asked = data.codes.copy()
         if data.sample_weight is not None:
             asked[data.sample_weight == 0] = -1
+        self._asked = 0 if self.n_folds is None else int(np.sum(asked >= 0))
         fewest = np.bincount(asked[asked >= 0]).min()
         leads = np.zeros((len(estimators), asked.size))
-        if self.n_folds is None or min(self.n_folds, fewest) < 2:
+        if self.n_folds is None or fewest < 2:
             return leads + np.nan, np.full(1 + len(estimators), np.nan)
         baseline_right = 0
         for _ in range(self.n_repeats):
@@ -461,7 +471,7 @@ class SafeS3VM(MetaEstimatorMixin, SemiSupervisedMixin, BaseEstimator):
             word = "gains" if self.cv_gain_ >= 0 else "loses"
             lines.append(
                 f"On held-out labels the estimator {word} {abs(self.cv_gain_):.1f} of "
-                f"{counts.sum()} against the supervised machine (standard error "
+                f"{self._asked} against the supervised machine (standard error "
                 f"{self.cv_error_:.1f})."
             )
         if not np.isnan(self.contradicted_):

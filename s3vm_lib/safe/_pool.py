@@ -12,6 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from s3vm_lib._base import BaseS3VM
 from s3vm_lib._prepared import Preparation
+from s3vm_lib._threads import using
 from s3vm_lib.cccp import CCCPS3VM
 from s3vm_lib.class_ratio import label_posterior
 from s3vm_lib.label_switching import S3VMLight
@@ -95,15 +96,20 @@ def with_shares(estimator, data):
     """The estimator with the class shares as numbers that its ``balance`` is a name for.
 
     They are estimated once, from all labels: for all members of the pool, and for machines from
-    which some labels are held out.
+    which some labels are held out. What is no solver of this library, such as `S3VC`, estimates
+    its own in every fit.
     """
-    if not isinstance(estimator.get_params().get("balance"), str):
+    named = isinstance(estimator, BaseS3VM) and isinstance(
+        estimator.get_params().get("balance"), str
+    )
+    if not named:
         return estimator
     model = clone(estimator)
     model._validate_params()
     unlabeled = data.codes < 0
-    _, _, training = model._validated(data.X, data.codes, data.sample_weight, unlabeled)
-    model._ratios(training)
+    with using(model.n_jobs):
+        _, _, training = model._validated(data.X, data.codes, data.sample_weight, unlabeled)
+        model._ratios(training)
     if model.class_ratio_ is None:
         return estimator
     shares = dict(enumerate(model.class_ratio_.tolist()))

@@ -40,8 +40,8 @@ class SVM(KernelParameters, BaseS3VM):
     sigma_f : float, default=1.0
         Output standard deviation: kernels are multiplied by its square.
     tol : float, default=1e-3
-        Largest violation of the optimality conditions at the end. Below 1e-5 kernel values are
-        kept in double instead of single precision.
+        Largest violation of the optimality conditions at the end. Below 1e-5, or below 1.2e-6
+        times the largest k(x, x), kernel values are kept in double instead of single precision.
     max_iter : int, default=10_000_000
         Largest number of SMO iterations.
     shrinking : bool, default=True
@@ -55,7 +55,9 @@ class SVM(KernelParameters, BaseS3VM):
     class_weight : dict or "balanced", default=None
         Factors on C per class; ``"balanced"`` counts labeled rows only.
     warm_start : bool, default=False
-        Start from the dual variables of the previous fit when it had as many rows.
+        Start from the dual variables of the previous fit: each row, by its position in X, from
+        that of the row that was there, and from 0 where there was none. Other data or weights are
+        allowed; what does not suit them is moved to the nearest feasible values.
     n_jobs : int, default=None
         Number of threads, as in scikit-learn: None means 1 unless ``joblib.parallel_config`` says
         otherwise, −1 all cores. The result is the same for any number.
@@ -143,14 +145,8 @@ class SVM(KernelParameters, BaseS3VM):
         storage = self.gram
         if storage == "auto" and data.n_classes == 2 and labeled.size > _SMALL:
             storage = "rows"
-        gram = Gram(
-            X,
-            data.kernel,
-            self.cache_size,
-            storage,
-            np.float32 if self.tol >= 1e-5 else np.float64,
-            1 if data.n_classes == 2 else data.n_classes,
-        )
+        n_solves = 1 if data.n_classes == 2 else data.n_classes
+        gram = Gram(X, data.kernel, self.cache_size, storage, n_solves=n_solves, tol=self.tol)
         self.gram_ = gram.storage
         return labeled, gram, center
 

@@ -37,6 +37,7 @@ class Machine:
     def __init__(self, problem, X, t, weight, mass, alpha, offset, n_steps):
         self.problem = problem
         self.X, self.t, self.weight = X, t, weight  # labeled rows in single precision, the newest
+        self.sample_weight = weight  # without class weights
         self.X_unlabeled, self.weight_unlabeled = X[:0], weight[:0]  # the newest unlabeled rows
         self.mass = mass  # Σ_U s of all rows so far
         self.alpha, self.offset = alpha, offset  # where the next steps begin
@@ -194,6 +195,7 @@ class RandomFeatureS3VM(KernelParameters, OnlineS3VM):
             alpha, offset, n_iter, status = run.alpha, run.offset, run.n_iter, run.status
             last = run.last
             history += run.history
+        n_taken = n_iter
         if self._polishes(n_steps) and status != "stopped":
             start = (alpha, offset) if len(alpha) else None
             found = self._polish(data.X, t, weight, problem, stream, seed, start)
@@ -206,7 +208,7 @@ class RandomFeatureS3VM(KernelParameters, OnlineS3VM):
         self._keep(machine, data, t)
         machine.average = alpha, fit.intercept
         machine.alpha, machine.offset = machine.average if last is None else last
-        machine.n_steps = n_steps
+        machine.n_steps = n_taken
         self._machines.append(machine)
         return fit
 
@@ -318,6 +320,8 @@ class RandomFeatureS3VM(KernelParameters, OnlineS3VM):
         machine.X = _newest(machine.X, data.X, new, limit)
         machine.t = np.concatenate([machine.t, t[new]])[-limit:]
         machine.weight = np.concatenate([machine.weight, data.loss_weight[new]])[-limit:]
+        parts = [machine.sample_weight, data.sample_weight[new]]
+        machine.sample_weight = np.concatenate(parts)[-limit:]
 
     def _update(self, machine, data, t, problem, index):
         unlabeled = np.flatnonzero(t == 0)
@@ -325,7 +329,7 @@ class RandomFeatureS3VM(KernelParameters, OnlineS3VM):
         schedule, stream = self._schedule, self.stream_
         most = unlabeled.size + schedule.unlabeled_kept
         rows = _newest(machine.X_unlabeled, data.X, unlabeled, most)
-        part = np.concatenate([machine.weight_unlabeled, data.loss_weight[unlabeled]])
+        part = np.concatenate([machine.weight_unlabeled, data.loss_weight[unlabeled]])[-most:]
         self._keep(machine, data, t)
         machine.problem = self._problem_so_far(machine, data, index)
         history, status, alpha = [], "completed", machine.average[0]
@@ -354,7 +358,7 @@ class RandomFeatureS3VM(KernelParameters, OnlineS3VM):
 
     def _problem_so_far(self, machine, data, index):
         """C* and the share of positives as they follow from all batches so far."""
-        mass, problem = float(machine.weight.sum()), machine.problem
+        mass, problem = float(machine.sample_weight.sum()), machine.problem
         rest, C_star = machine.mass, self.C_star
         if rest == 0 or mass == 0:
             C_star = 0.0
@@ -363,7 +367,7 @@ class RandomFeatureS3VM(KernelParameters, OnlineS3VM):
         ratio = None
         if rest > 0 and mass > 0 and self.balance is not None:
             if isinstance(self.balance, str):
-                ratio = float(machine.weight[machine.t > 0].sum() / mass)
+                ratio = float(machine.sample_weight[machine.t > 0].sum() / mass)
             else:
                 positive = 1 if data.n_classes == 2 else index
                 ratio = float(self._shares(self.balance, data)[positive])
@@ -371,7 +375,12 @@ class RandomFeatureS3VM(KernelParameters, OnlineS3VM):
         return replace(problem, C_star=float(C_star), ratio=ratio, bias=bias, balance=balance)
 
     def _store_batch(self, data, problems, fits, X, codes):
-        super()._store_batch(data, [machine.problem for machine in self._machines], fits, X, codes)
+        problems = [machine.problem for machine in self._machines]
+        ratios = [problem.ratio for problem in problems]
+        self.class_ratio_ = None
+        if ratios[0] is not None:
+            self.class_ratio_ = np.array([1.0 - ratios[0], *ratios] if len(ratios) == 1 else ratios)
+        super()._store_batch(data, problems, fits, X, codes)
 
     def _store(self, data, problems, fits):
         super()._store(data, problems, fits)
@@ -405,10 +414,9 @@ def _stacked(A, B):
 
 def _newest(kept, X, rows, limit):
     """The last ``limit`` of the rows that were kept and new ones, in single precision."""
-    if rows.size == 0:
-        return kept
-    X = _stacked(kept, single(X[rows[-limit:]]))
-    return X[max(0, X.shape[0] - limit) :]
+    if rows.size:
+        kept = _stacked(kept, single(X[rows[-limit:]]))
+    return kept[max(0, kept.shape[0] - limit) :]
 
 
 def _outputs(stream, X, alpha, coef, n_jobs):

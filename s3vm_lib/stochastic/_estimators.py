@@ -105,7 +105,8 @@ LabeledLoss, default="modified_logistic"
     classes_ : ndarray of shape (n_classes,)
         Class labels.
     class_ratio_ : ndarray of shape (n_classes,), or None
-        Shares of the classes among the unlabeled rows, as ``balance`` gave them; None without.
+        Shares of the classes among the unlabeled rows, as ``balance`` gave them, after
+        ``partial_fit`` from all rows so far; None without.
     feature_coef_ : ndarray of shape (n_problems, T, m)
         Coefficients of T blocks of m features; f(x) = Σ_t Σ_j α_tj φ_tj(x) + b.
     stream_ : FeatureStream
@@ -296,7 +297,8 @@ LabeledLoss, default="modified_logistic"
     classes_ : ndarray of shape (n_classes,)
         Class labels.
     class_ratio_ : ndarray of shape (n_classes,), or None
-        Shares of the classes among the unlabeled rows, as ``balance`` gave them; None without.
+        Shares of the classes among the unlabeled rows, as ``balance`` gave them, after
+        ``partial_fit`` from all rows so far; None without.
     feature_coef_ : ndarray of shape (n_problems, T, m)
         Coefficients of T blocks of m features; f(x) = Σ_t Σ_j α_tj φ_tj(x) + b.
     stream_ : FeatureStream

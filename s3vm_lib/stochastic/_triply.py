@@ -56,7 +56,7 @@ def solve_triply_stochastic(
     Returns
     -------
     Run
-        Memory: T·m numbers for the coefficients, and as many for their mean.
+        Memory: T·m numbers for the coefficients, and twice as many for their mean.
     """
     schedule, m = schedule or Schedule(), stream.block_size
     course = Course(X, t, sample_weight, problem, n_steps, schedule, seed, first, callback, tick)
@@ -164,11 +164,13 @@ class _Known:
 class _Scaled:
     """Blocks α_t = P·a_t under a common factor P, so that line 8 of Algorithm 1 costs nothing.
 
-    The sum of the iterates of a block is a_t times the sum of the factors since it was added.
+    The sum of the iterates of a block is a_t times the sum of the factors since it was added, and
+    what it had come to when P was last set back to 1.
     """
 
     def __init__(self, n_blocks, m):
         self.a = np.zeros((n_blocks, m))
+        self.past = np.zeros((n_blocks, m))  # sums of the iterates before the factor was set to 1
         self.before = np.zeros(n_blocks)  # Σ of the factors before the block was added
         self.count, self.factor, self.total = 0, 1.0, 0.0
 
@@ -180,12 +182,13 @@ class _Scaled:
     def add(self, new, shrink):
         """Multiply all blocks by ``shrink`` and add one."""
         self.factor *= shrink
-        if self.factor < 1e-100:
-            # Before the factor underflows, or where a step of size 1 forgets everything.
+        if self.factor < 1e-100 + 1e-6 * self.total:
+            # Before the factor underflows, or where a step of size 1 forgets everything; and while
+            # the total, to which it is added, still has its digits.
+            self.past[: self.count] += self._recent()
             self.a[: self.count] *= self.factor
-            scale = self.factor if self.factor > 0 else np.inf
-            self.before /= scale
-            self.total, self.factor = self.total / scale, 1.0
+            self.before[: self.count] = 0.0
+            self.total, self.factor = 0.0, 1.0
         self.a[self.count] = new / self.factor
         self.before[self.count] = self.total
         self.count += 1
@@ -200,4 +203,8 @@ class _Scaled:
 
     def sums(self):
         """Sums of the iterates of each block, of shape (count, m)."""
+        return self.past[: self.count] + self._recent()
+
+    def _recent(self):
+        """The part of `sums` since the factor was set to 1."""
         return (self.total - self.before[: self.count])[:, None] * self.a[: self.count]
