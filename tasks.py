@@ -267,7 +267,7 @@ def sync(args):
 
 def bench(args):
     install("bench")
-    run(PYTHON, "-m", "benchmarks.run", *([args.name] if args.name else ["--list"]), *args.options)
+    run(PYTHON, "-m", "benchmarks.run", *(args.options or ["--list"]))
 
 
 def mutate(args):
@@ -293,8 +293,8 @@ def parse_arguments(argv):
     )
     commands = parser.add_subparsers(dest="task", required=True, metavar="task")
 
-    def add(function, text):
-        command = commands.add_parser(function.__name__, help=text, description=text)
+    def add(function, text, **settings):
+        command = commands.add_parser(function.__name__, help=text, description=text, **settings)
         command.set_defaults(function=function)
         return command
 
@@ -332,12 +332,14 @@ def parse_arguments(argv):
         command.add_argument("names", nargs="*", help="chapters, such as svm; all when absent")
         if function is edit:
             command.add_argument("--force", action="store_true", help="overwrite edited copies")
-    command = add(bench, "run one benchmark, or list them")
-    command.add_argument("name", nargs="?")
-    command.add_argument("options", nargs=argparse.REMAINDER)
-    add(mutate, "try the changes of the library that the tests must notice").add_argument(
-        "options", nargs=argparse.REMAINDER, help="modules; --help lists the options"
-    )
+    for function, text in (
+        (bench, "run one benchmark, or list them"),
+        (mutate, "try the changes of the library that the tests must notice"),
+    ):
+        # All of it, --help too, is for another parser: nothing is an option here, whose names would
+        # begin with a "+" (a leading option is none of argparse.REMAINDER).
+        command = add(function, text, add_help=False, prefix_chars="+")
+        command.add_argument("options", nargs="*")
     add(clean, "remove what was built").add_argument(
         "--all", action="store_true", help="also the virtual environment"
     )

@@ -9,6 +9,7 @@ import scipy.sparse as sp
 
 import s3vm_lib
 from s3vm_lib._numba import no_notice
+from s3vm_lib.kernels import KERNELS
 
 _ROWS = 24
 
@@ -74,7 +75,8 @@ def _cases(estimator):
         y = np.where(known, X[:, 0], np.nan)
     parameters = estimator().get_params()
     sparse = sp.csr_matrix(X)
-    for kernel in ("rbf", "linear", "poly") if "kernel" in parameters else (None,):
+    of_rows = [kernel for kernel in KERNELS if kernel != "precomputed"]
+    for kernel in of_rows if "kernel" in parameters else (None,):
         chosen = {} if kernel is None else {"kernel": kernel}
         yield estimator(**chosen), X, y
         yield estimator(**chosen), sparse, y

@@ -6,6 +6,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
+from sklearn.exceptions import NotFittedError
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils import get_tags
 from sklearn.utils._param_validation import HasMethods, StrOptions
@@ -47,8 +48,9 @@ class S3VC(SemiSupervisedMixin, MetaEstimatorMixin, BaseEstimator):
     kernel : {"auto", "linear", "poly", "rbf", "laplacian", "precomputed"}, default="auto"
         ``"auto"`` is linear for sparse rows and where there are as many columns as rows, and
         otherwise linear or rbf: that with which the solver or the supervised machine predicts most
-        held-out labels; linear in a tie, and where a class has one label. Each label is held out
-        twice, with more than two classes once.
+        held-out labels; linear in a tie, where a class has one label and where no row is unlabeled.
+        Each label is held out twice, with more than two classes once. With a ``solver`` of one's
+        own ``"auto"`` is its kernel, and others but ``"linear"`` need a solver that has one.
     gamma : {"scale", "auto"} or float, default="scale"
         Kernel coefficient, see `resolve_gamma`.
     scale : {"auto", True, False}, default="auto"
@@ -60,14 +62,16 @@ class S3VC(SemiSupervisedMixin, MetaEstimatorMixin, BaseEstimator):
         ``ftol=1e-6``), and `FRS3VM` with the rbf kernel for more than 10,000 rows. `QNS3VM` holds
         the mean output with linear and precomputed kernels, and the share of positive outputs
         (``balance_tol=0.01``) with others. Another estimator keeps its own parameters, except for
-        those that are given here.
+        those that are given here with another value than their default.
     balance : "auto", "labels", another name, float, dict or None, default="auto"
-        Share of the classes among the unlabeled rows, see `s3vm_lib.class_ratio`.
+        Share of the classes among the unlabeled rows, see `s3vm_lib.class_ratio`; a dict has the
+        share of each class label.
     guard : bool, default=True
         Whether `SafeS3VM` decides between the machine and the supervised one. Without it the
         machine is returned as it is.
     probability : bool, default=False
-        Whether `predict_proba` is wanted, which costs five more fits.
+        Whether `predict_proba` is wanted, which costs five more fits. Each class needs two labeled
+        rows; not with a precomputed kernel, nor with sample weights other than one.
     random_state : int, RandomState instance or None, default=None
         Folds of the labels, and the solver where it draws numbers.
     n_jobs : int, default=None
@@ -195,7 +199,8 @@ class S3VC(SemiSupervisedMixin, MetaEstimatorMixin, BaseEstimator):
         Raises
         ------
         ValueError
-            When fewer than two classes are labeled, or when a parameter or an input is not valid.
+            When fewer than two classes are labeled, when a parameter or an input is not valid, or
+            when ``solver`` cannot take the kernel, or ``probability`` these rows or weights.
         """
         with unchanged_on_error(self), using(self.n_jobs):
             return self._fit(X, y, sample_weight, unlabeled_mask)
@@ -204,16 +209,19 @@ class S3VC(SemiSupervisedMixin, MetaEstimatorMixin, BaseEstimator):
         X, codes, weight = checked_input(self, X, y, sample_weight, unlabeled_mask)
         if unlabeled_mask is None:
             self._warn_of_no_unlabeled(codes)
+        labels = self._label_counts(codes, weight)
+        if self.probability:
+            self._check_probability(labels, weight)
         self._said = []
         X = self._scaled(X, weight)
-        kernels = self._kernels(X, codes, weight)
+        kernels = self._kernels(X, labels)
         options = {"unlabeled_mask": codes < 0}
         if weight is not None:
             options["sample_weight"] = weight
         found = {}
         for kernel in kernels:
             solver = self._solver(X, kernel, self.classes_.size)
-            model, compared = clone(solver), None
+            model, compared = self._on_codes(solver), None
             if self.guard or len(kernels) > 1:
                 model = SafeS3VM(
                     estimator=model,
@@ -224,7 +232,7 @@ class S3VC(SemiSupervisedMixin, MetaEstimatorMixin, BaseEstimator):
             else:
                 model.fit(X, codes, **options)
             found[kernel] = solver, model, compared
-        self.kernel_ = self._chosen(found, codes)
+        self.kernel_ = self._chosen(found, labels.sum())
         self.solver_, model, compared = found[self.kernel_]
         if compared is not None:
             model._decide(*compared)
@@ -232,7 +240,7 @@ class S3VC(SemiSupervisedMixin, MetaEstimatorMixin, BaseEstimator):
         if not self.guard and len(kernels) > 1:
             model = model.estimator_ or model.baseline_
         self.model_ = model
-        self._report_shares(codes)
+        self._report_shares(codes, weight)
         self.kept_supervised_ = bool(getattr(model, "kept_supervised_", False))
         self.transduction_ = self.classes_[np.where(codes >= 0, codes, model.transduction_)]
         self._say_gap(X, codes, weight)
@@ -247,7 +255,59 @@ class S3VC(SemiSupervisedMixin, MetaEstimatorMixin, BaseEstimator):
 
     @property
     def _precomputed(self):
+        if self.kernel == "auto" and not isinstance(self.solver, str):
+            return get_tags(self.solver).input_tags.pairwise
         return self.kernel == "precomputed"
+
+    # What is refused, in the words of this estimator: inside, classes are numbers -----------------
+
+    def _label_counts(self, codes, weight):
+        """Labeled rows of each class, shape (n_classes,); those of weight zero do not count."""
+        labeled = codes >= 0 if weight is None else (codes >= 0) & (weight > 0)
+        counts = np.bincount(codes[labeled], minlength=self.classes_.size)
+        if not counts.all():
+            raise ValueError(
+                "sample_weight must be positive for a labeled row of every class, got 0 for all of "
+                f"the classes {self.classes_[counts == 0].tolist()}"
+            )
+        return counts
+
+    def _check_probability(self, labels, weight):
+        """Refuse what `CalibratedS3VM` cannot do, before anything is fitted."""
+        if self._precomputed:
+            raise ValueError(
+                "probability must be False with a precomputed kernel, got True: the folds of its "
+                "calibration need other kernel values"
+            )
+        if weight is not None and np.any(weight != 1):
+            raise ValueError(
+                "sample_weight must be None or 1 everywhere with probability=True, got weights from"
+                f" {weight.min():g} to {weight.max():g}: the calibration takes none"
+            )
+        if not isinstance(self.solver, str) and not hasattr(self.solver, "decision_function"):
+            raise ValueError(
+                "probability must be False with a solver that has no decision_function, got True "
+                f"and {type(self.solver).__name__}"
+            )
+        if labels.min() < 2:
+            raise ValueError(
+                "y must hold two labeled rows or more of every class with probability=True, got "
+                f"one of {self.classes_[labels < 2].tolist()}"
+            )
+
+    def _on_codes(self, solver):
+        """A copy of the solver for class indices in place of the classes."""
+        classes, given = self.classes_.tolist(), solver.get_params()
+        changed = {}
+        for name in ("balance", "class_weight"):
+            if isinstance(given.get(name), dict):
+                unknown = [c for c in given[name] if c not in classes]
+                if unknown or (name == "balance" and len(given[name]) < len(classes)):
+                    raise ValueError(
+                        f"{name} must name the classes {classes} and no others, got {given[name]}"
+                    )
+                changed[name] = {classes.index(c): value for c, value in given[name].items()}
+        return clone(solver).set_params(**changed)
 
     # What is chosen ------------------------------------------------------------------------------
 
@@ -274,39 +334,46 @@ class S3VC(SemiSupervisedMixin, MetaEstimatorMixin, BaseEstimator):
         self.scaler_ = scaler
         return scaler.transform(X)
 
-    def _kernels(self, X, codes, weight):
+    def _kernels(self, X, labels):
         """The kernel, or the two between which held-out labels decide."""
+        fixed = self.solver != "auto" and not hasattr(self.solver, "kernel")
+        if fixed and self.kernel not in ("auto", "linear"):
+            raise ValueError(
+                f"kernel must be 'auto' or 'linear' with solver={type(self.solver).__name__}, "
+                f"which has no parameter kernel, got {self.kernel!r}"
+            )
+        if self._precomputed:
+            return ("precomputed",)
         if self.kernel != "auto":
             return (self.kernel,)
         if self.solver != "auto":
             return (getattr(self.solver, "kernel", "linear"),)
-        labeled = codes >= 0
-        if weight is not None:
-            labeled &= weight > 0
         if sp.issparse(X):
             reason = ", as for all sparse rows."
         elif X.shape[1] >= X.shape[0]:
             reason = ": there are as many columns as rows, or more."
-        elif np.bincount(codes[labeled], minlength=1).min() < 2:
+        elif labels.min() < 2:
             reason = ": with one label of a class none can be held out."
         else:
             return "linear", "rbf"
         self._said.append(f"The kernel is linear{reason}")
         return ("linear",)
 
-    def _chosen(self, found, codes):
+    def _chosen(self, found, n_labels):
         """The kernel with which most held-out labels are predicted, by either machine."""
         if len(found) == 1:
             return next(iter(found))
         right = {kernel: model.cv_right_ for kernel, (_, model, _) in found.items()}
+        if np.isnan(right["linear"]).all():
+            self._said.append("The kernel is linear: without unlabeled rows no label is held out.")
+            return "linear"
         kernel = max(right, key=lambda name: np.nan_to_num(right[name]).max())  # linear in a tie
         shown = ", ".join(
             f"{own:g} with {name} ({plain:g} without unlabeled rows)"
             for name, (plain, own) in right.items()
         )
         self._said.append(
-            f"The kernel is {kernel}: of {np.sum(codes >= 0)} held-out labels the machine predicts "
-            f"{shown}."
+            f"The kernel is {kernel}: of {n_labels} held-out labels the machine predicts {shown}."
         )
         return kernel
 
@@ -328,7 +395,7 @@ class S3VC(SemiSupervisedMixin, MetaEstimatorMixin, BaseEstimator):
                 FRS3VM() if large else QNS3VM(reconsider=n_classes == 2, balance_tol=tol, **QUICK)
             )
         elif self.kernel == "auto":  # chosen with the solver
-            del mine["kernel"], mine["gamma"]
+            del mine["kernel"]
         given = solver.get_params()
         changed = {
             k: v
@@ -339,7 +406,7 @@ class S3VC(SemiSupervisedMixin, MetaEstimatorMixin, BaseEstimator):
 
     # What is said --------------------------------------------------------------------------------
 
-    def _report_shares(self, codes):
+    def _report_shares(self, codes, weight):
         """Shares that the solver was given, and those of the labels."""
         model = self.model_
         while hasattr(model, "pool_"):
@@ -348,7 +415,8 @@ class S3VC(SemiSupervisedMixin, MetaEstimatorMixin, BaseEstimator):
             model = model.pool_[0].model
         self.class_ratio_ = getattr(model, "class_ratio_", None)
         if self.class_ratio_ is not None:
-            counts = np.bincount(codes[codes >= 0])
+            labeled = codes >= 0
+            counts = np.bincount(codes[labeled], None if weight is None else weight[labeled])
             shown = ", ".join(
                 f"{name} {share:.1%} (labels: {n / counts.sum():.1%})"
                 for name, share, n in zip(
@@ -360,14 +428,15 @@ class S3VC(SemiSupervisedMixin, MetaEstimatorMixin, BaseEstimator):
     def _say_gap(self, X, codes, weight):
         """Whether the outputs of the solver's machine fall into two groups."""
         model = self.model_.pool_[0].model if getattr(self.model_, "pool_", None) else self.model_
-        unlabeled = np.flatnonzero(codes < 0)
+        unlabeled = np.flatnonzero(codes < 0 if weight is None else (codes < 0) & (weight > 0))
         if self.classes_.size > 2 or not unlabeled.size or not hasattr(model, "decision_function"):
             return
         f = np.asarray(model.decision_function(X[unlabeled]), dtype=float)
-        share = float(np.mean(f > 0))
+        weight = None if weight is None else weight[unlabeled]
+        share = float(np.average(f > 0, weights=weight))
         if not 0 < share < 1 or np.ptp(f) == 0:
             return
-        found = separation(f, share, None if weight is None else weight[unlabeled])
+        found = separation(f, share, weight)
         normal = np.random.RandomState(0).standard_normal(20_000)
         expected = separation(normal, share)
         word = "fall into two groups" if found > max(expected, 0.0) else "show no gap"
@@ -392,7 +461,7 @@ class S3VC(SemiSupervisedMixin, MetaEstimatorMixin, BaseEstimator):
     def _frozen(self):
         """The machine that predicts, with what was chosen as numbers, to be fitted again."""
         model = self.model_
-        solver = clone(self.solver_)
+        solver = self._on_codes(self.solver_)
         if self.class_ratio_ is not None:
             solver.set_params(balance=dict(enumerate(self.class_ratio_.tolist())))
         if not self.guard or model.taken_ == "estimator":
@@ -451,8 +520,17 @@ class S3VC(SemiSupervisedMixin, MetaEstimatorMixin, BaseEstimator):
         -------
         ndarray of shape (m, n_classes)
             Columns in the order of ``classes_``; rows sum to one.
+
+        Raises
+        ------
+        NotFittedError
+            Where ``probability`` was False in the last fit.
         """
         X = self._rows(X)
+        if self._calibrated is None:
+            raise NotFittedError(
+                "predict_proba needs a fit with probability=True, got one with False; fit again"
+            )
         return self._calibrated.predict_proba(X)
 
     def __sklearn_tags__(self):

@@ -1,10 +1,13 @@
 """The share of a class: formulas against what others compute, profiles, names of balance."""
 
+import warnings
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from scipy import optimize, stats
+from scipy import integrate, optimize, stats
 from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.mixture import GaussianMixture
 
 import s3vm_lib
@@ -238,7 +241,7 @@ def test_a_profile_finds_the_share():
     low, high = profile.interval(0.95)
     assert low < true < high and high - low < 0.3
     grid, density = profile.posterior()
-    assert np.trapezoid(density, grid) == pytest.approx(1)
+    assert integrate.trapezoid(density, grid) == pytest.approx(1)
     assert profile.reference.shape == (2, 15)
 
 
@@ -284,6 +287,9 @@ def test_held_out_labels_are_not_seen():
         (dict(ratios=[0.0, 0.4]), "ratios must be increasing"),
         (dict(positive=7), "positive must be one of the classes"),
         (dict(estimator=SVM()), "estimator must have a parameter balance"),
+        (dict(estimator=QNS3VM(gamma=-1.0)), "'gamma' parameter of QNS3VM"),
+        (dict(estimator=QNS3VM(tol=-1.0)), "'tol' parameter of QNS3VM"),
+        (dict(estimator=QNS3VM(max_iter=0)), "'max_iter' parameter of QNS3VM"),
         (dict(y=None), "y must hold unlabeled rows"),
         (dict(estimator=QNS3VM(kernel="precomputed"), surrogates=1), "surrogates need rows"),
     ],
@@ -304,6 +310,33 @@ def test_profile_needs_two_labels_to_hold_out():
     rows = [np.flatnonzero(y == 0)[0], np.flatnonzero(y == 1)[0]]
     with pytest.raises(ValueError, match="held_out needs two labeled rows"):
         balance_profile(QNS3VM(), X, hidden(y, rows), held_out=5)
+
+
+def test_a_profile_warns_of_limits():
+    X, _, partly = misleading(n=40)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        balance_profile(QNS3VM(), X, partly, [0.4, 0.6], held_out=2)
+    with pytest.warns(ConvergenceWarning, match="stopped after max_iter=1") as caught:
+        balance_profile(QNS3VM(max_iter=1), X, partly, [0.4, 0.6], held_out=2)
+    assert len(caught) == 1
+
+
+def test_one_ratio_has_no_density():
+    X, _, partly = misleading(n=40)
+    profile = balance_profile(QNS3VM(), X, partly, [0.5])
+    assert profile.best("objective") == 0.5 and profile.objective.shape == (1,)
+    for ask in (profile.posterior, profile.mean, profile.interval):
+        with pytest.raises(ValueError, match=r"needs two ratios or more, got \[0\.5\]"):
+            ask()
+
+
+def test_the_posterior_needs_no_numpy_2(monkeypatch):
+    X, _, partly = misleading(n=40)
+    profile = balance_profile(QNS3VM(), X, partly, [0.3, 0.5, 0.7])
+    expected = profile.mean()
+    monkeypatch.delattr(np, "trapezoid", raising=False)
+    assert profile.mean() == expected
 
 
 def test_plot_draws_all_there_is():
@@ -445,6 +478,27 @@ def test_many_rows_are_thinned_evenly():
     kept = np.mean(y[evidence.data.rows[unlabeled]])
     assert abs(kept - y[partly == -1].mean()) < 0.01
     assert abs(evidence.auto() - 0.3) < 0.02
+
+
+def test_thinned_rows_of_a_weight_are_copies():
+    X, y = two_clusters(1200, 0.5)
+    partly = hidden(y, np.random.default_rng(0).permutation(1200)[:20])
+    weight = np.where((y == 1) & (partly == -1), 9, 1)
+    _, _, data = QNS3VM()._validated(X, partly, weight.astype(float), None)
+    thin = Evidence(data, 1).data
+    unlabeled = thin.codes < 0
+    s = thin.sample_weight[unlabeled]
+    np.testing.assert_array_equal(thin.loss_weight[unlabeled], s)
+    rows = partly == -1
+    true = weight[rows] @ y[rows] / weight[rows].sum()
+    assert s @ y[thin.rows[unlabeled]] / s.sum() == pytest.approx(true, abs=0.005)
+    assert s.sum() == pytest.approx(weight[rows].sum())
+    copies = QNS3VM()._validated(
+        np.repeat(X, weight, axis=0), np.repeat(partly, weight), None, None
+    )[2]
+    for name in ("auto", "powered", "separation", "objective"):
+        found, expected = (RATIO_RULES[name](rows, 1.0) for rows in (data, copies))
+        np.testing.assert_allclose(found, expected, atol=1e-6)
 
 
 def test_a_machine_without_unlabeled_term_asks_nobody():

@@ -92,11 +92,14 @@ rng = np.random.default_rng(1)
 X = rng.standard_normal((60, 4))
 classes = (X[:, 0] > 0).astype(int)
 
-def fit(name):
+def fit(name, **parameters):
     y = classes if name == "SVM" else np.where(np.arange(60) < 20, classes, -1)
     if name == "GKMRegressor":
         y = np.where(np.arange(60) < 20, X[:, 0], np.nan)
-    getattr(s3vm_lib, name)().fit(X, y).predict(X)
+    estimator = getattr(s3vm_lib, name)
+    estimator(**parameters).fit(X, y).predict(X)
+    if not parameters and "kernel" in estimator().get_params():
+        fit(name, kernel="laplacian")
 """
 COUNT = """
 from numba.core import event
@@ -138,7 +141,7 @@ for name in {names}:
 @needs_numba
 def test_after_compile_a_fit_compiles_nothing(run_python, tmp_path):
     """In an empty cache."""
-    names, cache = ["QNS3VM"], {"NUMBA_CACHE_DIR": str(tmp_path)}
+    names, cache = ["QNS3VM", "SVM"], {"NUMBA_CACHE_DIR": str(tmp_path)}
     run_python(f"import s3vm_lib; s3vm_lib.compile({names})", **cache)
     assert run_python(FIT + COUNT.format(names=names), **cache).splitlines() == names
 

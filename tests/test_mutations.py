@@ -31,6 +31,32 @@ def test_every_change_fits_the_library(name):
         assert change.get("equivalent", "a reason")
 
 
+@pytest.mark.parametrize(
+    ("given", "last"),
+    [
+        (["mutate", "--open"], ["tests/mutate.py", "--open"]),
+        (["mutate", "smo", "--jobs", "2"], ["tests/mutate.py", "smo", "--jobs", "2"]),
+        (["mutate", "--help"], ["tests/mutate.py", "--help"]),
+        (["mutate"], ["tests/mutate.py"]),
+        (["bench"], ["benchmarks.run", "--list"]),
+        (["bench", "--list", "safe"], ["benchmarks.run", "--list", "safe"]),
+        (["bench", "safe", "--results", "F"], ["benchmarks.run", "safe", "--results", "F"]),
+    ],
+    ids=" ".join,
+)
+def test_the_task_hands_all_its_options_on(given, last, monkeypatch):
+    """Also one that comes first, as in ``make mutate ARGS=--open``."""
+    spec = importlib.util.spec_from_file_location("tasks", PATH.parents[1] / "tasks.py")
+    tasks = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(tasks)
+    commands = []
+    monkeypatch.setattr(tasks, "install", lambda *extras: None)
+    monkeypatch.setattr(tasks, "run", lambda *command: commands.append(command))
+    arguments = tasks.parse_arguments(given)
+    arguments.function(arguments)
+    assert [list(command)[-len(last) :] for command in commands] == [last]
+
+
 def test_a_text_that_is_gone_is_an_error(tmp_path):
     (tmp_path / "module.py").write_text("x = 1\ny = 1\n")
     change = {"what": "one more", "file": "module.py", "old": "= 1", "new": "= 2"}

@@ -7,12 +7,23 @@ import pytest
 import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from sklearn.utils import get_tags
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import s3vm_lib.s3vc
-from s3vm_lib import CCCPS3VM, FRS3VM, QNS3VM, S3VC, SVM, MultiSwitchTSVM, SafeS3VM
+from s3vm_lib import (
+    CCCPS3VM,
+    FRS3VM,
+    QNS3VM,
+    S3VC,
+    SVM,
+    MultiSwitchTSVM,
+    SafeS3VM,
+    SelfTrainingKNN,
+)
 from s3vm_lib.calibration import CalibratedS3VM
 from s3vm_lib.class_ratio import separation
 from s3vm_lib.datasets import hide_labels, make_moons
@@ -200,6 +211,27 @@ def test_a_gram_matrix(clusters):
     assert_array_equal(gram.predict(X[:9] @ X.T), kernel.predict(X[:9]))
 
 
+@pytest.mark.parametrize("wrapped", [False, True])
+def test_a_gram_matrix_of_a_solver_of_ones_own(clusters, wrapped):
+    """It is neither scaled nor taken for rows, though ``kernel`` is ``"auto"``."""
+    X, y, _ = clusters
+    X = X * np.linspace(1, 20, 240)[:, None]  # columns of the Gram matrix differ as much
+    own = QNS3VM(kernel="precomputed")
+    there = S3VC(kernel="precomputed", solver=own, guard=False).fit(X @ X.T, y)
+    solver = SafeS3VM(estimator=own, n_folds=None, C_star_factors=[1.0]) if wrapped else own
+    model = S3VC(solver=solver, guard=False)
+    assert get_tags(model).input_tags.pairwise
+    model.fit(X @ X.T, y)
+    assert model.kernel_ == "precomputed" and model.scaler_ is None
+    if not wrapped:
+        assert_array_equal(model.transduction_, there.transduction_)
+        assert_array_equal(model.predict(X[:9] @ X.T), there.predict(X[:9] @ X.T))
+    with pytest.raises(ValueError, match="must be the square Gram matrix"):
+        model.fit(X, y)
+    rows = S3VC(kernel="linear", solver=own, guard=False)
+    assert not get_tags(rows).input_tags.pairwise and rows.fit(X, y).scaler_ is None
+
+
 def test_a_solver_of_ones_own(clusters):
     X, y, _ = clusters
     own = CCCPS3VM(kernel="linear", s=-0.3, C=3.0)
@@ -210,6 +242,18 @@ def test_a_solver_of_ones_own(clusters):
     assert changed.solver_.C == 0.5 and changed.solver_.balance == 0.4
     assert changed.solver_.kernel == "rbf" and changed.solver_.s == -0.3
     assert S3VC(solver=MultiSwitchTSVM(), random_state=0).fit(X, y).kernel_ == "linear"
+
+
+def test_what_is_given_reaches_a_solver_of_ones_own(clusters):
+    X, y, _ = clusters
+    given = S3VC(solver=QNS3VM(gamma=2.0), gamma=8.0, guard=False).fit(X, y)
+    assert given.solver_.gamma == given.model_.gamma_ == 8.0 and given.kernel_ == "rbf"
+    assert S3VC(solver=QNS3VM(gamma=2.0), guard=False).fit(X, y).solver_.gamma == 2.0
+    linear = MultiSwitchTSVM()
+    assert S3VC(solver=linear, kernel="linear", guard=False).fit(X, y).kernel_ == "linear"
+    for kernel, A in (("rbf", X), ("precomputed", X @ X.T)):
+        with pytest.raises(ValueError, match=f"solver=MultiSwitchTSVM, which .* got '{kernel}'"):
+            S3VC(solver=linear, kernel=kernel).fit(A, y)
 
 
 def test_many_rows_get_random_features(clusters, monkeypatch):
@@ -233,6 +277,65 @@ def test_probabilities(clusters, guard):
         shares = dict(enumerate(model.class_ratio_))
         by_hand = CalibratedS3VM(clone(model.solver_).set_params(balance=shares)).fit(X, y)
         assert_allclose(chances, by_hand.predict_proba(X), atol=1e-6)
+
+
+def test_probabilities_are_of_equal_weights(clusters):
+    """Others are refused: the calibration would not see them."""
+    X, y, _ = clusters
+    model = S3VC(probability=True, kernel="linear", guard=False, random_state=0)
+    chances = clone(model).fit(X, y).predict_proba(X)
+    same = clone(model).fit(X, y, sample_weight=np.ones(240)).predict_proba(X)
+    assert_array_equal(same, chances)
+    for weight in (np.where(y == 1, 50.0, 1.0), np.full(240, 2.0)):
+        with pytest.raises(ValueError, match=r"sample_weight must be None or 1 .* to \d+: the cal"):
+            model.fit(X, y, sample_weight=weight)
+
+
+def test_probability_is_asked_for_before_the_fit(clusters):
+    X, y, _ = clusters
+    model = S3VC(kernel="linear", guard=False, random_state=0).fit(X, y)
+    model.set_params(probability=True)
+    with pytest.raises(NotFittedError, match="needs a fit with probability=True"):
+        model.predict_proba(X)
+    assert model.fit(X, y).predict_proba(X).shape == (240, 2)
+
+
+def test_refusals_speak_of_classes_and_of_this_estimator(clusters):
+    X, y, _ = clusters
+    names = np.array(["cat", "dog", -1], dtype=object)[y]
+    few = names.copy()
+    few[np.flatnonzero(names == "dog")[1:]] = -1
+    model = S3VC(probability=True, random_state=0)
+    with pytest.raises(ValueError, match=r"y must hold two .* got one of \['dog'\]"):
+        model.fit(X, few)
+    with pytest.raises(ValueError, match="probability must be False with a precomputed kernel"):
+        clone(model).set_params(kernel="precomputed").fit(X @ X.T, names)
+    with pytest.raises(ValueError, match="no decision_function, got True and SelfTrainingKNN"):
+        clone(model).set_params(solver=SelfTrainingKNN()).fit(X, names)
+    with pytest.raises(ValueError, match=r"sample_weight must be positive .* \['dog'\]"):
+        S3VC(random_state=0).fit(X, names, sample_weight=np.where(names == "dog", 0.0, 1.0))
+    for balance in ({0: 0.3, 1: 0.7}, {"dog": 1.0}):
+        with pytest.raises(ValueError, match=r"balance must name the classes \['cat', 'dog'\]"):
+            S3VC(balance=balance, random_state=0).fit(X, names)
+    with pytest.raises(ValueError, match=r"class_weight must name the classes \['cat', 'dog'\]"):
+        S3VC(solver=QNS3VM(class_weight={1: 2.0}), random_state=0).fit(X, names)
+
+
+@pytest.mark.parametrize("guard", [True, False])
+def test_shares_and_weights_of_classes_are_given_by_name(clusters, guard):
+    X, y, _ = clusters
+    names = np.array(["cat", "dog", -1], dtype=object)[y]
+    own = QNS3VM(kernel="linear", class_weight={"dog": 3.0})
+    model = S3VC(solver=own, guard=guard, probability=not guard, random_state=0)
+    model.set_params(balance={"dog": 0.6, "cat": 0.4}).fit(X, names)
+    numbers = clone(model).set_params(balance={1: 0.6, 0: 0.4}, solver__class_weight={1: 3.0})
+    numbers.fit(X, y)
+    assert_array_equal(model.transduction_ == "dog", numbers.transduction_ == 1)
+    assert_allclose(model.class_ratio_, [0.4, 0.6])
+    if not guard:
+        assert_array_equal(model.predict_proba(X), numbers.predict_proba(X))
+        alone = clone(model.solver_).fit(X, names)  # what it says is what was fitted
+        assert_array_equal(alone.transduction_, model.transduction_)
 
 
 def test_several_classes_and_names(clusters):
@@ -262,6 +365,30 @@ def test_masks_and_weights(clusters):
     less = S3VC(kernel="linear", random_state=0).fit(X, y, sample_weight=weight)
     few = S3VC(kernel="linear", random_state=0).fit(X[:200], y[:200])
     assert np.mean(less.transduction_[:200] == few.transduction_) > 0.97
+
+
+def test_what_is_said_leaves_rows_of_weight_zero_out(clusters):
+    X, y, _ = clusters
+    labeled, weight = np.flatnonzero(y >= 0), np.ones(240)
+    weight[labeled[:6]] = 0
+    model = S3VC(random_state=0).fit(X, y, sample_weight=weight)
+    assert "of 18 held-out labels" in model.summary()
+    ones = np.mean(y[labeled[6:]])
+    assert f"(labels: {ones:.1%})" in model.summary()
+    with np.errstate(all="raise"):
+        none = S3VC(random_state=0).fit(X, y, sample_weight=np.where(y < 0, 0.0, 1.0))
+    assert "without unlabeled rows no label is held out" in none.summary()
+    assert none.kernel_ == "linear" and "nan" not in none.summary()
+
+
+def test_what_is_said_of_weights_is_said_of_copies(clusters):
+    X, y, _ = clusters
+    weight = 1 + np.random.default_rng(0).integers(0, 4, 240)
+    model = S3VC(kernel="linear", scale=False, solver=QNS3VM(tol=1e-8), guard=False)
+    weighted = clone(model).fit(X, y, sample_weight=weight)
+    copies = model.fit(np.repeat(X, weight, axis=0), np.repeat(y, weight))
+    said, expected = (m.summary().splitlines()[1:] for m in (weighted, copies))
+    assert len(said) == 3 and said == expected
 
 
 def test_pickle_and_a_failed_fit(clusters):

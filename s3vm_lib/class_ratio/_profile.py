@@ -4,6 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
+from scipy.integrate import trapezoid  # that of NumPy is younger
 from sklearn.base import clone
 from sklearn.utils import check_random_state
 
@@ -33,6 +34,7 @@ class Refits:
         self.shared = estimator._prepare(data)
         self.unlabeled = np.flatnonzero(data.codes < 0)
         self.weight = data.sample_weight[self.unlabeled]
+        self.last = {}  # fit of each status
 
     def fit(self, ratio, hidden=()):
         """Solve at this ratio; the labels of the rows ``hidden`` are not seen."""
@@ -44,7 +46,9 @@ class Refits:
         t = np.where(data.codes == 1, 1.0, -1.0)
         t[data.codes < 0] = 0.0
         problem = self.estimator._problem(data, ratio)
-        return self.estimator._fit_binary(data, self.shared, t, problem, 0)
+        found = self.estimator._fit_binary(data, self.shared, t, problem, 0)
+        self.last[found.status] = found
+        return found
 
     def share(self, outputs):
         """Share of unlabeled rows whose output is positive."""
@@ -180,7 +184,14 @@ class BalanceProfile(NamedTuple):
         -------
         grid, density : ndarray of shape (401,)
             On the range of the ratios.
+
+        Raises
+        ------
+        ValueError
+            With a single ratio, of which there is no density. So do `mean` and `interval`.
         """
+        if self.ratios.size < 2:
+            raise ValueError(f"a posterior needs two ratios or more, got {self.ratios.tolist()}")
         if structure is None:
             structure = min(STRUCTURE, 0.25 * (self.positive + self.negative))
         grid = np.linspace(self.ratios[0], self.ratios[-1], _FINE)
@@ -191,12 +202,12 @@ class BalanceProfile(NamedTuple):
             density = -0.5 * ((grid - held.estimate) / held.error) ** 2
         density = density + structure * np.interp(grid, self.ratios, self.separation)
         density = np.exp(density - density.max())
-        return grid, density / np.trapezoid(density, grid)
+        return grid, density / trapezoid(density, grid)
 
     def mean(self, structure=None):
         """Mean of `posterior`."""
         grid, density = self.posterior(structure)
-        return float(np.trapezoid(grid * density, grid))
+        return float(trapezoid(grid * density, grid))
 
     def interval(self, level=0.95, structure=None):
         """The central interval that holds ``level`` of the `posterior`."""
@@ -333,7 +344,8 @@ def balance_profile(
 ) -> BalanceProfile:
     """Fit a machine for a grid of class ratios and keep what tells the right one from others.
 
-    What does not depend on the ratio, a Gram matrix or a factorization, is computed once.
+    What does not depend on the ratio, a Gram matrix or a factorization, is computed once. Fits that
+    stop at their limits are warned of, once for all.
 
     Parameters
     ----------
@@ -344,8 +356,8 @@ def balance_profile(
     y : array-like of shape (n,)
         Labels, −1 where unlabeled.
     ratios : array-like of shape (m,), default=None
-        Shares in (0, 1), increasing. None means eleven on the 99.8 % interval of the labels'
-        posterior.
+        Shares in (0, 1), increasing; two or more for a `BalanceProfile.posterior`. None means
+        eleven on the 99.8 % interval of the labels' posterior.
     positive : object, default=None
         The class whose share is meant. None means the second one of two.
     held_out : int, default=0
@@ -365,9 +377,9 @@ def balance_profile(
     Raises
     ------
     ValueError
-        If the estimator has no ``balance``, a ratio is not in (0, 1) or they do not increase, no
-        row is unlabeled, ``positive`` is not a class or is needed, or labels cannot be held out
-        because a class has only one.
+        If the estimator has no ``balance`` or a parameter that is not valid, a ratio is not in
+        (0, 1) or they do not increase, no row is unlabeled, ``positive`` is not a class or is
+        needed, or labels cannot be held out because a class has only one.
 
     Examples
     --------
@@ -383,6 +395,7 @@ def balance_profile(
     if "balance" not in estimator.get_params():
         raise ValueError(f"estimator must have a parameter balance, got {type(estimator).__name__}")
     machine = clone(estimator)
+    machine._validate_params()
     _, _, data = machine._validated(X, y, sample_weight, unlabeled_mask)
     if not np.any(data.codes < 0):
         raise ValueError("y must hold unlabeled rows (-1), whose share is looked for")
@@ -408,7 +421,9 @@ def balance_profile(
             raise ValueError("held_out needs two labeled rows of each class that differ")
     generator = check_random_state(random_state)
     others = [Refits(clone(estimator), structureless(data, generator)) for _ in range(surrogates)]
-    return profile_of(refits, ratios, folds, others)
+    profile = profile_of(refits, ratios, folds, others)
+    machine._warn_of_limits([fit for one in (refits, *others) for fit in one.last.values()])
+    return profile
 
 
 def two_classes(codes, positive):

@@ -90,8 +90,9 @@ class Supervised:
 def thinned(data, outputs, largest=LARGEST):
     """All labeled rows and at most ``largest`` unlabeled ones, spread evenly over the outputs.
 
-    The unlabeled rows keep their total weight; neither the order of the rows nor chance decides
-    which of them stay.
+    The weight of the unlabeled rows is divided into equal parts along the outputs, and each part
+    goes to the row in its middle: the whole keeps its weight, and a row of weight k is what k
+    copies are. Neither the order of the rows nor chance decides which of them stay.
     """
     unlabeled = np.flatnonzero(data.codes < 0)
     if unlabeled.size <= largest:
@@ -99,11 +100,11 @@ def thinned(data, outputs, largest=LARGEST):
     order = unlabeled[np.argsort(outputs[unlabeled], kind="stable")]
     reached = np.cumsum(data.sample_weight[order])
     levels = (np.arange(largest) + 0.5) / largest * reached[-1]
-    chosen = np.unique(order[np.searchsorted(reached, levels)])
+    chosen, times = np.unique(order[np.searchsorted(reached, levels)], return_counts=True)
     rows = np.sort(np.concatenate([np.flatnonzero(data.codes >= 0), chosen]))
     weight, loss_weight = data.sample_weight[rows].copy(), data.loss_weight[rows].copy()
     here = data.codes[rows] < 0
-    factor = reached[-1] / weight[here].sum()
+    factor = times * reached[-1] / largest / weight[here]
     weight[here] *= factor
     loss_weight[here] *= factor
     X = data.X[rows]
