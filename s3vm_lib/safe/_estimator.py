@@ -178,7 +178,7 @@ class SafeS3VM(MetaEstimatorMixin, SemiSupervisedMixin, BaseEstimator):
         "confidence": [Interval(Real, 0, 1, closed="neither")],
         "n_starts": [Interval(Integral, 0, 10_000, closed="both")],
         "n_members": [COUNT],
-        "n_folds": [Interval(Integral, 2, None, closed="left"), None],
+        "n_folds": [Interval(Integral, 2, 2**31 - 1, closed="both"), None],
         "n_repeats": [COUNT],
         "margin": [Interval(Real, -1e6, 1e6, closed="both")],
         "contradiction": [Interval(Real, 0, 1, closed="both"), None],
