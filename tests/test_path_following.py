@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.svm import SVC
 
@@ -1226,6 +1227,40 @@ def test_matrix_and_cache_stay_the_same_over_a_stream(update):
     assert full._kernel_store.n < 300
     assert_allclose(full.decision_function(X), rows.decision_function(X), atol=1e-12)
     assert full.residual_ < 1e-11
+
+
+@pytest.mark.parametrize("kernel", ["poly", "linear"])
+def test_rows_of_another_size_change_the_ridge_and_no_solution(kernel):
+    """With rows on the margin, in a later part of a batch, and with none."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((330, 2))
+    y = np.where(X[:, 0] + 0.8 * rng.standard_normal(330) > 0, 1, 0)
+    X[276:] *= 30
+    model, splits = ILS3VM(kernel=kernel, degree=2, gamma=1.0, C_star=0.0), (276, 20)
+    if kernel == "linear":
+        X, y = np.array([[-0.001], [0.001], [3.0], [-3.0], [0.2]]), np.array([0, 1, 1, 0, 1])
+        model.set_params(C=100.0)
+        splits = 4, 2
+    other, model = (clone(model).fit(X[:k], y[:k]).partial_fit(X[k:], y[k:]) for k in splits)
+    assert_allclose(other.objective_, model.objective_, rtol=1e-7)
+    machine, store = model._machines[0], model._kernel_store
+    x = machine.state.x[: store.n]
+    alpha, rows = x["alpha"], np.arange(store.n)
+    f = store.gram(rows, rows) @ alpha + machine.now["rho"] * alpha + machine.b
+    assert_allclose(x["f"], f, atol=1e-8 * np.abs(f).max())
+
+
+@pytest.mark.parametrize("gram", ["full", "rows"])
+@pytest.mark.parametrize("kernel", ["linear", "rbf", "laplacian", "poly"])
+def test_dense_and_sparse_batches_may_alternate(kernel, gram):
+    X, t = clouds(60, seed=4)
+    y = labels(t)
+    model = ILS3VM(kernel=kernel, gamma=0.5, C_star=0.5, gram=gram)
+    expected = clone(model).fit(X[:20], y[:20]).partial_fit(X[20:], y[20:]).decision_function(X)
+    for one, two in ((np.asarray, sp.csr_matrix), (sp.csr_matrix, np.asarray)):
+        found = clone(model).fit(one(X[:20]), y[:20]).partial_fit(two(X[20:]), y[20:])
+        assert_allclose(found.decision_function(X), expected, atol=1e-7)
+        assert found.support_vectors_.shape == (found.support_.size, X.shape[1])
 
 
 def test_copies_go_on_on_their_own():

@@ -110,6 +110,7 @@ class KernelStore:
         Parameters
         ----------
         X : ndarray or CSR matrix of shape (m, d), or None with a precomputed kernel
+            Kept in the form of the first rows.
         values : ndarray of shape (m, n + m), default=None
             With a precomputed kernel, the values between the new and all rows.
         room : int, default=0
@@ -120,6 +121,8 @@ class KernelStore:
         ndarray of int, shape (m,)
             Their positions.
         """
+        if X is not None and self.X is not None and sp.issparse(X) != sp.issparse(self.X):
+            X = X.toarray() if sp.issparse(X) else sp.csr_matrix(X)
         if self.center is not None:
             X = X - self.center
         m = len(values) if X is None else X.shape[0]

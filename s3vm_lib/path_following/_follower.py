@@ -138,10 +138,11 @@ class Follower:
         p, now = self.state, self.now
         scale = float(np.mean(self.store.view.diagonal[: self.store.n])) or 1.0
         if now["sigma"] == 0 or not 0.25 < scale / now["sigma"] < 4:
-            before = now["rho"]
+            some, before = bool(p.x["alpha"][: self.store.n].any()), now["rho"]
+            if some:
+                self._settled()  # by the factor and the outputs of the old ρ and σ
             now["rho"], now["sigma"] = self.ridge * scale, scale
-            if now["n_margin"]:
-                self._settled()
+            if some:
                 p.x["f"] += (now["rho"] - before) * p.x["alpha"]
                 sets.reference(p, self.store.n)
                 self.factorize()
