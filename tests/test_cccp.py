@@ -778,3 +778,12 @@ def test_sparse_text_with_many_features():
     # At tol=1e-3 a few rows near ±s may take another slope, and end on another side of it.
     assert np.mean(dense.transduction_ == model.transduction_) > 0.995
     assert_allclose(dense.objective_, model.objective_, rtol=1e-3)
+
+
+def test_a_kernel_matrix_may_be_read_only():
+    X, t = clouds()
+    y, K = np.where(t == 0, -1, (t > 0).astype(int)), RBF.gram(X)
+    expected = CCCPS3VM(kernel="precomputed", balance=None).fit(K, y)
+    K.setflags(write=False)
+    found = CCCPS3VM(kernel="precomputed", balance=None).fit(K, y)
+    assert_array_equal(found.decision_function(K), expected.decision_function(K))

@@ -346,3 +346,9 @@ def test_bad_input_is_named(data):
     assert report.mistake == "not a pair"
     report = check_s3vm_objective(lambda c: (K @ c, K @ c), K, t, PROBLEM)
     assert report.mistake == "value not a number"
+
+
+def test_no_weight_of_the_unlabeled_rows_is_no_suspect(data):
+    K, t = data
+    report = check_s3vm(K, np.ones(len(t)), 0.2, t, replace(PROBLEM, C_star=0.0))
+    assert not report

@@ -753,3 +753,13 @@ def test_regression_with_weights_and_gram_matrices():
     with pytest.warns(ConvergenceWarning, match="max_iter=5") as record:
         GKMRegressor(max_iter=5).fit(X, y)
     assert record[0].filename == __file__
+
+
+def test_weights_that_vanish_in_floating_point_are_edges_of_weight_zero():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(20, 2))
+    X[10:] += 100
+    graph = CompleteGraph(X, 1.0)
+    sampler = GKM(sampling="weight")._sampler(graph)
+    assert_allclose(sampler.mean * graph.n_edges, graph.adjacency().sum() / 2)
+    assert GKM(sampling="weight")._sampler(CompleteGraph(100.0 * X[[0, 10]], 1.0)) is None

@@ -1228,3 +1228,11 @@ def test_linear_kernel_in_every_coordinates(coordinates):
     found = QNS3VM(coordinates=coordinates, **options).fit(X, y)
     assert_allclose(found.coef_, expected.coef_, atol=1e-5)
     assert_allclose(found.decision_function(X), expected.decision_function(X), atol=1e-5)
+
+
+def test_reconsider_keeps_a_solution_that_separates_nothing():
+    y = np.array([0, 0, 1, -1, -1, -1])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # of a direction of length zero
+        model = QNS3VM(reconsider=True, balance="labels").fit(np.ones((6, 2)), y)
+    assert np.all(model.decision_function(np.ones((2, 2))) == model.intercept_)

@@ -220,10 +220,15 @@ def _suspects(point):
     yield Suspect("unlabeled term missing", message, missing)
     C, C_star, l, u, n = problem.C, problem.C_star, L.sum(), U.sum(), len(t)
     sums = "C and C* belong to sums and ½‖f‖²; to means belong λ and λ', with C = 1/(2λl)."
-    forms = [
-        ("C and C* exchanged", "they are exchanged.", (C_star / C, C / C_star)),
-        ("C for C*", "the unlabeled rows have the weight C.", (1, C / C_star)),
-        ("C* left out", "C* is missing, or has this factor.", (1, 1 / C_star)),
+    forms, shares = [], (1,)
+    if C_star > 0:
+        forms = [
+            ("C and C* exchanged", "they are exchanged.", (C_star / C, C / C_star)),
+            ("C for C*", "the unlabeled rows have the weight C.", (1, C / C_star)),
+            ("C* left out", "C* is missing, or has this factor.", (1, 1 / C_star)),
+        ]
+        shares = (1, C_star**-2, 0.5 * C_star**-2, 0.5 / (C * u), 0.5 / C, 1 / C)
+    forms += [
         ("factor ½", "J has ½‖f‖², without a factor in the losses.", (0.5, 0.5)),
         ("factor ½", "J has ½‖f‖², and the factor ½ is in no loss.", (2, 2)),
     ]
@@ -234,7 +239,6 @@ def _suspects(point):
     last = "the last stage, at the full C*, is missing, or C* has a wrong factor."
     forms += [("annealing unfinished", last, (1, stage)) for stage in stages]
     lambdas = (1 / C**2, 0.5 / C**2, 0.5 / (C**2 * l), 0.5 / (C**2 * n))
-    shares = (1, C_star**-2, 0.5 * C_star**-2, 0.5 / (C * u), 0.5 / C, 1 / C)
     forms += [("λ for C", sums, pair) for pair in itertools.product(lambdas, shares) if C != 1]
     for name, words, pair in forms:
         left = point.weighted(*pair)

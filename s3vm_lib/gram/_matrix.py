@@ -96,7 +96,8 @@ class Gram:
         slots = size if storage == "full" else min(max(slots, 2), size)
         mean = np.zeros(0 if mean_weights is None else size, dtype)
         if precomputed:
-            values = np.ascontiguousarray(X if mean_weights is None else np.pad(X, (0, 1)))
+            values = X if mean_weights is None else np.pad(X, (0, 1))
+            values = np.require(values, requirements=["C", "W"])  # as the compiled loops want it
             self.rows = None
         else:
             values = np.empty((slots, size), dtype)

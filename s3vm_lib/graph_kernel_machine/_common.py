@@ -98,7 +98,12 @@ class GraphMachine(KernelParameters, BaseMachine):
             return None
         if self.sampling == "uniform":
             return edge_sampler(graph)
-        return edge_sampler(proportional_graph(graph), proportional=True)
+        listed = proportional_graph(graph)
+        if listed.n_edges == 0:
+            return None
+        sampler = edge_sampler(listed, proportional=True)
+        # The mean is over all edges, those too whose weight is 0 in floating point.
+        return sampler._replace(mean=sampler.mean * (listed.n_edges / graph.n_edges))
 
     def _problem(self, data, ratio):
         """What is minimized, but for the graph (see `_on_graph`); ``ratio`` is not used."""

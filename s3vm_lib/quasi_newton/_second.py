@@ -27,6 +27,8 @@ class Without:
         self.coordinates = coordinates
         self.direction = direction / np.linalg.norm(direction)
         self.dimension, self.unit = coordinates.dimension, coordinates.unit
+        if hasattr(coordinates, "most_rows"):
+            self.most_rows = coordinates.most_rows
 
     def arrays(self):
         """Those of the coordinates, with rows orthogonal to the direction; None where they are."""
@@ -112,7 +114,7 @@ def reconsidered(first, coordinates, t, sample_weight, problem, solve):
         the search for the next one is stopped: half of an annealing says nothing.
     """
     wrong, total = contradicted(coordinates, first, t, sample_weight, problem)
-    if wrong < DOUBT * total or not wrong > 0:
+    if wrong < DOUBT * total or not wrong > 0 or not first.w.any():
         return first
     rest = Without(coordinates, first.w)
     other = solve(rest, None)
