@@ -1,6 +1,7 @@
 """QN-S3VM: gradients, engines, coordinates, balance, weights, invariances, the estimator."""
 
 import itertools
+import warnings
 
 import numpy as np
 import pytest
