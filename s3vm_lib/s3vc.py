@@ -23,7 +23,7 @@ from s3vm_lib.class_ratio import separation
 from s3vm_lib.kernels import KERNELS
 from s3vm_lib.labels import Labels
 from s3vm_lib.quasi_newton import QNS3VM
-from s3vm_lib.safe import QUICK, SafeS3VM
+from s3vm_lib.safe import QUICK, SafeS3VM, on_codes
 from s3vm_lib.stochastic import FRS3VM
 
 UNLIKE = 10.0  # ratio of standard deviations from which columns are not of one unit
@@ -221,7 +221,7 @@ class S3VC(SemiSupervisedMixin, MetaEstimatorMixin, BaseEstimator):
         found = {}
         for kernel in kernels:
             solver = self._solver(X, kernel, self.classes_.size)
-            model, compared = self._on_codes(solver), None
+            model, compared = on_codes(solver, self.classes_), None
             if self.guard or len(kernels) > 1:
                 model = SafeS3VM(
                     estimator=model,
@@ -294,20 +294,6 @@ class S3VC(SemiSupervisedMixin, MetaEstimatorMixin, BaseEstimator):
                 "y must hold two labeled rows or more of every class with probability=True, got "
                 f"one of {self.classes_[labels < 2].tolist()}"
             )
-
-    def _on_codes(self, solver):
-        """A copy of the solver for class indices in place of the classes."""
-        classes, given = self.classes_.tolist(), solver.get_params()
-        changed = {}
-        for name in ("balance", "class_weight"):
-            if isinstance(given.get(name), dict):
-                unknown = [c for c in given[name] if c not in classes]
-                if unknown or (name == "balance" and len(given[name]) < len(classes)):
-                    raise ValueError(
-                        f"{name} must name the classes {classes} and no others, got {given[name]}"
-                    )
-                changed[name] = {classes.index(c): value for c, value in given[name].items()}
-        return clone(solver).set_params(**changed)
 
     # What is chosen ------------------------------------------------------------------------------
 
@@ -461,7 +447,7 @@ class S3VC(SemiSupervisedMixin, MetaEstimatorMixin, BaseEstimator):
     def _frozen(self):
         """The machine that predicts, with what was chosen as numbers, to be fitted again."""
         model = self.model_
-        solver = self._on_codes(self.solver_)
+        solver = on_codes(self.solver_, self.classes_)
         if self.class_ratio_ is not None:
             solver.set_params(balance=dict(enumerate(self.class_ratio_.tolist())))
         if not self.guard or model.taken_ == "estimator":

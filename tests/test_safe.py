@@ -29,6 +29,7 @@ from s3vm_lib import (
     SelfTrainingKNN,
 )
 from s3vm_lib._threads import thread_count
+from s3vm_lib.datasets import hide_labels, make_moons
 from s3vm_lib.model_selection import SemiSupervisedKFold
 from s3vm_lib.objective import evaluate
 from s3vm_lib.reference.safe import worst_case
@@ -737,3 +738,23 @@ def test_weights_are_refused_by_name_where_a_machine_has_none_and_nothing_change
     with pytest.raises(ValueError, match="sample_weight must be None: SelfTrainingKNN"):
         model.fit(X, codes, sample_weight=np.ones(160))
     assert_array_equal(model.predict(X), before)
+
+
+@pytest.mark.parametrize("names", [(1, 2), ("cat", "dog")])
+def test_dicts_go_by_class_label(names):
+    X, truth = make_moons(60, noise=0.2, random_state=0)
+    y = hide_labels(truth, 12, random_state=0)
+    named = np.array([*names, -1], dtype=object)[y]
+
+    def model(first, second):
+        solver = QNS3VM(
+            kernel="linear", class_weight={first: 5.0}, balance={first: 0.3, second: 0.7}
+        )
+        return SafeS3VM(estimator=solver, random_state=0)
+
+    expected = model(0, 1).fit(X, y)
+    found = model(*names).fit(X, named)
+    assert_array_equal(found.predict(X), np.array(names)[expected.predict(X)])
+    assert_allclose(found.baseline_.decision_function(X), expected.baseline_.decision_function(X))
+    with pytest.raises(ValueError, match="class_weight must name the classes"):
+        model("none", names[1]).set_params(estimator__balance=None).fit(X, named)

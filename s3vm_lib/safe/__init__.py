@@ -6,7 +6,7 @@ where no labeling gains in all of them the supervised machine is kept (Li and Zh
 """
 
 from s3vm_lib.safe._estimator import QUICK, SafeS3VM
-from s3vm_lib.safe._pool import Member
+from s3vm_lib.safe._pool import Member, on_codes
 from s3vm_lib.safe._vote import Solution, gains, solve_safe, votes
 
-__all__ = ["QUICK", "Member", "SafeS3VM", "Solution", "gains", "solve_safe", "votes"]
+__all__ = ["QUICK", "Member", "SafeS3VM", "Solution", "gains", "on_codes", "solve_safe", "votes"]

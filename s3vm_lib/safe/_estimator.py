@@ -23,7 +23,7 @@ from s3vm_lib.labels import Labels
 from s3vm_lib.model_selection import SemiSupervisedKFold
 from s3vm_lib.quasi_newton import QNS3VM
 from s3vm_lib.safe._pool import Rows as Data
-from s3vm_lib.safe._pool import fitted, make_pool, representatives, with_shares
+from s3vm_lib.safe._pool import fitted, make_pool, on_codes, representatives, with_shares
 from s3vm_lib.safe._vote import gains, solve_safe, votes
 from s3vm_lib.smo import SVM
 
@@ -274,6 +274,8 @@ class SafeS3VM(MetaEstimatorMixin, SemiSupervisedMixin, BaseEstimator):
         estimators, baseline = self._machines()
         self._factors()  # refused here, before anything is fitted
         X, codes, weight = checked_input(self, X, y, sample_weight, unlabeled_mask)
+        estimators = [(name, on_codes(one, self.classes_)) for name, one in estimators]
+        baseline = on_codes(baseline, self.classes_)
         data, random_state = Data(X, codes, weight), check_random_state(self.random_state)
         unlabeled = codes < 0
         self.baseline_ = self._supervised(baseline, data)

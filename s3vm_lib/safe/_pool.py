@@ -58,6 +58,39 @@ def fitted(model, data, sample_weight=None):
     return model.fit(data.X, data.codes, **options)
 
 
+def on_codes(estimator, classes):
+    """A copy of an estimator whose parameters by class label go by class index.
+
+    Parameters
+    ----------
+    estimator : estimator
+        ``balance`` and ``class_weight`` are looked at, where it has them.
+    classes : ndarray of shape (n_classes,)
+        The labels; their positions are the indices.
+
+    Returns
+    -------
+    estimator
+        Not fitted.
+
+    Raises
+    ------
+    ValueError
+        If one of the two names what is no class, or ``balance`` not all of them.
+    """
+    classes, given = classes.tolist(), estimator.get_params()
+    changed = {}
+    for name in ("balance", "class_weight"):
+        if isinstance(given.get(name), dict):
+            unknown = [c for c in given[name] if c not in classes]
+            if unknown or (name == "balance" and len(given[name]) < len(classes)):
+                raise ValueError(
+                    f"{name} must name the classes {classes} and no others, got {given[name]}"
+                )
+            changed[name] = {classes.index(c): value for c, value in given[name].items()}
+    return clone(estimator).set_params(**changed)
+
+
 class MemberFits:
     """Fits of one estimator under many settings, which share what can be prepared once.
 
