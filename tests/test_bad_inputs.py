@@ -334,19 +334,23 @@ try:
 except KeyboardInterrupt:
     print("interrupted", vars(model) == before, flush=True)
 """
-    process = subprocess.Popen(
-        [sys.executable, "-P", "-c", code],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env={**os.environ, "OMP_NUM_THREADS": "1"},
-    )
-    try:
-        line = process.stdout.readline()
-        process.send_signal(signal.SIGINT)
-        out, error = process.communicate(timeout=600)
-    finally:
-        process.kill()
+    for _ in range(3):
+        process = subprocess.Popen(
+            [sys.executable, "-P", "-c", code],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            env={**os.environ, "OMP_NUM_THREADS": "1"},
+        )
+        try:
+            line = process.stdout.readline()
+            process.send_signal(signal.SIGINT)
+            out, error = process.communicate(timeout=600)
+        finally:
+            process.kill()
+        # What comes in a callback of llvmlite, while machine code is loaded, is lost to Python.
+        if "_raw_object_cache_notify" not in error:
+            break
     assert line + out == "fitting\ninterrupted True\n", error
 
 
