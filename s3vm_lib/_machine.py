@@ -177,7 +177,7 @@ class BaseMachine(BaseEstimator):
         if not parameters_hold(self):
             super()._validate_params()
 
-    def _warn_of_limits(self, fits):
+    def _warn_of_limits(self, fits, stacklevel=5):
         """A warning, at the line that called `fit`, when a solver met its limit."""
         if any(fit.status == "max_iter" for fit in fits):
             limits = {"max_iter": self._limit}
@@ -187,14 +187,14 @@ class BaseMachine(BaseEstimator):
                 f"{type(self).__name__} stopped after {met} iterations without reaching tol; "
                 f"increase {' or '.join(limits)}, scale the data or relax tol",
                 ConvergenceWarning,
-                stacklevel=5,
+                stacklevel=stacklevel,
             )
         if any(fit.status == "stalled" for fit in fits):
             warnings.warn(
                 f"{type(self).__name__} stopped where rounding lets no step make progress, before "
                 f"tol={self.tol} was reached: scale the data, or take less extreme parameters",
                 ConvergenceWarning,
-                stacklevel=5,
+                stacklevel=stacklevel,
             )
 
     @property

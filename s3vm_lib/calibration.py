@@ -18,6 +18,23 @@ from s3vm_lib.labels import Labels
 from s3vm_lib.model_selection import WithUnlabeled
 
 
+class _ByLabel(WithUnlabeled):
+    """`WithUnlabeled` for `cross_val_predict`, which numbers the classes, within the folds alone.
+
+    Parameters of the estimator may be keyed by label: it is fitted to labels in either case.
+    """
+
+    _parameter_constraints = {**WithUnlabeled._parameter_constraints, "classes": ["array-like"]}
+
+    def __init__(self, estimator, X_unlabeled, classes):
+        super().__init__(estimator, X_unlabeled)
+        self.classes = classes
+
+    def fit(self, X, y):
+        numbered = not np.array_equal(np.unique(y), self.classes)  # every fold has all classes
+        return super().fit(X, self.classes[y] if numbered else y)
+
+
 class CalibratedS3VM(SemiSupervisedMixin, MetaEstimatorMixin, BaseEstimator):
     """A semi-supervised classifier with ``predict_proba``.
 
@@ -118,7 +135,7 @@ class CalibratedS3VM(SemiSupervisedMixin, MetaEstimatorMixin, BaseEstimator):
     def _fit(self, X, y, unlabeled_mask):
         if self.cv < 2:
             raise ValueError(f"cv must be at least 2, got {self.cv}")
-        if getattr(self.estimator, "kernel", None) == "precomputed":
+        if get_tags(self.estimator).input_tags.pairwise:
             raise ValueError(
                 "estimator must not have kernel='precomputed': the folds need other kernel values"
             )
@@ -132,7 +149,7 @@ class CalibratedS3VM(SemiSupervisedMixin, MetaEstimatorMixin, BaseEstimator):
             )
         labels = self.classes_[np.where(labeled, codes, 0)]
         self._calibrated = CalibratedClassifierCV(
-            WithUnlabeled(self.estimator, X[~labeled]),
+            _ByLabel(self.estimator, X[~labeled], self.classes_),
             method=self.method,
             cv=StratifiedKFold(min(int(self.cv), int(counts.min()))),
             ensemble=False,

@@ -62,7 +62,7 @@ class S3VC(SemiSupervisedMixin, MetaEstimatorMixin, BaseEstimator):
         ``ftol=1e-6``), and `FRS3VM` with the rbf kernel for more than 10,000 rows. `QNS3VM` holds
         the mean output with linear and precomputed kernels, and the share of positive outputs
         (``balance_tol=0.01``) with others. Another estimator keeps its own parameters, except for
-        those that are given here with another value than their default.
+        those that are given here with another value than their default, which it must have.
     balance : "auto", "labels", another name, float, dict or None, default="auto"
         Share of the classes among the unlabeled rows, see `s3vm_lib.class_ratio`; a dict has the
         share of each class label.
@@ -200,7 +200,8 @@ class S3VC(SemiSupervisedMixin, MetaEstimatorMixin, BaseEstimator):
         ------
         ValueError
             When fewer than two classes are labeled, when a parameter or an input is not valid, or
-            when ``solver`` cannot take the kernel, or ``probability`` these rows or weights.
+            when ``solver`` cannot take the kernel or another parameter that is given here, or
+            ``probability`` these rows or weights.
         """
         with unchanged_on_error(self), using(self.n_jobs):
             return self._fit(X, y, sample_weight, unlabeled_mask)
@@ -303,7 +304,7 @@ class S3VC(SemiSupervisedMixin, MetaEstimatorMixin, BaseEstimator):
         if self._precomputed:
             return X
         if sp.issparse(X):
-            if self.scale is True:
+            if self.scale and self.scale != "auto":
                 raise ValueError("scale must be 'auto' or False with sparse rows, got True")
             self._said.append("Sparse rows stay as they are.")
             return X
@@ -382,12 +383,15 @@ class S3VC(SemiSupervisedMixin, MetaEstimatorMixin, BaseEstimator):
             )
         elif self.kernel == "auto":  # chosen with the solver
             del mine["kernel"]
-        given = solver.get_params()
-        changed = {
-            k: v
-            for k, v in mine.items()
-            if k in given and (self.solver == "auto" or v != type(self)().get_params().get(k))
-        }
+        given, default = solver.get_params(), type(self)().get_params()
+        if self.solver != "auto":
+            mine = {name: value for name, value in mine.items() if value != default[name]}
+        for name in mine.keys() - given.keys() - {"kernel", "random_state"}:
+            raise ValueError(
+                f"{name} must be {default[name]!r} with solver={type(solver).__name__}, which has "
+                f"no parameter {name}, got {mine[name]!r}"
+            )
+        changed = {name: value for name, value in mine.items() if name in given}
         return clone(solver).set_params(**changed)
 
     # What is said --------------------------------------------------------------------------------

@@ -93,16 +93,21 @@ def test_functions_that_cannot_be_judged():
 # --- Kernels --------------------------------------------------------------------------------------
 
 X = np.random.default_rng(2).standard_normal((20, 3)) + 0.3
-RBF = Kernel("rbf", 0.7)
+RBF, LAPLACIAN = Kernel("rbf", 0.7), Kernel("laplacian", 0.7)
 D = np.linalg.norm(X[:, None] - X[None], axis=2)
+CITY = np.abs(X[:, None] - X).sum(2)
 SIGNS = np.where(np.arange(20) % 3 == 0, 1.0, -1.0)
 KERNELS = {
     "2γ": (np.exp(-1.4 * D**2), RBF, "kernel width", "2γ"),
     "γ for σ": (np.exp(-(D**2) / (2 * 0.7**2)), RBF, "kernel width", "taken for σ"),
     "no γ": (np.exp(-(D**2)), RBF, "kernel width", "without γ"),
-    "not squared": (np.exp(-0.7 * D), RBF, "distance not squared", "square"),
+    "not squared": (np.exp(-0.7 * D), RBF, "distance not squared", "x − z‖\\), not .*‖²"),
+    "2γ, laplacian": (np.exp(-1.4 * CITY), LAPLACIAN, "kernel width", "2γ .*‖₁"),
+    "root, laplacian": (np.exp(-0.7 * CITY**0.5), LAPLACIAN, "root of the distance", "√.*‖₁"),
+    "squared, laplacian": (np.exp(-0.7 * CITY**2), LAPLACIAN, "distance squared", "‖₁²"),
+    "distances, laplacian": (CITY, LAPLACIAN, "distances", "‖x − z‖₁, not yet"),
     "no minus": (np.exp(0.7 * D**2), RBF, "sign of the exponent", "minus"),
-    "city": (np.exp(-0.7 * np.abs(X[:, None] - X).sum(2)), RBF, "other norm", "Euclidean"),
+    "city": (np.exp(-0.7 * CITY), RBF, "other norm", "Euclidean"),
     "distances": (D**2, RBF, "distances", "not yet"),
     "labels": (np.outer(SIGNS, SIGNS) * np.exp(-0.7 * D**2), RBF, "labels in K", "t_i t_j"),
     "+ 1": (np.exp(-0.7 * D**2) + 1, RBF, "offset in the kernel", "1 was added"),

@@ -11,8 +11,19 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.mixture import GaussianMixture
 
 import s3vm_lib
-from s3vm_lib import CCCPS3VM, DAS3VM, QNS3VM, SVM, TSGS3VM, NewtonS3VM, S3VMLight, balance_profile
+from s3vm_lib import (
+    CCCPS3VM,
+    DAS3VM,
+    FRS3VM,
+    QNS3VM,
+    SVM,
+    TSGS3VM,
+    NewtonS3VM,
+    S3VMLight,
+    balance_profile,
+)
 from s3vm_lib._base import BALANCE, RATIO_RULES
+from s3vm_lib._threads import thread_count
 from s3vm_lib.class_ratio import (
     Evidence,
     Refits,
@@ -291,6 +302,9 @@ def test_held_out_labels_are_not_seen():
         (dict(estimator=QNS3VM(tol=-1.0)), "'tol' parameter of QNS3VM"),
         (dict(estimator=QNS3VM(max_iter=0)), "'max_iter' parameter of QNS3VM"),
         (dict(y=None), "y must hold unlabeled rows"),
+        (dict(held_out=1), "held_out must be 0 or an integer from 2 on, got 1"),
+        (dict(held_out=-3), "held_out must be 0 or an integer from 2 on, got -3"),
+        (dict(surrogates=-3), "surrogates must be an integer from 0 on, got -3"),
         (dict(estimator=QNS3VM(kernel="precomputed"), surrogates=1), "surrogates need rows"),
     ],
 )
@@ -319,7 +333,28 @@ def test_a_profile_warns_of_limits():
         balance_profile(QNS3VM(), X, partly, [0.4, 0.6], held_out=2)
     with pytest.warns(ConvergenceWarning, match="stopped after max_iter=1") as caught:
         balance_profile(QNS3VM(max_iter=1), X, partly, [0.4, 0.6], held_out=2)
-    assert len(caught) == 1
+    assert len(caught) == 1 and caught[0].filename == __file__
+
+
+def test_a_profile_needs_no_transduction():
+    X, _, partly = misleading(n=60)
+    profiles = [
+        balance_profile(FRS3VM(random_state=0, transduce=asked), X, partly, [0.3, 0.6])
+        for asked in (True, False)
+    ]
+    np.testing.assert_array_equal(profiles[0].share, profiles[1].share)
+    np.testing.assert_array_equal(profiles[0].objective, profiles[1].objective)
+
+
+def test_a_profile_has_the_threads_of_its_estimator(monkeypatch):
+    X, _, partly = misleading(n=40)
+    seen = []
+    solve = Refits.fit
+    monkeypatch.setattr(
+        Refits, "fit", lambda self, *ask: seen.append(thread_count()) or solve(self, *ask)
+    )
+    balance_profile(QNS3VM(n_jobs=2), X, partly, [0.4, 0.6], held_out=2, surrogates=1)
+    assert set(seen) == {2}
 
 
 def test_one_ratio_has_no_density():

@@ -238,6 +238,9 @@ def test_hidden_labels_of_other_kinds():
     assert flags.dtype == np.int64 and (flags != -1).sum() == 4
     y = np.array([-1, 0, 1, 0, 1, -1])
     assert (datasets.hide_labels(y, 4, random_state=0) == y).all()
+    for missing in (np.nan, None):
+        there = [missing, 0, 1, 0, 1, missing]
+        assert (datasets.hide_labels(there, 4, random_state=0) == y).all()
 
 
 @pytest.mark.parametrize(

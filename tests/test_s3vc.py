@@ -20,6 +20,7 @@ from s3vm_lib import (
     QNS3VM,
     S3VC,
     SVM,
+    LapSVM,
     MultiSwitchTSVM,
     SafeS3VM,
     SelfTrainingKNN,
@@ -199,8 +200,9 @@ def test_sparse_rows_get_the_linear_kernel(clusters):
     assert model.kernel_ == "linear" and model.scaler_ is None
     dense = S3VC(kernel="linear", scale=False, random_state=0).fit(A.toarray(), y)
     assert_array_equal(model.transduction_, dense.transduction_)
-    with pytest.raises(ValueError, match="scale must be 'auto' or False with sparse rows"):
-        S3VC(scale=True).fit(A, y)
+    for true in (True, np.True_):
+        with pytest.raises(ValueError, match="scale must be 'auto' or False with sparse rows"):
+            S3VC(scale=true).fit(A, y)
 
 
 def test_a_gram_matrix(clusters):
@@ -314,6 +316,11 @@ def test_refusals_speak_of_classes_and_of_this_estimator(clusters):
         clone(model).set_params(solver=SelfTrainingKNN()).fit(X, names)
     with pytest.raises(ValueError, match=r"sample_weight must be positive .* \['dog'\]"):
         S3VC(random_state=0).fit(X, names, sample_weight=np.where(names == "dog", 0.0, 1.0))
+    for name, value in (("balance", 0.9), ("C_star", 0.1)):
+        with pytest.raises(
+            ValueError, match=rf"{name} must be .* no parameter {name}, got {value}"
+        ):
+            S3VC(solver=LapSVM(), **{name: value}).fit(X, names)
     for balance in ({0: 0.3, 1: 0.7}, {"dog": 1.0}):
         with pytest.raises(ValueError, match=r"balance must name the classes \['cat', 'dog'\]"):
             S3VC(balance=balance, random_state=0).fit(X, names)

@@ -16,6 +16,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from sklearn.utils import get_tags
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from s3vm_lib import (
@@ -30,7 +31,7 @@ from s3vm_lib import (
 )
 from s3vm_lib._threads import thread_count
 from s3vm_lib.datasets import hide_labels, make_moons
-from s3vm_lib.model_selection import SemiSupervisedKFold
+from s3vm_lib.model_selection import S3VMSearchCV, SemiSupervisedKFold
 from s3vm_lib.objective import evaluate
 from s3vm_lib.reference.safe import worst_case
 from s3vm_lib.safe import gains, solve_safe, votes
@@ -637,6 +638,16 @@ def test_an_estimator_that_chooses_for_itself(clusters):
         automatic.fit(X, codes)
     given = automatic.set_params(baseline=SVM(), C_star_factors=(1.0,)).fit(X, codes)
     assert given.estimator_.kernel_ == "linear"
+
+
+def test_the_baseline_of_a_search_on_a_gram_matrix_reads_the_matrix(clusters):
+    X, codes, _ = clusters
+    K = X @ X.T
+    search = S3VMSearchCV(QNS3VM(kernel="precomputed"), {"C": [1.0]}, cv=2)
+    model = SafeS3VM(estimator=search, n_folds=None)
+    assert get_tags(model).input_tags.pairwise
+    expected = SVM(kernel="precomputed").fit(K, codes).predict(K)
+    assert_array_equal(model.fit(K, codes).baseline_.predict(K), expected)
 
 
 def test_labels_of_any_kind_and_rows_of_any_kind(clusters):

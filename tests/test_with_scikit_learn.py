@@ -244,6 +244,21 @@ def test_probabilities_say_more_than_the_share_of_the_classes():
         assert found < log_loss(truth[hidden], np.full(hidden.sum(), share)), method
 
 
+@pytest.mark.parametrize("names", [(1, 2), (-1, 1), ("ham", "spam")])
+def test_dicts_of_a_calibrated_machine_go_by_class_label(moons, names):
+    X, truth, y = moons
+
+    def model(first, second):
+        weights, shares = {second: 3.0}, {first: 0.4, second: 0.6}
+        return CalibratedS3VM(QNS3VM(gamma=8, class_weight=weights, balance=shares))
+
+    expected = model(0, 1).fit(X, y)
+    found = model(*names).fit(X, np.array(names, dtype=object)[truth], unlabeled_mask=y == -1)
+    np.testing.assert_array_equal(found.predict_proba(X), expected.predict_proba(X))
+    np.testing.assert_array_equal(found.estimator_.classes_, names)
+    np.testing.assert_array_equal(found.transduction_ == names[1], expected.transduction_ == 1)
+
+
 def test_probabilities_of_three_classes():
     rng = np.random.default_rng(0)
     truth = np.repeat([0, 1, 2], 40)

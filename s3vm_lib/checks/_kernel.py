@@ -86,6 +86,9 @@ def _suspects(K, X, Z, kernel, off):
         yield Suspect("transposed", message, off(kernel.gram(X, Z).T))
     gamma = kernel.gamma
     if kernel.name in ("rbf", "laplacian"):
+        rbf = kernel.name == "rbf"
+        distance = "‖x − z‖" if rbf else "‖x − z‖₁"
+        power = "‖x − z‖²" if rbf else distance
         square = np.maximum(squared_norms(X)[:, None] + squared_norms(Z)[None] - 2 * X @ Z.T, 0.0)
         city = np.abs(X[:, None, :] - Z[None]).sum(axis=2)
         if kernel.name == "laplacian":
@@ -99,19 +102,16 @@ def _suspects(K, X, Z, kernel, off):
                 (1 / gamma**3, "1/γ², γ taken for σ"), (gamma, "γ²"), (1 / gamma, "1, without γ"),
             ):  # fmt: skip
                 if abs(factor - 1) > 1e-9:
-                    message = f"the width is {words} in place of γ: k = exp(−γ‖x − z‖²)."
+                    message = f"the width is {words} in place of γ: k = exp(−γ{power})."
                     yield Suspect(
                         "kernel width", message, off(variance * np.exp(-factor * gamma * square))
                     )
-            message = "it is exp(−γ‖x − z‖): square the distance."
-            yield Suspect(
-                "distance not squared", message, off(variance * np.exp(-gamma * np.sqrt(square)))
-            )
-            yield Suspect(
-                "squared twice",
-                "it is exp(−γ‖x − z‖⁴).",
-                off(variance * np.exp(-gamma * square**2)),
-            )
+            kind = "distance not squared" if rbf else "root of the distance"
+            message = f"it is exp(−γ{'' if rbf else '√'}{distance}), not exp(−γ{power})."
+            yield Suspect(kind, message, off(variance * np.exp(-gamma * np.sqrt(square))))
+            kind = "squared twice" if rbf else "distance squared"
+            message = f"it is exp(−γ{distance}{'⁴' if rbf else '²'}), not exp(−γ{power})."
+            yield Suspect(kind, message, off(variance * np.exp(-gamma * square**2)))
             message = "the exponent is positive: minus is missing."
             yield Suspect("sign of the exponent", message, off(variance * np.exp(gamma * square)))
             message = (
@@ -119,7 +119,7 @@ def _suspects(K, X, Z, kernel, off):
             )
             message += " of absolute values for laplacian."
             yield Suspect("other norm", message, off(variance * np.exp(-gamma * city)))
-            message = "these are squared distances, not yet kernel values."
+            message = f"these are the distances {power}, not yet kernel values."
             yield Suspect("distances", message, off(square))
             message = "the kernel is multiplied by σ_f², not by σ_f, and not left without it."
             for value in (1.0, kernel.sigma_f):

@@ -1,5 +1,6 @@
 """One machine at many class ratios: what changes along the way, and what it says."""
 
+from numbers import Integral
 from typing import NamedTuple
 
 import numpy as np
@@ -9,6 +10,7 @@ from sklearn.base import clone
 from sklearn.utils import check_random_state
 
 from s3vm_lib._base import BaseS3VM
+from s3vm_lib._threads import using
 from s3vm_lib._validation import Rows
 from s3vm_lib.class_ratio._shares import label_posterior, pooled, powered_share, separation
 from s3vm_lib.labels import Labels
@@ -361,7 +363,8 @@ def balance_profile(
     positive : object, default=None
         The class whose share is meant. None means the second one of two.
     held_out : int, default=0
-        Folds of the labels that are held out in turn; 0 for none. They cost as many profiles.
+        Folds of the labels that are held out in turn, 2 or more; 0 for none. They cost as many
+        profiles.
     surrogates : int, default=0
         Structureless sets that are fitted for comparison; each costs a profile.
     sample_weight : array-like of shape (n,), default=None
@@ -379,7 +382,8 @@ def balance_profile(
     ValueError
         If the estimator has no ``balance`` or a parameter that is not valid, a ratio is not in
         (0, 1) or they do not increase, no row is unlabeled, ``positive`` is not a class or is
-        needed, or labels cannot be held out because a class has only one.
+        needed, ``held_out`` or ``surrogates`` is not such a number, or labels cannot be held out
+        because a class has only one.
 
     Examples
     --------
@@ -394,6 +398,10 @@ def balance_profile(
     """
     if "balance" not in estimator.get_params():
         raise ValueError(f"estimator must have a parameter balance, got {type(estimator).__name__}")
+    if not isinstance(held_out, Integral) or held_out < 0 or held_out == 1:
+        raise ValueError(f"held_out must be 0 or an integer from 2 on, got {held_out!r}")
+    if not isinstance(surrogates, Integral) or surrogates < 0:
+        raise ValueError(f"surrogates must be an integer from 0 on, got {surrogates!r}")
     machine = clone(estimator)
     machine._validate_params()
     _, _, data = machine._validated(X, y, sample_weight, unlabeled_mask)
@@ -411,18 +419,23 @@ def balance_profile(
         if not inside or np.any(np.diff(ratios) <= 0):
             raise ValueError(f"ratios must be increasing numbers in (0, 1), got {ratios}")
     data = data._replace(codes=two_classes(data.codes, code), n_classes=2)
-    refits = Refits(machine, data)
+    if hasattr(machine, "transduce"):  # the outputs are what is looked at
+        machine.set_params(transduce=True)
     folds = ()
-    if held_out:
-        positive, negative = label_masses(data)
-        outputs = refits.fit(positive / (positive + negative)).outputs
-        folds = label_folds(np.where(data.codes == 1, outputs, -outputs), data.codes, held_out)
-        if not folds:
-            raise ValueError("held_out needs two labeled rows of each class that differ")
-    generator = check_random_state(random_state)
-    others = [Refits(clone(estimator), structureless(data, generator)) for _ in range(surrogates)]
-    profile = profile_of(refits, ratios, folds, others)
-    machine._warn_of_limits([fit for one in (refits, *others) for fit in one.last.values()])
+    with using(getattr(machine, "n_jobs", None)):
+        refits = Refits(machine, data)
+        if held_out:
+            positive, negative = label_masses(data)
+            outputs = refits.fit(positive / (positive + negative)).outputs
+            folds = label_folds(np.where(data.codes == 1, outputs, -outputs), data.codes, held_out)
+            if not folds:
+                raise ValueError("held_out needs two labeled rows of each class that differ")
+        generator = check_random_state(random_state)
+        sets = [structureless(data, generator) for _ in range(surrogates)]
+        others = [Refits(clone(machine), one) for one in sets]
+        profile = profile_of(refits, ratios, folds, others)
+    fits = [fit for one in (refits, *others) for fit in one.last.values()]
+    machine._warn_of_limits(fits, stacklevel=3)
     return profile
 
 

@@ -5,7 +5,7 @@ import numbers
 import numpy as np
 import scipy.sparse as sp
 
-from s3vm_lib.labels import mark_unlabeled
+from s3vm_lib.labels import mark_missing, mark_unlabeled
 
 
 def _generator(random_state):
@@ -325,7 +325,8 @@ def hide_labels(y, n_labeled, *, stratified=True, random_state=None):
     Parameters
     ----------
     y : array-like of shape (n_samples,)
-        Labels: any values but −1. Rows that are already −1 stay unlabeled.
+        Labels: any values but −1. Rows that are already −1, or whose label is missing, stay
+        unlabeled.
     n_labeled : int or float
         Number of labels to keep, or their share of the labeled rows if it is a float below 1.
     stratified : bool, default=True
@@ -352,7 +353,7 @@ def hide_labels(y, n_labeled, *, stratified=True, random_state=None):
     >>> hide_labels([0, 0, 0, 1, 1, 1], 2, random_state=0).tolist()
     [-1, -1, 0, 1, -1, -1]
     """
-    y = np.asarray(y)
+    y = np.asarray(mark_missing(y))
     if y.ndim != 1:
         raise ValueError(f"y must be one-dimensional, got shape {y.shape}")
     # Strings and -1 can only live together in an object array.

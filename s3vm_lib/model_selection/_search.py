@@ -405,7 +405,7 @@ class S3VMSearchCV(SemiSupervisedMixin, MetaEstimatorMixin, BaseEstimator):
             self._check_race()
         folds = self._folds(X, codes)
         found = candidates(estimators, self.param_grid, X, codes, weight)
-        shared = groups(found, estimators, self.exact is not False)
+        shared = groups(found, estimators, bool(self.exact))
         scorer = None
         if self.scoring is not None and not is_labeled_accuracy(self.scoring):
             scorer = check_scoring(self._first(), self.scoring)
@@ -427,7 +427,7 @@ class S3VMSearchCV(SemiSupervisedMixin, MetaEstimatorMixin, BaseEstimator):
         parts = [
             [
                 (estimator, X, y, sample_weight, mask, train, test, watched, scorer)
-                + (self.error_score, self.exact is False)
+                + (self.error_score, not self.exact)
                 for train, test in folds
             ]
             for estimator, _ in shared

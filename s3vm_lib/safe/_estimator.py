@@ -370,6 +370,8 @@ class SafeS3VM(MetaEstimatorMixin, SemiSupervisedMixin, BaseEstimator):
             return estimators, self.baseline
         given = estimators[0][1].get_params()
         shared = {"kernel": "linear", **{name: given[name] for name in _SHARED if name in given}}
+        if self._precomputed:  # also where the kernel is that of an estimator within
+            shared["kernel"] = "precomputed"
         if shared["kernel"] not in KERNELS:
             raise ValueError(
                 f"baseline must be given, got None: {type(estimators[0][1]).__name__} has "
@@ -389,7 +391,7 @@ class SafeS3VM(MetaEstimatorMixin, SemiSupervisedMixin, BaseEstimator):
     @property
     def _precomputed(self):
         estimators = self.estimator if isinstance(self.estimator, list) else [("", self.estimator)]
-        return any(getattr(e, "kernel", None) == "precomputed" for _, e in estimators)
+        return any(e is not None and get_tags(e).input_tags.pairwise for _, e in estimators)
 
     @staticmethod
     def _supervised(baseline, data):
