@@ -217,6 +217,8 @@ class NNBBS3VM(KernelParameters, KeepingS3VM):
         largest violation of the optimality conditions.
     max_iter : int, default=100_000
         Largest number of nodes per arrival; in `fit`, of convex problems.
+    max_inner_iter : int, default=1_000_000
+        Largest number of SMO iterations in each convex problem of `fit`.
     class_weight : dict or "balanced", default=None
         Factors on C per class; ``"balanced"`` counts labeled rows only, and is for `fit` only.
     n_jobs : int, default=None
@@ -258,8 +260,9 @@ class NNBBS3VM(KernelParameters, KeepingS3VM):
         One `Arrival` per row of the last call of `partial_fit`, or one `Loop` of CCCP per convex
         problem in `fit`.
     termination_condition_ : str
-        ``"converged"``, ``"max_iter"``, ``"stopped"`` (by the callback) or ``"inexact"``, see
-        `BranchBoundS3VM`; a list of these with more than two classes.
+        ``"converged"``, ``"max_iter"`` (in `fit` also within the last convex problem),
+        ``"stopped"`` (by the callback) or ``"inexact"``, see `BranchBoundS3VM`; a list of these
+        with more than two classes.
     n_features_in_ : int
         Number of features.
 
@@ -299,15 +302,18 @@ class NNBBS3VM(KernelParameters, KeepingS3VM):
     n_neighbors: int = 5
     tol: float = 1e-6
     max_iter: int = 100_000
+    max_inner_iter: int = 1_000_000
 
     _parameter_constraints = {
         **BaseS3VM._kernel_constraints,
         "tol": [GAP],
         "C_star": [WEIGHT, ZERO, None],
         "n_neighbors": [Interval(Integral, 0, 2**31 - 1, closed="both")],
+        "max_inner_iter": BaseS3VM._kernel_constraints["max_iter"],
     }
     _largest_n = 5_000
     _memory = "n² numbers"
+    _further_limits = ("max_inner_iter",)
 
     def _prepare(self, data):
         """The rows and their Gram matrix, which all two-class problems share."""
@@ -331,6 +337,7 @@ class NNBBS3VM(KernelParameters, KeepingS3VM):
             problem,
             tol=self.tol,
             max_iter=self.max_iter,
+            max_inner_iter=self.max_inner_iter,
             callback=lambda loop: self._report(loop._asdict()),
         )
         machine.beta, machine.b = solution.beta, solution.b

@@ -227,6 +227,30 @@ def test_limits_on_rounds_and_steps():
     assert solution.status == "stopped" and len(seen) == len(solution.history) == 1
 
 
+@pytest.mark.parametrize(("max_rounds", "stop"), [(1, np.inf), (1, 1.0), (2, np.inf)])
+def test_the_labels_at_a_limit_are_those_of_the_last_training(max_rounds, stop):
+    met = 0
+    for seed in range(14):
+        X, t = instance(seed, distance=0.4)
+        p = problem(10.0, 5.0, 0.3)
+        options = dict(start=0.01, factor=3.0, n_switch=1, max_rounds=max_rounds)
+        found = solve_multi_switch(
+            linear_rows(X), t, np.ones(52), p, callback=lambda level: level.C_star > stop, **options
+        )
+        last = found.history[-1]
+        cost = np.where(t == 0, last.C_star, p.C) * np.maximum(0, 1 - found.labels * found.outputs)
+        value = 0.5 * (found.v @ found.v + cost @ np.maximum(0, 1 - found.labels * found.outputs))
+        assert_allclose(last.objectives[-1], value, rtol=1e-9)
+        assert np.sum(found.labels[t == 0] > 0) == 12
+        # Each exchange was made before some training, and counted there.
+        supervised = solve_multi_switch(linear_rows(X), t, np.ones(52), problem(10.0, 0.0, 0.3))
+        changed = np.sum(found.labels != supervised.labels)
+        switched = [level.n_switched for level in found.history]
+        assert max(switched) <= 2 * max_rounds and changed <= sum(switched)
+        met += last.status == "max_rounds" and changed > 0
+    assert met >= 2
+
+
 def test_a_level_that_ends_with_an_unfinished_training_says_so(monkeypatch):
     """Later levels may converge all the same; the solution keeps the warning."""
     trained, rescued = [], 0

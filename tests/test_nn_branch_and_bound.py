@@ -305,6 +305,17 @@ def test_an_arrival_that_a_limit_cuts_short_is_told_even_if_the_next_one_is_not(
     assert model.termination_condition_ == "max_iter"
 
 
+def test_a_warning_of_fit_names_the_limit_of_its_convex_problems():
+    X, y = stream()
+    model = NNBBS3VM(C_star=2.0, gamma=0.5, max_inner_iter=3)
+    with pytest.warns(ConvergenceWarning, match="max_inner_iter=3 .* max_iter or max_inner_iter, "):
+        model.fit(X, y)
+    assert model.termination_condition_ == "max_iter" and model.n_iter_ < model.max_iter
+    assert all(loop.n_iter <= 3 for loop in model.history_)
+    with pytest.raises(ValueError, match="'max_inner_iter' parameter"):
+        NNBBS3VM(max_inner_iter=0).fit(X, y)
+
+
 def test_a_callback_stops_the_searches():
     X, y = stream()
     model = NNBBS3VM(C_star=2.0, gamma=0.5, callback=lambda state: "lower_bound" in state)

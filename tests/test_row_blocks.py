@@ -29,8 +29,12 @@ from s3vm_lib import (
 from s3vm_lib.graphs import NeighborGraph, laplacian
 from s3vm_lib.kernels import squared_norms
 from s3vm_lib.laplacian_svm._deformed import BlockDeformedKernel, LowRankDeformedKernel
+from s3vm_lib.losses import LabeledLoss, UnlabeledLoss
+from s3vm_lib.objective import Problem
 from s3vm_lib.quasi_newton import Coordinates, ScaledObjective, _blocked, block_coordinates
 from s3vm_lib.quasi_newton._coordinates import low_rank
+from s3vm_lib.quasi_newton._second import Without
+from s3vm_lib.quasi_newton._stages import Continuation
 from s3vm_lib.row_blocks import (
     BlockStore,
     doubles,
@@ -342,6 +346,18 @@ def test_many_labeled_rows_stay_in_their_blocks(mixture, monkeypatch):
     many = model().fit(X, partly)
     assert many.objective_ == pytest.approx(few.objective_, rel=1e-4)
     assert np.mean(many.transduction_ != few.transduction_) < 1e-3
+
+
+def test_many_labeled_rows_stay_in_their_blocks_without_a_direction_too(mixture, monkeypatch):
+    X, _, partly = mixture
+    made = seen_in(monkeypatch)
+    model().fit(X, partly)
+    t = np.where(partly < 0, 0.0, 2.0 * partly - 1.0)
+    losses = LabeledLoss("squared_hinge"), UnlabeledLoss("gaussian")
+    monkeypatch.setattr(_blocked, "_PICKED", 0)
+    rest = Without(made[0], np.ones(made[0].dimension))
+    stages = Continuation(rest, t, np.ones(t.size), Problem(*losses, 1.0, 1.0))
+    assert stages.at(0.0)[0] is rest  # and not its labeled rows alone, in memory
 
 
 @pytest.mark.parametrize(

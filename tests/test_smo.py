@@ -441,6 +441,39 @@ def test_single_precision_is_for_values_whose_rounding_is_below_the_tolerance(tw
     assert dtype(linear, 1e-3, np.sqrt(1.01 * unit) * X) == np.float64
 
 
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_matrix], ids=["dense", "csr"])
+@pytest.mark.parametrize("name", ["rbf", "laplacian"])
+def test_single_precision_is_for_rows_whose_rounding_is_below_the_tolerance(name, form):
+    kernel, sizes = (
+        Kernel(name, 0.3),
+        0.1 * 1e-3 / np.finfo(np.float32).eps * np.array([0.99, 1.01]),
+    )
+    rows = np.zeros((50, 2))  # their center is 0
+    rows[30:] = [0.5, -0.5] if name == "laplacian" else [0.6, -0.8]  # of length 1
+    if name == "laplacian":
+        sizes /= 0.3
+    else:
+        sizes = np.sqrt(sizes / 0.3) if form is sp.csr_matrix else sizes / np.sqrt(0.3)
+    grams = [Gram(form(size * rows), kernel, tol=1e-3) for size in sizes]
+    assert [gram.cache.values.dtype for gram in grams] == [np.float32, np.float64]
+    assert [gram.diagonal.dtype for gram in grams] == [np.float32, np.float64]
+
+
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_matrix], ids=["dense", "csr"])
+@pytest.mark.parametrize("name", ["rbf", "laplacian"])
+def test_groups_far_apart_keep_their_digits(two_gaussians, name, form):
+    X, t = two_gaussians(n=60, d=3)
+    kernel, both = Kernel(name, 1.0), form(np.vstack([X, X + 1e5]))
+    values = Gram(both, kernel, tol=1e-3).cache.values
+    assert_allclose(values[60:, 60:], kernel.gram(X), atol=1e-4)
+    alone = Gram(form(X), kernel, tol=1e-3)
+    assert alone.cache.values.dtype == np.float32
+    y, options = np.tile(t + 2, 2), dict(kernel=name, gamma=1.0, C=10.0)
+    rough, exact = (SVM(tol=tol, **options).fit(both, y) for tol in (1e-3, 1e-8))
+    outputs = [model.decision_function(both) for model in (rough, exact)]
+    assert_allclose(*outputs, atol=3e-3)
+
+
 @pytest.mark.parametrize("kernel", KERNELS, ids=name_of)
 def test_dense_sparse_and_precomputed_agree(two_gaussians, kernel):
     X, t = two_gaussians(n=150, seed=7)

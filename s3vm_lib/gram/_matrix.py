@@ -14,6 +14,21 @@ _TOL_SINGLE = 1e-5  # least tolerance with single precision
 _ROUNDING = 0.1 / np.finfo(np.float32).eps  # largest kernel value, in units of the tolerance
 
 
+def _stretch(X, rows, kernel):
+    """How many times their own rounding kernel values feel that of the rows, at least 1.
+
+    Rows near each other and far from 0 lose digits of the difference x − z (rbf and laplacian),
+    sparse ones with rbf more, of ‖x‖² + ‖z‖² − 2⟨x, z⟩. Dense ones are centered in ``rows``.
+    """
+    x = X if sp.issparse(X) else rows.XT.T
+    if kernel.name == "laplacian":
+        return max(1.0, kernel.gamma * float(abs(x).sum(axis=1).max()))
+    if kernel.name == "rbf":
+        square = kernel.gamma * float(squared_norms(x).max())
+        return max(1.0, square if sp.issparse(X) else np.sqrt(square))
+    return 1.0
+
+
 class Gram:
     """Kernel values of one data set, as a row cache or as the whole matrix.
 
@@ -38,8 +53,11 @@ class Gram:
         Weights ω with Σω = 1: adds the mean Σ_j ω_j φ(x_j) of the rows in feature space as one
         more point, the last one. Constraints on the mean output need it.
     tol : float, default=np.inf
-        Precision that outputs are to have: double precision below 1e-5, and where the largest
-        k(x, x), times the relative rounding of single precision, exceeds a tenth of it.
+        Precision that outputs are to have: double precision below 1e-5, and where the rounding of
+        single precision, relative to the largest k(x, x), exceeds a tenth of it. With rbf and
+        laplacian it is that of the rows where it moves values more: with rows, or groups of them,
+        at a distance of hundreds of widths of the kernel. Coefficients, which multiply the
+        rounding, are not known here: outputs with a C far above 1 may keep fewer digits.
 
     Attributes
     ----------
@@ -78,12 +96,14 @@ class Gram:
             dtype = X.dtype
         else:
             sizes = (diagonal.max(), np.abs(X).max() ** 2, kernel.gamma)
-            inside = min(sizes) >= _RANGE_SINGLE[0] and max(sizes) <= _RANGE_SINGLE[1]
-            largest = diagonal.max()
-            if kernel.name == "rbf" and sp.issparse(X):  # distances of rows that are not centered
-                largest *= max(1.0, kernel.gamma * squared_norms(X).max())
-            if not inside or tol < _TOL_SINGLE or largest > _ROUNDING * tol:
+            if min(sizes) < _RANGE_SINGLE[0] or max(sizes) > _RANGE_SINGLE[1]:
                 dtype = np.float64
+            rows = kernel_rows(X, kernel, dtype)
+            if dtype == np.float32 and (
+                tol < _TOL_SINGLE or diagonal.max() * _stretch(X, rows, kernel) > _ROUNDING * tol
+            ):
+                dtype = np.float64
+                rows = kernel_rows(X, kernel)
         slots = int(megabytes * 2**20 / (size * np.dtype(dtype).itemsize))
         # The mean of any kernel but the linear one takes the rows of all its points.
         visits_all = mean_weights is not None and kernel.name != "linear"
@@ -101,7 +121,7 @@ class Gram:
             self.rows = None
         else:
             values = np.empty((slots, size), dtype)
-            self.rows = kernel_rows(X, kernel, dtype)
+            self.rows = rows
         self.cache = empty_cache(values, mean)
         if precomputed:
             self.cache.slot[:] = self.cache.owner[:] = np.arange(size)

@@ -31,7 +31,7 @@ class Level(NamedTuple):
     C_star: float
     objectives: tuple  # F after each training
     n_rounds: int  # trainings
-    n_switched: int  # labels that changed
+    n_switched: int  # labels that changed before one of the trainings
     n_iter: int  # Newton steps
     n_cg: int  # iterations of conjugate gradients
     status: str  # "converged", "max_rounds" or "max_iter"
@@ -42,7 +42,7 @@ class Solution(NamedTuple):
 
     v: np.ndarray  # weights of the features and, last, the offset, (d + 1,)
     outputs: np.ndarray  # (n,)
-    labels: np.ndarray  # −1 and +1 for every row, (n,)
+    labels: np.ndarray  # −1 and +1 for every row, those of the last training, (n,)
     objective: float  # J: unlabeled rows cost the smaller of the losses of both labels
     n_iter: int  # Newton steps of all levels
     status: str
@@ -194,7 +194,7 @@ def solve_multi_switch(
         # 2
         outputs = now.outputs[unlabeled]
         n_positive = round(problem.ratio * unlabeled.size) if counts else np.sum(outputs > 0)
-        labels[unlabeled] = top_labels(outputs, n_positive)
+        labels[unlabeled] = found = top_labels(outputs, n_positive)
         # 3, 7: the costs, up to C*.
         equal = problem.C * sample_weight[labeled].sum() / sample_weight[unlabeled].sum()
         levels = c_star_levels(problem.C_star, start * equal, factor)
@@ -204,6 +204,8 @@ def solve_multi_switch(
         objectives, switched, n_iter, n_cg, status = [], 0, 0, 0, "max_rounds"
         precision = path_tol
         while len(objectives) < max_rounds:
+            switched += int(np.count_nonzero(found != labels[unlabeled]))
+            labels[unlabeled] = found
             # 4: from the last weights on.
             plus, minus = costs(labels, C_star)
             now = solve_finite_newton(
@@ -211,14 +213,13 @@ def solve_multi_switch(
             )
             objectives.append(now.objective)
             n_iter, n_cg = n_iter + now.n_iter, n_cg + now.n_cg
-            # 5, 6: the labels that fit these outputs best; again while one changes.
+            # 5, 6: the labels that fit these outputs best; again while one changes. They are taken
+            # with the next training, so that what is returned was trained on its labels.
             found = switch_labels(labels[unlabeled], now.outputs[unlabeled], n_switch, counts)
-            changed = int(np.count_nonzero(found != labels[unlabeled]))
-            if changed:
-                switched += changed
-                labels[unlabeled] = found
+            if np.any(found != labels[unlabeled]):
+                continue
             # Settled at the precision of the path: the last cost is solved to the end.
-            elif C_star == levels[-1] and precision > tol:
+            if C_star == levels[-1] and precision > tol:
                 precision = tol
             else:
                 status = "converged"
@@ -317,9 +318,9 @@ class MultiSwitchTSVM(LabelSwitching):
     transduction_ : ndarray of shape (n,)
         A label for every training row: its own, or the sign of its output where it was unlabeled.
     assigned_ : ndarray of shape (n_problems, n)
-        The labels at the end: +1 for ``classes_[1]``, or for each class against the rest, −1
-        otherwise, 0 for rows of no weight. Among the unlabeled rows round(r u) are +1; the signs
-        of the outputs may differ from them.
+        The labels at the end, those of the last training: +1 for ``classes_[1]``, or for each class
+        against the rest, −1 otherwise, 0 for rows of no weight. Among the unlabeled rows round(r u)
+        are +1; the signs of the outputs may differ from them.
     objective_ : float or ndarray of shape (n_classes,)
         J at the solution: every unlabeled row costs the smaller of the losses of both labels.
         ``history_[-1].objectives[-1]`` is the objective with the labels as they were assigned; it

@@ -41,7 +41,9 @@ class SVM(KernelParameters, BaseS3VM):
         Output standard deviation: kernels are multiplied by its square.
     tol : float, default=1e-3
         Largest violation of the optimality conditions at the end. Below 1e-5, or below 1.2e-6
-        times the largest k(x, x), kernel values are kept in double instead of single precision.
+        times the largest k(x, x), kernel values are kept in double instead of single precision
+        (see `Gram`, also on rows in groups far apart). In single precision rounding can leave a
+        larger violation where C times the largest k(x, x) is above 1e3; ``tol=9e-6`` avoids that.
     max_iter : int, default=10_000_000
         Largest number of SMO iterations.
     shrinking : bool, default=True
