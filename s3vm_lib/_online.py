@@ -70,8 +70,8 @@ class OnlineS3VM(BaseS3VM):
       after a batch (X and codes with its rows of weight zero). The default is right where
       ``fit.dual`` is None; ``transduction_`` then covers the rows of the last call.
 
-    ``data.rows`` are positions in the batch. Rows of weight zero are left out, so that a batch may
-    be empty.
+    ``data.rows`` are positions in the batch. Those of weight zero are left out, and at
+    least one is left.
     """
 
     _wants_unlabeled = False  # they may come later
@@ -95,7 +95,7 @@ class OnlineS3VM(BaseS3VM):
         y : array-like of shape (m,)
             Their labels; −1 or a missing label marks unlabeled rows, as in `fit`.
         sample_weight : array-like of shape (m,), default=None
-            Non-negative weights; a weight of 0 leaves a row out.
+            Non-negative weights, not all 0; a weight of 0 leaves a row out.
         unlabeled_mask : array-like of bool, shape (m,), default=None
             True for unlabeled rows, as in `fit`.
         classes : array-like of shape (n_classes,), default=None
@@ -143,6 +143,10 @@ class OnlineS3VM(BaseS3VM):
             weight = _check_sample_weight(
                 sample_weight, X, dtype=np.float64, ensure_non_negative=True
             )
+            if not weight.any():  # before version 1.9, scikit-learn lets them pass
+                raise ValueError(
+                    "sample_weight must hold at least one non-zero number, got only zeros"
+                )
         data = self._batch(X, codes, weight, known, first)
         self._check_scales(data)
         positives = [1] if known.size == 2 else range(known.size)
@@ -207,9 +211,7 @@ class OnlineS3VM(BaseS3VM):
                 "class_weight='balanced' is not possible in partial_fit, where the counts of the "
                 "classes are not known: give the weights as a dict"
             )
-        kernel = self._resolve_kernel(X, weight) if first and weight.any() else None
-        if kernel is None:
-            kernel = self._resolve_kernel(X, None) if first else self._frozen_kernel()
+        kernel = self._resolve_kernel(X, weight) if first else self._frozen_kernel()
         kept = np.flatnonzero(weight > 0)
         if kept.size < weight.size:
             X, codes, weight = X[kept], codes[kept], weight[kept]

@@ -12,7 +12,7 @@ from scipy.optimize import minimize
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from s3vm_lib import GKM, SVM, GKMRegressor
+from s3vm_lib import BGS3VM, GKM, SVM, GKMRegressor
 from s3vm_lib._rng import hash_key
 from s3vm_lib.graph_kernel_machine import (
     draw_edges,
@@ -494,6 +494,18 @@ def test_projection_keeps_a_wild_problem_in_bounds():
     assert_allclose(zero, radius**2 / 2)
 
 
+@pytest.mark.parametrize("value", [True, False])
+def test_projection_is_a_boolean_of_any_kind(value):
+    X, _, y = half_moons(60)
+    options = dict(C_graph=10.0, random_state=0, max_iter="paper")
+    found, expected = (
+        GKM(projection=kind(value), **options).fit(X, y).history_[-1].norm
+        for kind in (np.bool_, bool)
+    )
+    assert found == expected
+    assert (found <= np.sqrt(2 * (y >= 0).sum()) * (1 + 1e-9)) == value
+
+
 def test_weight_of_the_graph_by_rule():
     X, _, y = half_moons(60)
     assert_allclose(GKM(C=2.0, tol=10.0).fit(X, y).problem_.C_graph, 0.1 * (y >= 0).sum())
@@ -590,6 +602,44 @@ def test_a_complete_graph_of_batches_is_that_of_all_rows():
             expected = rule.build(100 * X, y >= 0, Kernel("rbf", 0.1))
             assert model.graph_.gamma == expected.gamma
             assert_allclose(model.graph_.total_weight, expected.total_weight)
+
+
+@pytest.mark.parametrize("Estimator", [GKM, BGS3VM])
+def test_batches_joined_to_all_rows_have_the_weights_of_a_fit(Estimator):
+    X, _, y = half_moons(60)
+    unequal = np.where(np.arange(60) == 1, 2.0, 1.0)
+    message = "sample_weight must be equal"
+    model = Estimator(graph=COMPLETE, class_weight={0: 3.0, 1: 5.0}, random_state=0)
+    with pytest.raises(ValueError, match=message):
+        model.partial_fit(X, y, sample_weight=unequal)
+    model.partial_fit(X, y, sample_weight=np.where(y < 0, 1.0, unequal + (y > 0)))
+    expected = model.decision_function(X)
+    with pytest.raises(ValueError, match=message):  # equal ones, but not those of the first call
+        model.partial_fit(X, y, sample_weight=np.full(60, 2.0))
+    assert_array_equal(model.decision_function(X), expected)
+    model.partial_fit(X, y, sample_weight=np.where(y < 0, np.arange(60) % 2, 2.0))
+    assert model.graph_.n == 60 + np.sum((y >= 0) | (np.arange(60) % 2 == 1))
+    # Neighbors may have any, but not once all rows are to be joined.
+    model = Estimator(random_state=0).partial_fit(X, y, sample_weight=unequal)
+    with pytest.raises(ValueError, match=message):
+        model.set_params(graph=COMPLETE).partial_fit(X, y)
+
+
+@pytest.mark.parametrize("Estimator", [GKM, BGS3VM])
+@pytest.mark.parametrize("start", ["fit", "partial_fit"])
+def test_the_graph_may_change_to_all_pairs_and_back(Estimator, start):
+    X, _, y = half_moons(60, every=3)
+    model = Estimator(gamma=1.0, random_state=0)
+    getattr(model, start)(X[:30], y[:30])
+    model.set_params(graph=COMPLETE).partial_fit(X[30:45], y[30:45])
+    expected = COMPLETE.build(X[:45], y[:45] >= 0)
+    assert model.graph_.gamma == expected.gamma
+    assert_allclose(model.graph_.total_weight, expected.total_weight)
+    model.set_params(graph=NeighborGraph(3)).partial_fit(X[45:], y[45:])
+    expected = NeighborGraph(3).build(X, y >= 0)
+    for name in ("i", "j", "weights"):
+        assert_allclose(getattr(model.graph_, name), getattr(expected, name))
+    assert np.all(np.isfinite(model.decision_function(X)))
 
 
 def test_partial_fit_one_row_at_a_time():

@@ -224,6 +224,10 @@ def test_a_rule_that_joins_all_pairs():
     assert NeighborGraph("all", weights="binary").build(sp.csr_matrix(X)).gamma is None
     with pytest.raises(ValueError, match="needs the rows"):
         NeighborGraph("all").build(X @ X.T, kernel=Kernel("precomputed"))
+    wide = sp.csr_matrix((2000, 10**8))
+    for weights in ("gaussian", "binary"):
+        with pytest.raises(ValueError, match=r"2000 sparse rows of 100000000 col.* 1.6e\+03 GB"):
+            NeighborGraph("all", weights=weights).build(wide)
 
 
 @pytest.mark.parametrize(

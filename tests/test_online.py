@@ -12,6 +12,7 @@ from numpy.testing import assert_array_equal
 from sklearn.exceptions import ConvergenceWarning, DataConversionWarning
 from sklearn.utils._param_validation import Interval
 
+from s3vm_lib import _online
 from s3vm_lib._machine import BinaryFit
 from s3vm_lib._online import OnlineS3VM, RowTable
 from s3vm_lib.kernels import Kernel, resolve_gamma
@@ -129,6 +130,20 @@ def test_weights():
     by_class = Sums(class_weight={1: 3.0}).partial_fit(X, y)
     by_row = Sums().partial_fit(X, y, sample_weight=np.where(y == 1, 3.0, 1.0))
     np.testing.assert_allclose(by_class.coef_, by_row.coef_)
+
+
+@pytest.mark.parametrize("version", ["this one", "before 1.9"])
+def test_a_batch_without_any_weight_is_refused_by_all_versions_of_scikit_learn(
+    monkeypatch, version
+):
+    if version == "before 1.9":  # which let such weights pass
+        monkeypatch.setattr(_online, "_check_sample_weight", lambda weight, X, **_: weight)
+    X, y = rows()
+    for model in (Sums(), Sums().fit(X, y)):
+        before = dict(vars(model))
+        with pytest.raises(ValueError, match=r"[Ss]ample.weight.* at least one non-zero number"):
+            model.partial_fit(X, y, sample_weight=np.zeros(20))
+        assert vars(model) == before
 
 
 def test_the_limit_is_reported_at_the_line_that_called():

@@ -28,6 +28,7 @@ from s3vm_lib.stochastic import (
     Polish,
     Sampler,
     Schedule,
+    _common,
     on_disk,
     solve_full_batch,
     solve_stored,
@@ -799,6 +800,29 @@ def test_rows_far_out_are_refused():
     X = np.random.default_rng(0).standard_normal((20, 2)) * 1e12
     with pytest.raises(ValueError, match="too large for random features"):
         FRS3VM(gamma=1.0).fit(X, np.arange(20) % 2)
+
+
+@BOTH
+def test_steps_that_hold_too_much_are_refused(Estimator, monkeypatch):
+    monkeypatch.setattr(_common, "_MOST", 10_000)
+    X, y = np.random.default_rng(0).standard_normal((400, 50)), np.arange(400) % 2
+    y[250:] = -1
+    rows, many = sp.csr_matrix(X), r"the 250 labeled rows of X.* take 5e-05 GB with 50 columns"
+    model = Estimator(kernel="linear", balance=None, n_steps=1, random_state=0)
+    with pytest.raises(ValueError, match=r"batch of 256 rows takes 5\.12e-05 GB: .*TruncatedSVD"):
+        model.fit(rows, y)
+    model.set_params(schedule=Schedule(batch_size=200)).fit(X, y)  # dense as they are
+    with pytest.raises(ValueError, match=many):
+        model.fit(rows, y)
+    model.fit(rows[150:], y[150:])
+    with pytest.raises(ValueError, match=many):  # with those of the fit
+        model.partial_fit(rows[:150], y[:150])
+    # The number of features is that of the columns, or what is asked for.
+    model.set_params(schedule=Schedule(batch_size=100), n_features=128).fit(X, y)
+    with pytest.raises(ValueError, match=r"batch of 100 rows .*labeled_batch or n_features"):
+        model.set_params(kernel="rbf").fit(X[:, :3], y)
+    # Without steps there is no batch, and rows are gone through in tiles.
+    model.set_params(kernel="linear", schedule=None, n_steps=0).fit(rows, y)
 
 
 def test_arrays_in_memory_are_not_for_a_cluster(tmp_path):

@@ -144,7 +144,7 @@ class GraphMachine(KernelParameters, BaseMachine):
 
     def _ball(self, problem, bounds, targets, weight):
         """Radius of the ball to project onto: ½‖w*‖² ≤ J(w*) ≤ J(0)."""
-        if self.projection is False or (self.projection == "auto" and bounds.holds):
+        if not self.projection or (self.projection == "auto" and bounds.holds):
             return math.inf
         losses = problem.labeled_loss.value(targets, np.zeros(targets.size))
         return math.sqrt(2 * problem.C * float(weight @ losses))

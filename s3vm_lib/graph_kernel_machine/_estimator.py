@@ -21,7 +21,7 @@ from s3vm_lib.graph_kernel_machine._rules import (
     resolve_sigma_f,
 )
 from s3vm_lib.graph_kernel_machine._solver import Accumulators, solution_of, streams, stretch_of
-from s3vm_lib.graphs import Graph, NeighborGraph, joins_all
+from s3vm_lib.graphs import Graph, NeighborGraph, check_graph, joins_all
 from s3vm_lib.losses import LabeledLoss
 
 LOSSES = frozenset(
@@ -135,10 +135,13 @@ class GraphClassifier(GraphMachine, OnlineS3VM):
         return Machine()
 
     def _batch(self, X, codes, weight, classes, first):
-        if not isinstance(self._rule(), NeighborGraph):
+        rule, earlier = self._rule(), Machine() if first else self._machines[0]
+        if not isinstance(rule, NeighborGraph):
             raise ValueError(
                 "partial_fit needs a NeighborGraph: a given graph has no place for new rows"
             )
+        labeled = np.append(earlier.t != 0, codes >= 0)
+        check_graph(rule, np.where(labeled, 0, -1), np.append(earlier.weight, weight))
         data = super()._batch(X, codes, weight, classes, first)
         return self._with_sigma_f(data) if first else data
 
@@ -154,7 +157,7 @@ class GraphClassifier(GraphMachine, OnlineS3VM):
         machine.weight = np.concatenate([machine.weight, data.loss_weight])
         targets, weight = machine.t[pool.labeled], machine.weight[pool.labeled]
         problem = self._on_graph(problem, weight.sum(), pool)
-        bounds = self._bounds(problem, problem.C * weight.sum(), pool.X) if t.size else None
+        bounds = self._bounds(problem, problem.C * weight.sum(), pool.X)
         machine.owed += t.size * self.online_steps
         steps = int(machine.owed)
         machine.owed -= steps
@@ -188,9 +191,9 @@ class GraphClassifier(GraphMachine, OnlineS3VM):
         if gamma is None and isinstance(graph, Graph) and rule.weights == "gaussian":
             gamma = rule.weight_gamma(data.kernel)
             gamma = length_gamma(graph, X) if gamma is None else gamma
-        if joins_all(graph):
+        if joins_all(graph) or joins_all(rule):
             graph = rule.build(X, labeled, data.kernel)
-        elif data.codes.size:
+        else:
             graph = extend_graph(graph, X, pool.labeled.size, labeled, rule, gamma)
         return Pool(X, labeled, graph, self._sampler(graph), pool.seed, gamma)
 
@@ -357,7 +360,7 @@ class GKM(GraphClassifier):
     A row of weight 0 is left out. Any other weight counts in the loss of a labeled row, and nowhere
     else: k-NN and radius graphs have one vertex for all identical rows, so that a weight of k
     equals k copies for unlabeled rows, too. With a complete graph unequal weights of unlabeled rows
-    are refused.
+    are refused, by ``partial_fit`` those of different calls too.
 
     ``partial_fit`` adds rows to those to draw from, joins them to the graph, and goes on with the
     step sizes 2/(t + 1). If no more rows come, the average converges to the solution for all rows
@@ -366,7 +369,8 @@ class GKM(GraphClassifier):
     Gaussian weights is to follow from the lengths of the edges, a complete graph has that of all
     rows so far; one of neighbors keeps that of the first call whose rows were joined (1 for their
     own edges, if a call came before): give a number where that call holds only a few rows.
-    ``sigma_f="theorem"`` is that of the first call, too.
+    ``sigma_f="theorem"`` is that of the first call, too. Where ``graph`` changes between two calls
+    to all pairs, or from them to neighbors, the next call makes the graph of all rows anew.
 
     References
     ----------

@@ -18,6 +18,7 @@ from s3vm_lib.graphs._neighbors import (
 )
 
 NEIGHBORS = 5  # of a `NeighborGraph`, where nothing is said
+_DENSE = 2**27  # values of sparse rows that are made dense, 1 GB
 GRAPH_SHARE = 0.05  # of the weight of the labeled rows that the graph gets, where nothing is said
 
 
@@ -107,7 +108,8 @@ class NeighborGraph:
         Raises
         ------
         ValueError
-            If all pairs are to be joined and the kernel is precomputed.
+            If all pairs are to be joined and the kernel is precomputed, or the rows are sparse and
+            take more than a gigabyte when they are dense.
         """
         n, gamma = X.shape[0], self.weight_gamma(kernel)
         precomputed = kernel is not None and kernel.name == "precomputed"
@@ -116,7 +118,8 @@ class NeighborGraph:
                 raise ValueError(
                     "NeighborGraph('all') needs the rows: kernel='precomputed' has none"
                 )
-            X = X.toarray() if sp.issparse(X) else X
+            if sp.issparse(X):
+                X = _dense(X)
             if self.weights == "binary":
                 return CompleteGraph(X, None, labeled)
             return CompleteGraph(X, _complete_gamma(X) if gamma is None else gamma, labeled)
@@ -141,6 +144,18 @@ class NeighborGraph:
             return None if self.gamma is None else float(self.gamma)
         known = kernel is not None and kernel.name in ("rbf", "laplacian")
         return float(kernel.gamma) if known else None
+
+
+def _dense(X):
+    """Sparse rows as an array."""
+    values = X.shape[0] * X.shape[1]
+    if values > _DENSE:
+        raise ValueError(
+            f"NeighborGraph('all') needs dense rows, and {X.shape[0]} sparse rows of {X.shape[1]} "
+            f"columns take {8e-9 * values:.3g} GB then, of at most {8e-9 * _DENSE:.3g}: join "
+            "neighbors only, or reduce the columns (sklearn.decomposition.TruncatedSVD)"
+        )
+    return X.toarray()
 
 
 def _complete_gamma(X):

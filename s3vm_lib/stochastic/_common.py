@@ -154,16 +154,16 @@ class RandomFeatureS3VM(KernelParameters, OnlineS3VM):
     def _prepare(self, data):
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         self.stream_ = self._new_stream(data.kernel, data.X, seed)
+        n_labeled = np.count_nonzero(data.codes >= 0)
+        if self._planned_steps(data.codes.size - n_labeled) > 0:
+            self._check_memory(data.X, n_labeled)
         return self.stream_, seed
 
     def _new_stream(self, kernel, X, seed):
-        features, schedule, size = self._features, self._schedule, self._block_size(X.shape[0])
+        features, size = self._features, self._block_size(X.shape[0])
         stream = FeatureStream(kernel, X.shape[1], size, seed, features.paired, features.orthogonal)
         factors = kernel.degree if kernel.name == "poly" else 1
-        # With update="block" features are redrawn, and never there all at once.
-        wanted = stream.block_size
-        if getattr(self, "update", "all") == "all":
-            wanted = max(wanted, self.n_features)
+        wanted = self._held_features(stream)
         numbers = X.shape[1] * wanted * factors
         if kernel.name != "linear" and numbers > _MOST:
             raise ValueError(
@@ -171,19 +171,38 @@ class RandomFeatureS3VM(KernelParameters, OnlineS3VM):
                 f"{kernel.name!r} take {4e-9 * numbers:.3g} GB: lower n_features or block_size, "
                 "reduce the columns (sklearn.decomposition.TruncatedSVD), or use kernel='linear'"
             )
-        batch = max(schedule.batch_size, schedule.labeled_batch or 0)
-        held = batch * (1 if kernel.name == "linear" else wanted)
-        if held > _MOST:
-            raise ValueError(
-                f"a batch of {batch} rows takes {4e-9 * held:.3g} GB: lower batch_size, "
-                "labeled_batch or n_features"
-            )
         if stream.turns(X) > _FARTHEST:
             raise ValueError(
                 "X is too large for random features of this gamma in single precision; scale the "
                 "data"
             )
         return stream
+
+    def _held_features(self, stream):
+        """How many features of a row are there at once: not all where blocks are redrawn."""
+        if stream.kernel.name == "linear" or getattr(self, "update", "all") == "block":
+            return stream.block_size
+        return max(stream.block_size, self.n_features)
+
+    def _check_memory(self, X, n_labeled):
+        """Refuse steps that hold too many features of rows, or too many sparse rows dense."""
+        schedule, stream = self._schedule, self.stream_
+        linear, remedy = stream.kernel.name == "linear", "n_features"
+        if linear:
+            remedy = "the number of columns (sklearn.decomposition.TruncatedSVD)"
+        batch = max(schedule.batch_size, schedule.labeled_batch or 0)
+        held = batch * self._held_features(stream)
+        if held > _MOST:
+            raise ValueError(
+                f"a batch of {batch} rows takes {4e-9 * held:.3g} GB: lower batch_size, "
+                f"labeled_batch or {remedy}"
+            )
+        held = n_labeled * X.shape[1]
+        if linear and sp.issparse(X) and held > _MOST:
+            raise ValueError(
+                f"the {n_labeled} labeled rows of X, which the steps hold dense, take "
+                f"{4e-9 * held:.3g} GB with {X.shape[1]} columns: lower {remedy}"
+            )
 
     def _fit_binary(self, data, shared, t, problem, index):
         stream, seed = shared
@@ -303,8 +322,8 @@ class RandomFeatureS3VM(KernelParameters, OnlineS3VM):
     def _start(self, data, problem, index):
         if index == 0 and not hasattr(self, "stream_"):  # not called by fit
             self._prepare(data)
-        m, d = self.stream_.block_size, data.X.shape[1]
-        X = single(data.X[:0]) if data.X.shape[0] else np.zeros((0, d), np.float32)
+        m = self.stream_.block_size
+        X = single(data.X[:0])
         empty = np.zeros(0)
         return Machine(problem, X, empty, empty, 0.0, np.zeros((0, m)), 0.0, 0)
 
@@ -338,6 +357,7 @@ class RandomFeatureS3VM(KernelParameters, OnlineS3VM):
             if machine.n_steps:
                 schedule = replace(schedule, ramp=0.0)
             X = _stacked(machine.X, rows)
+            self._check_memory(X, machine.t.size)
             labels = np.concatenate([machine.t, np.zeros(part.size)])
             # These rows stand for all unlabeled rows so far.
             part = part * (machine.mass / part.sum()) if part.size else part
