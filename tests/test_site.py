@@ -226,6 +226,15 @@ def test_tab_stops_follow_widths_that_change_without_the_window(visit):
     assert settled_tab_stops(page) == few
 
 
+def test_letters_that_lean_out_of_a_formula_make_no_tab_stop(visit):
+    """As those of another font do, before the one of formulas has come."""
+    page = visit.open("book/landscape.html")
+    few = settled_tab_stops(page)
+    page.add_style_tag(content="mjx-c::before { text-indent: 60px }")
+    page.evaluate("(e => { e.style.maxWidth = `${e.clientWidth - 1}px`; })(document.body)")
+    assert settled_tab_stops(page) == few
+
+
 def test_pages_ask_for_nothing_outside_in_their_source(address):
     """Also what a browser would load only later: no script, style or image of another host."""
     pattern = re.compile(
