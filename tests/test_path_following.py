@@ -200,6 +200,19 @@ def test_rows_are_taken_with_all_kernel_rows_of_the_path_in_memory():
     assert np.all(machine.store.view.slot[machine.state.M[: machine.n_margin]] >= 0)
 
 
+def test_a_fit_leaves_room_for_rows_on_the_margin():
+    """The first batch after it need not copy the factor."""
+    X, t = clouds(220, d=10, seed=1)
+    y = np.where(t == 0, -1, t > 0)
+    model = ILS3VM(gamma=3.0).fit(X[:200], y[:200])
+    (machine,) = model._machines
+    factor, before = machine.state.R, machine.n_margin
+    assert before > 2 * 32  # more than twice the room of a new one
+    model.partial_fit(X[200:], y[200:])
+    assert machine.n_margin > before and model._machines[0].state.R is factor
+    assert len(factor) <= 1.5 * before + 32
+
+
 @pytest.mark.parametrize("kernel", KERNELS, ids=name_of)
 def test_sparse_rows(kernel):
     X, t = clouds(50, d=6, seed=2)

@@ -362,8 +362,9 @@ class Follower:
         return ends.flip_worst(*self._all)
 
     def _more_room(self, least=0):
+        """Room for half as many rows on the margin again; pages not written to take no memory."""
         R = self.state.R
-        size = max(2 * len(R), least)
+        size = 8 + 3 * max(len(R), least) // 2
         larger = np.zeros((size, size))
         larger[: len(R), : len(R)] = R
         self.state = self.state._replace(R=larger)
