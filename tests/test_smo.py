@@ -459,6 +459,20 @@ def test_single_precision_is_for_rows_whose_rounding_is_below_the_tolerance(name
     assert [gram.diagonal.dtype for gram in grams] == [np.float32, np.float64]
 
 
+def test_with_a_large_C_double_precision_is_one_tolerance_away():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((300, 4))
+    y = (X[:, 0] + 0.7 * rng.standard_normal(300) > 0).astype(int)
+    K, C, residuals = Kernel("rbf", 0.3).gram(X), 1e4, []
+    for tol in (1e-3, 9e-6):
+        model = SVM(C=C, gamma=0.3, tol=tol).fit(X, y)
+        beta = np.zeros(300)
+        beta[model.support_] = model.dual_coef_[0]
+        upper = np.full(300, C)
+        residuals.append(svm_kkt_residual(K, beta, model.intercept_[0], 2 * y - 1, upper))
+    assert residuals[0] > 1e-3 and residuals[1] < 9e-6
+
+
 @pytest.mark.parametrize("form", [np.asarray, sp.csr_matrix], ids=["dense", "csr"])
 @pytest.mark.parametrize("name", ["rbf", "laplacian"])
 def test_groups_far_apart_keep_their_digits(two_gaussians, name, form):

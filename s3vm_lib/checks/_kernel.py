@@ -91,7 +91,7 @@ def _suspects(K, X, Z, kernel, off):
         power = "‖x − z‖²" if rbf else distance
         square = np.maximum(squared_norms(X)[:, None] + squared_norms(Z)[None] - 2 * X @ Z.T, 0.0)
         city = np.abs(X[:, None, :] - Z[None]).sum(axis=2)
-        if kernel.name == "laplacian":
+        if not rbf:
             square, city = city, square
         variance = kernel.sigma_f**2
         with np.errstate(over="ignore"):
