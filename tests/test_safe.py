@@ -631,13 +631,13 @@ def test_an_estimator_that_chooses_for_itself(clusters):
     assert_array_equal(model.baseline_.predict(X), SVM(kernel="linear").fit(X, codes).predict(X))
     assert_array_equal(model.estimator_.predict(X), clone(chooses).fit(X, codes).predict(X))
     assert {m.setting.get("C_star", 0) for m in model.pool_} - {0}
-    automatic = SafeS3VM(estimator=S3VC(), n_folds=None)
+    automatic = SafeS3VM(estimator=S3VC(random_state=0), n_folds=None)
     with pytest.raises(
         ValueError, match="baseline must be given, got None: S3VC has kernel='auto'"
     ):
         automatic.fit(X, codes)
     given = automatic.set_params(baseline=SVM(), C_star_factors=(1.0,)).fit(X, codes)
-    assert given.estimator_.kernel_ == "linear"
+    assert given.estimator_.kernel_ == clone(automatic.estimator).fit(X, codes).kernel_
 
 
 def test_the_baseline_of_a_search_on_a_gram_matrix_reads_the_matrix(clusters):
