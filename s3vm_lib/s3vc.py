@@ -1,5 +1,6 @@
 """One door to the library: the estimator that chooses, guards and says what it did."""
 
+import itertools
 from typing import Literal, Self
 
 import numpy as np
@@ -24,33 +25,40 @@ from s3vm_lib.kernels import KERNELS
 from s3vm_lib.labels import Labels
 from s3vm_lib.quasi_newton import QNS3VM
 from s3vm_lib.safe import QUICK, SafeS3VM, on_codes
+from s3vm_lib.safe._pool import Rows as Data
+from s3vm_lib.safe._pool import fitted, with_shares
 from s3vm_lib.stochastic import FRS3VM
 
 UNLIKE = 10.0  # ratio of standard deviations from which columns are not of one unit
 LARGEST_KERNEL = 10_000  # rows up to which the kernel itself is used
+COSTS = 1.0, 10.0  # between which held-out labels choose
+LEAD = 0.75  # standard errors by which they must speak for the second
 SHARE_TOL = 0.01  # of the share of positive outputs, with kernels that are not linear
 
 
 class S3VC(SemiSupervisedMixin, MetaEstimatorMixin, BaseEstimator):
     """Semi-supervised support vector classifier: one door to the solvers, with a guard.
 
-    It scales columns of different units, chooses the kernel by held-out labels, a solver by the
+    It scales columns of different units, chooses kernel and C by held-out labels, a solver by the
     number of rows, estimates the class ratio, gives the labeled and the unlabeled part equal
     weight, and keeps the supervised machine where labels or the worst case advise it.
     `summary` says in words and numbers what was chosen and why.
 
     Parameters
     ----------
-    C : float, default=1.0
-        Weight of the labeled losses.
+    C : "auto" or float, default="auto"
+        Weight of the labeled losses. ``"auto"`` is 1, and 10 where that predicts more held-out
+        labels, by three quarters of a standard error or more. With a ``solver`` of one's own it is
+        the C of that.
     C_star : float, default=None
         Weight of the unlabeled losses. None gives both parts equal total weight.
     kernel : {"auto", "linear", "poly", "rbf", "laplacian", "precomputed"}, default="auto"
         ``"auto"`` is linear for sparse rows and where there are as many columns as rows, and
         otherwise linear or rbf: that with which the solver or the supervised machine predicts most
         held-out labels; linear in a tie, where a class has one label and where no row is unlabeled.
-        Each label is held out twice, with more than two classes once. With a ``solver`` of one's
-        own ``"auto"`` is its kernel, and others but ``"linear"`` need a solver that has one.
+        For each kernel and C each label is held out twice, with more than two classes once. With a
+        ``solver`` of one's own ``"auto"`` is its kernel, and others but ``"linear"`` need a solver
+        that has one.
     gamma : {"scale", "auto"} or float, default="scale"
         Kernel coefficient, see `resolve_gamma`.
     scale : {"auto", True, False}, default="auto"
@@ -65,7 +73,8 @@ class S3VC(SemiSupervisedMixin, MetaEstimatorMixin, BaseEstimator):
         those that are given here with another value than their default, which it must have.
     balance : "auto", "labels", another name, float, dict or None, default="auto"
         Share of the classes among the unlabeled rows, see `s3vm_lib.class_ratio`; a dict has the
-        share of each class label.
+        share of each class label. A name is asked for each kernel and C that is tried, with more
+        than two classes once.
     guard : bool, default=True
         Whether `SafeS3VM` decides between the machine and the supervised one. Without it the
         machine is returned as it is.
@@ -89,6 +98,8 @@ class S3VC(SemiSupervisedMixin, MetaEstimatorMixin, BaseEstimator):
         A label for every training row: its own, or the one found where it was unlabeled.
     kernel_ : str
         The kernel that was chosen.
+    C_ : float or None
+        The C that was chosen; None with a solver that has none.
     scaler_ : StandardScaler or None
         What was done to the columns.
     solver_ : estimator
@@ -124,7 +135,7 @@ class S3VC(SemiSupervisedMixin, MetaEstimatorMixin, BaseEstimator):
     """
 
     _parameter_constraints = {
-        "C": [WEIGHT],
+        "C": [StrOptions({"auto"}), WEIGHT],
         "C_star": [WEIGHT, None],
         "kernel": [StrOptions({"auto", *KERNELS})],
         "gamma": [StrOptions({"scale", "auto"}), SCALE],
@@ -143,7 +154,7 @@ class S3VC(SemiSupervisedMixin, MetaEstimatorMixin, BaseEstimator):
     def __init__(
         self,
         *,
-        C: float = 1.0,
+        C: Literal["auto"] | float = "auto",
         C_star: float | None = None,
         kernel: Literal["auto", "linear", "poly", "rbf", "laplacian", "precomputed"] = "auto",
         gamma: Literal["scale", "auto"] | float = "scale",
@@ -215,30 +226,15 @@ class S3VC(SemiSupervisedMixin, MetaEstimatorMixin, BaseEstimator):
             self._check_probability(labels, weight)
         self._said = []
         X = self._scaled(X, weight)
-        kernels = self._kernels(X, labels)
-        options = {"unlabeled_mask": codes < 0}
-        if weight is not None:
-            options["sample_weight"] = weight
-        found = {}
-        for kernel in kernels:
-            solver = self._solver(X, kernel, self.classes_.size)
-            model, compared = on_codes(solver, self.classes_), None
-            if self.guard or len(kernels) > 1:
-                model = SafeS3VM(
-                    estimator=model,
-                    n_repeats=2 if self.classes_.size == 2 else 1,
-                    random_state=self.random_state,
-                )
-                compared = model._compare(X, codes, weight, codes < 0)
-            else:
-                model.fit(X, codes, **options)
-            found[kernel] = solver, model, compared
-        self.kernel_ = self._chosen(found, labels.sum())
-        self.solver_, model, compared = found[self.kernel_]
+        data = Data(X, codes, weight)
+        found = self._tried(data, self._kernels(X, labels), self._costs(labels))
+        taken = self._chosen(found, labels.sum())
+        self.solver_, model, compared = found[taken]
+        self.kernel_, self.C_ = taken[1], getattr(self.solver_, "C", None)
         if compared is not None:
             model._decide(*compared)
         self._said.append(f"The solver is {type(self.solver_).__name__}.")
-        if not self.guard and len(kernels) > 1:
+        if not self.guard and compared is not None:
             model = model.estimator_ or model.baseline_
         self.model_ = model
         self._report_shares(codes, weight)
@@ -346,28 +342,82 @@ class S3VC(SemiSupervisedMixin, MetaEstimatorMixin, BaseEstimator):
         self._said.append(f"The kernel is linear{reason}")
         return ("linear",)
 
-    def _chosen(self, found, n_labels):
-        """The kernel with which most held-out labels are predicted, by either machine."""
-        if len(found) == 1:
-            return next(iter(found))
-        right = {kernel: model.cv_right_ for kernel, (_, model, _) in found.items()}
-        if np.isnan(right["linear"]).all():
-            self._said.append("The kernel is linear: without unlabeled rows no label is held out.")
-            return "linear"
-        kernel = max(right, key=lambda name: np.nan_to_num(right[name]).max())  # linear in a tie
-        shown = ", ".join(
-            f"{own:g} with {name} ({plain:g} without unlabeled rows)"
-            for name, (plain, own) in right.items()
-        )
-        self._said.append(
-            f"The kernel is {kernel}: of {n_labels} held-out labels the machine predicts {shown}."
-        )
-        return kernel
+    def _costs(self, labels):
+        """C, or the two between which held-out labels decide."""
+        if self.C != "auto" or self.solver != "auto":
+            return (self.C,)
+        if labels.min() < 2:
+            self._said.append("C is 1: with one label of a class none can be held out.")
+            return COSTS[:1]
+        return COSTS
 
-    def _solver(self, X, kernel, n_classes):
+    def _tried(self, data, kernels, costs):
+        """By C and kernel: the solver, what predicts, and what a guard has compared, or None."""
+        two, several = self.classes_.size == 2, len(costs) * len(kernels) > 1
+        solvers = {
+            (C, kernel): self._solver(data.X, kernel, C, two)
+            for C, kernel in itertools.product(costs, kernels)
+        }
+        models = {pair: on_codes(solver, self.classes_) for pair, solver in solvers.items()}
+        if several and not two:  # where fits take longest the shares are asked for once
+            shares = with_shares(models[costs[0], kernels[-1]], data).balance
+            models = {pair: model.set_params(balance=shares) for pair, model in models.items()}
+        found = {}
+        for pair, model in models.items():
+            compared = None
+            if self.guard or several:
+                model = SafeS3VM(
+                    estimator=model, n_repeats=2 if two else 1, random_state=self.random_state
+                )
+                compared = model._compare(*data, data.codes < 0)
+            else:
+                fitted(model, data)
+            found[pair] = solvers[pair], model, compared
+        return found
+
+    def _chosen(self, found, n_labels):
+        """C and kernel with which most held-out labels are predicted, by either machine."""
+        pairs = list(found)
+        if len(pairs) == 1:
+            return pairs[0]
+        costs, kernels = (tuple(dict.fromkeys(values)) for values in zip(*pairs, strict=True))
+        right = {pair: found[pair][1].cv_right_ for pair in pairs}
+        if np.isnan(right[pairs[0]]).all():
+            for name, values in (("C", costs), ("The kernel", kernels)):
+                if len(values) > 1:
+                    first = values[0] if isinstance(values[0], str) else f"{values[0]:g}"
+                    self._said.append(
+                        f"{name} is {first}: without unlabeled rows no label is held out."
+                    )
+            return pairs[0]
+        # Of equal ones `max` takes the first, which is linear.
+        best = [max(((C, k) for k in kernels), key=lambda pair: right[pair].max()) for C in costs]
+        taken = best[0]
+        if len(costs) > 1:
+            few, many = (right[pair].max() for pair in best)
+            needed = LEAD * np.sqrt(1 + n_labels - few)
+            taken = best[int(many - few >= needed)]
+            self._said.append(
+                f"C is {taken[0]:g}: of {n_labels} held-out labels the machine predicts {few:g} "
+                f"with C = {costs[0]:g} and {many:g} with C = {costs[1]:g}, which needs "
+                f"{needed:.1f} more."
+            )
+        if len(kernels) > 1:
+            shown = ", ".join(
+                f"{own:g} with {kernel} ({plain:g} without unlabeled rows)"
+                for (C, kernel), (plain, own) in right.items()
+                if C == taken[0]
+            )
+            self._said.append(
+                f"The kernel is {taken[1]}: of {n_labels} held-out labels the machine predicts "
+                f"{shown}."
+            )
+        return taken
+
+    def _solver(self, X, kernel, C, two):
         """The solver with its parameters, not fitted."""
         mine = {
-            "C": float(self.C),
+            "C": C if C == "auto" else float(C),
             "C_star": self.C_star,
             "kernel": kernel,
             "gamma": self.gamma,
@@ -378,9 +428,7 @@ class S3VC(SemiSupervisedMixin, MetaEstimatorMixin, BaseEstimator):
         if solver == "auto":
             large = X.shape[0] > LARGEST_KERNEL and kernel not in ("linear", "precomputed")
             tol = None if kernel in ("linear", "precomputed") else SHARE_TOL
-            solver = (
-                FRS3VM() if large else QNS3VM(reconsider=n_classes == 2, balance_tol=tol, **QUICK)
-            )
+            solver = FRS3VM() if large else QNS3VM(reconsider=two, balance_tol=tol, **QUICK)
         elif self.kernel == "auto":  # chosen with the solver
             del mine["kernel"]
         given, default = solver.get_params(), type(self)().get_params()

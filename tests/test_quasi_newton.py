@@ -492,7 +492,7 @@ def test_own_engines_equal_scipy_on_the_convex_problem(engine, offset):
 
 @pytest.mark.parametrize("memory", [3, 50])
 @pytest.mark.parametrize("offset", [None, 0.2])
-@pytest.mark.parametrize("case", ["centered", "plain", "fortran", "without"])
+@pytest.mark.parametrize("case", ["centered", "plain", "fortran", "without", "share"])
 def test_the_compiled_loop_takes_the_steps_of_l_bfgs(case, offset, memory):
     """In Python and compiled: the same points, evaluations and ends, up to rounding."""
     X, t, weight = problem()
@@ -502,7 +502,11 @@ def test_the_compiled_loop_takes_the_steps_of_l_bfgs(case, offset, memory):
     if case == "without":
         coordinates = Without(coordinates, np.random.default_rng(0).random(coordinates.dimension))
     losses = LabeledLoss("modified_logistic"), UnlabeledLoss("gaussian")
-    function = ScaledObjective(coordinates, t, normalized(t, weight), *losses, 0.3, 0.02, offset)
+    weight, share = normalized(t, weight), None
+    if case == "share":  # far from the share that is wanted, so that its force counts
+        share = SharePenalty(t, weight, 0.1, 0.02)
+        share.multiplier = 0.3
+    function = ScaledObjective(coordinates, t, weight, *losses, 0.3, 0.02, offset, share)
     start = 0.1 * np.random.default_rng(1).standard_normal(coordinates.dimension + (offset is None))
     kept = start.copy()
     for max_iter in (0, 1, 8):
@@ -550,10 +554,8 @@ def test_what_the_compiled_loop_cannot_take_is_left_to_python():
     single = Features(dense.Z.astype(np.float32))
     assert sparse.arrays() is single.arrays() is Without(single, np.ones(1)).arrays() is None
     losses = LabeledLoss("modified_logistic"), UnlabeledLoss("gaussian")
-    penalty = SharePenalty(t, weight, 0.5, 0.1)
-    for coordinates, share in ((dense, penalty), (RawCoefficients(X @ X.T), None)):
-        function = ScaledObjective(coordinates, t, weight, *losses, 0.3, 0.02, 0.2, share)
-        assert function.arrays() is None
+    function = ScaledObjective(RawCoefficients(X @ X.T), t, weight, *losses, 0.3, 0.02, 0.2)
+    assert function.arrays() is None
 
 
 # --- The solver -----------------------------------------------------------------------------------

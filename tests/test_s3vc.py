@@ -25,6 +25,7 @@ from s3vm_lib import (
     SafeS3VM,
     SelfTrainingKNN,
 )
+from s3vm_lib._base import RATIO_RULES
 from s3vm_lib.calibration import CalibratedS3VM
 from s3vm_lib.class_ratio import separation
 from s3vm_lib.datasets import hide_labels, make_moons
@@ -56,20 +57,30 @@ def clusters():
     return X, y, truth
 
 
-def test_with_three_classes_each_label_is_held_out_once():
+def test_with_three_classes_labels_are_held_out_once_and_shares_asked_for_once(monkeypatch):
     rng = np.random.default_rng(1)
     truth = np.arange(90) % 3
     X = rng.standard_normal((90, 2)) + 4 * np.eye(3)[truth][:, :2]
     y = hide_labels(truth, 18, random_state=0)
+    asked, rule = [], RATIO_RULES["auto"]
+    monkeypatch.setitem(
+        RATIO_RULES, "auto", lambda data, C: asked.append((data.kernel.name, C)) or rule(data, C)
+    )
     model = S3VC(random_state=0).fit(X, y)
-    by_hand = SafeS3VM(estimator=model.solver_, n_repeats=1, random_state=0).fit(X, y)
+    assert asked == [("rbf", 1.0)]
+    solver = QNS3VM(**model.solver_.get_params() | {"C": 1.0, "kernel": "rbf"}).fit(X, y)
+    assert_array_equal(model.class_ratio_, solver.class_ratio_)
+    shares = dict(enumerate(model.class_ratio_))
+    by_hand = SafeS3VM(
+        estimator=clone(model.solver_).set_params(balance=shares), n_repeats=1, random_state=0
+    ).fit(X, y)
     assert_array_equal(model.transduction_, by_hand.transduction_)
     assert_array_equal(model.model_.cv_right_, by_hand.cv_right_)
     assert np.all(by_hand.cv_right_ % 1 == 0)
     assert "of the labels, summed over the 3 separators." in model.summary()
 
 
-def test_the_kernel_that_is_not_taken_gets_no_pool(clusters, monkeypatch):
+def test_what_is_not_taken_gets_no_pool(clusters, monkeypatch):
     X, y, _ = clusters
     kernels, make_pool = [], estimator_module.make_pool
 
@@ -79,7 +90,7 @@ def test_the_kernel_that_is_not_taken_gets_no_pool(clusters, monkeypatch):
 
     monkeypatch.setattr(estimator_module, "make_pool", noted)
     model = S3VC(random_state=0).fit(X, y)
-    assert "of 24 held-out labels" in model.summary()  # both kernels were compared
+    assert model.summary().count("of 24 held-out labels") == 2  # kernels and C were compared
     assert kernels == [model.kernel_]
 
 
@@ -156,13 +167,50 @@ def test_held_out_labels_choose_the_kernel():
     assert same.kernel_ == "linear"  # both get every label right
 
 
+@pytest.mark.parametrize("seed, expected", [(0, 10.0), (1, 1.0), (2, 1.0), (4, 10.0)])
+def test_held_out_labels_choose_C(seed, expected):
+    """The larger one where it leads by three quarters of a standard error: not in a tie."""
+    X, truth = make_moons(240, noise=0.1, random_state=seed)
+    y = hide_labels(truth, 20, random_state=seed)
+    model = S3VC(kernel="rbf", random_state=0).fit(X, y)
+    fixed = {C: S3VC(C=C, kernel="rbf", random_state=0).fit(X, y) for C in (1.0, 10.0)}
+    few, many = (fixed[C].model_.cv_right_.max() for C in (1.0, 10.0))
+    needed = 0.75 * np.sqrt(1 + 20 - few)
+    assert model.C_ == expected == (10.0 if many - few >= needed else 1.0)
+    assert seed != 2 or many > few  # a lead that is too small
+    assert_array_equal(model.transduction_, fixed[expected].transduction_)
+    assert (
+        f"C is {expected:g}: of 20 held-out labels the machine predicts {few:g} with C = 1 and "
+        f"{many:g} with C = 10, which needs {needed:.1f} more."
+    ) in model.summary()
+    assert "C is" not in fixed[expected].summary() and fixed[expected].C_ == expected
+    careless = S3VC(kernel="rbf", guard=False, random_state=0).fit(X, y)
+    assert careless.C_ == expected and isinstance(careless.model_, QNS3VM)
+    wrong = [np.mean(one.transduction_ != truth) for one in (fixed[1.0], model)]
+    assert wrong[1] < wrong[0] - 0.01 or expected == 1.0
+
+
+def test_where_no_label_decides_C_is_one(clusters):
+    X, y, truth = clusters
+    with pytest.warns(UserWarning, match="no unlabeled rows"):
+        all_known = S3VC(random_state=0).fit(X, truth)
+    assert (all_known.C_, all_known.kernel_) == (1.0, "linear")
+    for name in ("C is 1", "The kernel is linear"):
+        assert f"{name}: without unlabeled rows no label is held out." in all_known.summary()
+    one = np.where(np.cumsum(y == 1) <= 1, y, np.where(y == 0, 0, -1))
+    model = S3VC(kernel="rbf", random_state=0).fit(X, one)
+    assert model.C_ == 1.0 and "C is 1: with one label of a class" in model.summary()
+
+
 def test_unlabeled_rows_may_choose_the_kernel():
     """Five labels of a moon say little of its shape; with the other rows they do."""
     X, truth = make_moons(200, noise=0.1, random_state=2)
     y = hide_labels(truth, 10, random_state=1)
     model = S3VC(gamma=8.0, random_state=0).fit(X, y)
     guards = [
-        SafeS3VM(estimator=model._solver(X, kernel, 2), random_state=0).fit(X, y).cv_right_
+        SafeS3VM(estimator=model._solver(X, kernel, model.C_, True), random_state=0)
+        .fit(X, y)
+        .cv_right_
         for kernel in ("linear", "rbf")
     ]
     assert model.kernel_ == "rbf" and guards[0].max() < guards[1].max()
@@ -240,8 +288,9 @@ def test_a_solver_of_ones_own(clusters):
     model = S3VC(solver=own, guard=False, random_state=0).fit(X, y)
     assert model.kernel_ == "linear" and model.solver_.get_params() == own.get_params()
     assert_array_equal(model.transduction_, own.fit(X, y).transduction_)
+    assert model.C_ == 3.0
     changed = S3VC(solver=own, C=0.5, balance=0.4, kernel="rbf", random_state=0).fit(X, y)
-    assert changed.solver_.C == 0.5 and changed.solver_.balance == 0.4
+    assert changed.solver_.C == changed.C_ == 0.5 and changed.solver_.balance == 0.4
     assert changed.solver_.kernel == "rbf" and changed.solver_.s == -0.3
     assert S3VC(solver=MultiSwitchTSVM(), random_state=0).fit(X, y).kernel_ == "linear"
 

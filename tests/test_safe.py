@@ -626,17 +626,21 @@ def test_several_estimators_and_any_baseline(clusters):
 
 def test_an_estimator_that_chooses_for_itself(clusters):
     X, codes, _ = clusters
-    chooses = S3VC(kernel="linear", guard=False)
+    chooses = S3VC(C=1.0, kernel="linear", guard=False)
     model = SafeS3VM(estimator=chooses, random_state=0).fit(X, codes)
     assert_array_equal(model.baseline_.predict(X), SVM(kernel="linear").fit(X, codes).predict(X))
     assert_array_equal(model.estimator_.predict(X), clone(chooses).fit(X, codes).predict(X))
     assert {m.setting.get("C_star", 0) for m in model.pool_} - {0}
     automatic = SafeS3VM(estimator=S3VC(random_state=0), n_folds=None)
-    with pytest.raises(
-        ValueError, match="baseline must be given, got None: S3VC has kernel='auto'"
-    ):
-        automatic.fit(X, codes)
-    given = automatic.set_params(baseline=SVM(), C_star_factors=(1.0,)).fit(X, codes)
+    for kernel, named in (("auto", "kernel='auto'"), ("linear", "C='auto'")):
+        automatic.estimator.kernel = kernel
+        with pytest.raises(
+            ValueError, match=f"baseline must be given, got None: S3VC has {named}, which"
+        ):
+            automatic.fit(X, codes)
+    automatic.estimator.kernel = "auto"
+    given = automatic.set_params(baseline=SVM()).fit(X, codes)
+    assert [m.setting for m in given.pool_] == [{}]  # C* is made of a C that it chooses
     assert given.estimator_.kernel_ == clone(automatic.estimator).fit(X, codes).kernel_
 
 

@@ -153,6 +153,7 @@ VARIANTS = (
     variant("CCCPS3VM", "told", told=True),
     # Candidates for defaults.
     variant("SVM", "C=10", C=10.0),
+    variant("SVM", "linear, C=10", kernel="linear", C=10.0),
     variant("QNS3VM", "C=10", C=10.0),
     variant("QNS3VM", "C=10, share", C=10.0, balance_tol=0.01),
     variant("QNS3VM", "reconsider", reconsider=True),

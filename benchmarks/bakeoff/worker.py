@@ -100,7 +100,7 @@ def measure(cell, method, mode, draw):
     -------
     dict
         ``wrong`` (of the unlabeled rows), ``wrong_test``, ``cpu``, ``status``, ``n_iter``, and,
-        where there are such, ``ratio``, ``chosen`` (the kernel) and ``best``.
+        where there are such, ``ratio``, ``chosen`` (the kernel), ``C`` (likewise) and ``best``.
     """
     from sklearn.exceptions import ConvergenceWarning
 
@@ -127,6 +127,8 @@ def measure(cell, method, mode, draw):
         found["ratio"] = float(f"{chosen:.4g}")  # not the share among the labels
     if hasattr(model, "kernel_"):
         found["chosen"] = model.kernel_
+    if hasattr(model, "C_"):
+        found["C"] = model.C_
     n_iter = getattr(model, "n_iter_", None)
     return {
         "wrong": int(np.sum(predicted != cell.truth[unlabeled])),

@@ -25,7 +25,7 @@ from s3vm_lib._book.tables import FOLDER
 STORE = FOLDER / "results" / "bakeoff"
 ANSWERED = ("ok", "warned")
 _PLAIN = ("labels", "draw", "wrong", "wrong_test", "cpu", "megabytes", "status", "n_iter")
-_EXTRA = ("best", "error", "ratio", "chosen")
+_EXTRA = ("best", "error", "ratio", "chosen", "C")
 
 
 class File(NamedTuple):

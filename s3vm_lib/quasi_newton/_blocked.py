@@ -71,7 +71,9 @@ def _sum(Z, t, weight, w, shift, codes, strength):
     if isinstance(Z, np.ndarray) and Z.dtype == np.float32:
         gradient, p = np.zeros(w.size), (float(codes[1]), float(codes[3]))
         pair, strength = (codes[0], codes[2]), float(strength)
-        value, total = add_losses(Z, w, float(shift), t, weight, pair, p, strength, 0.0, gradient)
+        value, total, _, _ = add_losses(
+            Z, w, float(shift), t, weight, pair, p, strength, 0.0, 0.0, gradient, np.zeros(0)
+        )
         return value, gradient, total
     f, a = Z @ w + shift, np.empty(t.size)
     value = losses_and_slopes(*codes, t, weight, strength, f, a)

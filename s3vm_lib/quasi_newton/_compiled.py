@@ -4,6 +4,8 @@ On small sets a step of an engine in Python costs many times its arithmetic. Her
 search and recursion are compiled together, and Python is left once per stage.
 """
 
+import math
+
 import numpy as np
 
 from s3vm_lib._numba import njit
@@ -79,7 +81,9 @@ def dot(a, b):
 
 
 @njit
-def add_losses(Z, w, shift, t, weight, codes, loss_p, strength, value, gradient):
+def add_losses(
+    Z, w, shift, t, weight, codes, loss_p, strength, sharpness, value, gradient, share_gradient
+):
     """Add the losses of some rows to ``value`` and Zᵀa to ``gradient``: one pass over Z.
 
     Parameters
@@ -94,16 +98,20 @@ def add_losses(Z, w, shift, t, weight, codes, loss_p, strength, value, gradient)
         Codes and parameters of the labeled and the unlabeled loss.
     strength : float
         Factor of the unlabeled losses.
+    sharpness : float
+        κ of `SharePenalty`; with 0 the share is left out.
     value : float
-    gradient : ndarray of float64, shape (d,)
-        Written: Zᵀa is added, with the slopes a of the losses.
+    gradient, share_gradient : ndarrays of float64, shape (d,)
+        Written: Zᵀa is added, with the slopes a of the losses, and likewise those of the share.
 
     Returns
     -------
     value, total : float
         ``value`` plus the losses, and Σa.
+    share, share_total : float
+        The smooth share of positive outputs, and the sum of its slopes.
     """
-    total = 0.0
+    total, share, share_total = 0.0, 0.0, 0.0
     for i in range(t.size):
         f = shift + dot(Z[i], w)
         if t[i] != 0.0:
@@ -120,14 +128,25 @@ def add_losses(Z, w, shift, t, weight, codes, loss_p, strength, value, gradient)
         if slope != 0.0:
             for j in range(w.size):
                 gradient[j] += slope * Z[i, j]
-    return value, total
+        if sharpness != 0.0 and t[i] == 0.0:
+            positive = 1.0 / (1.0 + math.exp(-sharpness * f))
+            slope = sharpness * weight[i] * positive * (1.0 - positive)
+            share += weight[i] * positive
+            share_total += slope
+            if slope != 0.0:
+                for j in range(w.size):
+                    share_gradient[j] += slope * Z[i, j]
+    return value, total, share, share_total
 
 
 @njit
-def value_and_gradient(x, Z, mean, t, weight, codes, loss_p, strength, lam, offset, gradient):
+def value_and_gradient(
+    x, Z, mean, t, weight, codes, loss_p, strength, lam, offset, penalty, gradient
+):
     """F_α at x, as in `ScaledObjective`, with one pass over Z; the gradient is written.
 
-    The offset is the last entry of x where ``offset`` is NaN.
+    The offset is the last entry of x where ``offset`` is NaN; ``penalty`` holds the ``numbers()``
+    of a `SharePenalty`, zeros where there is none.
     """
     d = Z.shape[1]
     w, b, value = x[:d], offset, lam * dot(x, x[:d])
@@ -136,7 +155,18 @@ def value_and_gradient(x, Z, mean, t, weight, codes, loss_p, strength, lam, offs
     for j in range(d):
         gradient[j] = 2.0 * lam * w[j]
     shift = b - dot(w, mean)
-    value, total = add_losses(Z, w, shift, t, weight, codes, loss_p, strength, value, gradient)
+    sharpness, rho, multiplier, low, high = penalty
+    share_gradient = np.zeros(d if sharpness != 0.0 else 0)
+    value, total, share, share_total = add_losses(
+        Z, w, shift, t, weight, codes, loss_p, strength, sharpness, value, gradient, share_gradient
+    )
+    if sharpness != 0.0:
+        moved = share + multiplier / rho
+        force = rho * (moved - min(max(moved, low), high))
+        value += 0.5 * force**2 / rho
+        total += force * share_total
+        for j in range(d):
+            gradient[j] += force * share_gradient[j]
     for j in range(mean.size):
         gradient[j] -= total * mean[j]
     if np.isnan(offset):
@@ -146,7 +176,21 @@ def value_and_gradient(x, Z, mean, t, weight, codes, loss_p, strength, lam, offs
 
 @njit
 def descended(
-    x, Z, mean, t, weight, codes, loss_p, strength, lam, offset, tol, ftol, max_iter, memory
+    x,
+    Z,
+    mean,
+    t,
+    weight,
+    codes,
+    loss_p,
+    strength,
+    lam,
+    offset,
+    penalty,
+    tol,
+    ftol,
+    max_iter,
+    memory,
 ):
     """L-BFGS from x, which becomes the minimizer.
 
@@ -157,7 +201,7 @@ def descended(
     n_iter, n_evaluations, status : int
         The status as an index of `_STATUS`.
     """
-    problem = (Z, mean, t, weight, codes, loss_p, strength, lam, offset)
+    problem = (Z, mean, t, weight, codes, loss_p, strength, lam, offset, penalty)
     m, d = min(memory, max_iter), x.size
     S, Y, rho, share = np.empty((m, d)), np.empty((m, d)), np.empty(m), np.empty(m)
     q, x_new, gradient_new = np.empty(d), np.empty(d), np.empty(d)
@@ -233,7 +277,7 @@ def direction(gradient, S, Y, rho, share, n_iter, q):
 
 
 def minimize_dense(function, arrays, x, tol=1e-5, ftol=1e-9, max_iter=500, memory=50):
-    """`minimize_lbfgs` of a `ScaledObjective` without share, compiled.
+    """`minimize_lbfgs` of a `ScaledObjective`, compiled.
 
     Parameters
     ----------
@@ -258,6 +302,7 @@ def minimize_dense(function, arrays, x, tol=1e-5, ftol=1e-9, max_iter=500, memor
         float(function.strength),
         float(function.lam),
         np.nan if offset is None else float(offset),
+        (0.0,) * 5 if function.share is None else function.share.numbers(),
         float(tol),
         float(ftol),
         max_iter,

@@ -110,9 +110,8 @@ class ScaledObjective:
 
     def arrays(self):
         """Dense features and their mean, which compiled code can work on, or None."""
-        if self.share is not None or not hasattr(self.coordinates, "arrays"):
-            return None
-        return self.coordinates.arrays()
+        arrays = getattr(self.coordinates, "arrays", None)
+        return None if arrays is None else arrays()
 
 
 class SharePenalty:
@@ -145,6 +144,11 @@ class SharePenalty:
         force = self._force(self.weight @ positive)
         slope[self.rows] += force * self.sharpness * self.weight * positive * (1.0 - positive)
         return 0.5 * force**2 / self.rho
+
+    def numbers(self):
+        """κ, ρ, the multiplier and both ends of the interval, for compiled code."""
+        numbers = self.sharpness, self.rho, self.multiplier, self.low, self.high
+        return tuple(float(number) for number in numbers)
 
     def _force(self, share):
         moved = share + self.multiplier / self.rho

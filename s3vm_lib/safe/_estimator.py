@@ -51,12 +51,13 @@ class SafeS3VM(MetaEstimatorMixin, SemiSupervisedMixin, BaseEstimator):
         `QNS3VM` with ``reconsider=True``, ``engine="lbfgs"``, ``tol=1e-3`` and ``ftol=1e-6``.
     baseline : estimator, default=None
         The supervised classifier. None is `SVM` with the C, kernel and class weights of the (first)
-        estimator; linear, where that has no kernel. It must be given where that has a kernel which
-        `SVM` does not know, such as the ``"auto"`` of `S3VC`.
+        estimator; linear, where that has no kernel. It must be given where that has a kernel or a C
+        which `SVM` does not know, such as the ``"auto"`` of `S3VC`.
     loss_weight : float, default=3.0
         λ: a row that is lost against the baseline counts this many rows that are won. At least 1.
     C_star_factors : sequence of float, default=(0.3, 1.0, 3.0)
-        Multiples of C* in the pool, where an estimator has ``C_star``.
+        Multiples of C* in the pool, where an estimator has ``C_star``, and does not make it of a C
+        that it chooses itself.
     n_ratios : int, default=1
         Class ratios in the pool, spread over the central interval of their posterior given the
         labels. 1 leaves ``balance`` as it is.
@@ -372,11 +373,15 @@ class SafeS3VM(MetaEstimatorMixin, SemiSupervisedMixin, BaseEstimator):
         shared = {"kernel": "linear", **{name: given[name] for name in _SHARED if name in given}}
         if self._precomputed:  # also where the kernel is that of an estimator within
             shared["kernel"] = "precomputed"
-        if shared["kernel"] not in KERNELS:
-            raise ValueError(
-                f"baseline must be given, got None: {type(estimators[0][1]).__name__} has "
-                f"kernel={shared['kernel']!r}, and the default, an SVM, knows {KERNELS}"
-            )
+        for name, known in (
+            ("kernel", shared["kernel"] in KERNELS),
+            ("C", shared.get("C") != "auto"),
+        ):
+            if not known:
+                raise ValueError(
+                    f"baseline must be given, got None: {type(estimators[0][1]).__name__} has "
+                    f"{name}={shared[name]!r}, which the default, an SVM, does not know"
+                )
         return estimators, SVM(**shared)
 
     def _factors(self):

@@ -157,7 +157,7 @@ def settings(estimator, data, factors, n_ratios, confidence):
     estimator : estimator
     data : Rows
     factors : sequence of float
-        Multiples of C*; only 1 where the estimator has none.
+        Multiples of C*; only 1 where the estimator has none, or makes it of a C that it chooses.
     n_ratios : int
         Class ratios, spread over the central interval of this ``confidence`` of the labels'
         posterior. 1 leaves ``balance`` as it is, and so do several classes.
@@ -176,11 +176,11 @@ def settings(estimator, data, factors, n_ratios, confidence):
         levels = np.linspace(1 - confidence, 1 + confidence, n_ratios) / 2
         ratios = label_posterior(ones, weight[labeled].sum() - ones).ppf(levels)
         found = [{"balance": float(r)} for r in np.clip(ratios, 1e-3, 1 - 1e-3)]
-    if "C_star" in given:
-        C_star = given["C_star"]
+    C_star, C = given.get("C_star"), given.get("C")
+    if C_star is not None or ("C_star" in given and not isinstance(C, str)):
         factors = sorted(factors, key=lambda factor: factor != 1)  # its own C* comes first
         if C_star is None:
-            C_star = given["C"] * weight[~unlabeled].sum() / weight[unlabeled].sum()
+            C_star = C * weight[~unlabeled].sum() / weight[unlabeled].sum()
         found = [
             setting if factor == 1 else {**setting, "C_star": float(factor * C_star)}
             for setting in found
