@@ -24,9 +24,8 @@ from s3vm_lib.class_ratio import separation
 from s3vm_lib.kernels import KERNELS
 from s3vm_lib.labels import Labels
 from s3vm_lib.quasi_newton import QNS3VM
-from s3vm_lib.safe import QUICK, SafeS3VM, on_codes
-from s3vm_lib.safe._pool import Rows as Data
-from s3vm_lib.safe._pool import fitted, with_shares
+from s3vm_lib.safe import QUICK, SafeS3VM, fitted, on_codes, with_shares
+from s3vm_lib.safe import Rows as Data
 from s3vm_lib.stochastic import FRS3VM
 
 UNLIKE = 10.0  # ratio of standard deviations from which columns are not of one unit
@@ -122,6 +121,9 @@ class S3VC(SemiSupervisedMixin, MetaEstimatorMixin, BaseEstimator):
     -----
     What is guaranteed is what `SafeS3VM` guarantees. Probabilities come from outputs on labeled
     rows that were held out, see `CalibratedS3VM` for their limits.
+
+    The two values of C, and by how much the larger one has to lead, are rules of thumb, chosen on
+    the tuning sets of the library's comparison.
 
     Examples
     --------

@@ -230,6 +230,20 @@ def test_another_method_can_be_the_baseline(store):
         found.gain("SVM", baseline="X")
 
 
+def test_the_baseline_can_have_the_kernel_and_the_C_that_were_chosen(tmp_path):
+    svms = {"SVM": 8, "SVM[linear]": 16, "SVM[C=10]": 24, "SVM[linear, C=10]": 32}
+    rows = [_fit(name, d, wrong) for name, wrong in svms.items() for d in range(4)]
+    chosen = [("rbf", 1.0), ("linear", 1.0), ("rbf", 10.0), ("linear", 10.0)]
+    rows += [{**_fit("door", d, 4), "chosen": k, "C": C} for d, (k, C) in enumerate(chosen)]
+    _file(tmp_path, "one", "reported", rows)
+    found = bakeoff.load(tmp_path)
+    assert found.gain("door", baseline="same C")[0, 0].tolist() == [5, 15, 25, 35]
+    assert found.gain("door")[0, 0].tolist() == [5, 15, 5, 15]
+    assert bakeoff.count(found, "door", margin=10.0, baseline="same C").better == 3
+    both = bakeoff.common(found, ["door", *svms])
+    assert both.gain("door", baseline="same C")[0, 0].tolist() == [5, 15, 25, 35]
+
+
 def test_what_methods_have_in_common(store):
     found = bakeoff.load(store)
     both = bakeoff.common(found, ["QN", "SVM"])
@@ -251,8 +265,9 @@ def test_a_search_is_shown_beside_the_defaults_of_the_same_cells(store):
     default = bakeoff.load(store)
     # Searched: 20 labels, draws 1 and 3, and QN only in the first of them.
     at = [default.index(m) for m in ("QN", "SVM", "SVM[linear]")]
-    arrays = ("error", "test_error", "linear", "cpu", "megabytes", "status")
-    parts = {name: getattr(default, name)[:, at][:, :, :1][..., [1, 3]].copy() for name in arrays}
+    parts = {
+        name: getattr(default, name)[:, at][:, :, :1][..., [1, 3]].copy() for name in bakeoff.ARRAYS
+    }
     parts["error"][:, :, 0] = [[[11, 7], [12, 8], [13, 9]], [[1, 2], [3, 4], [5, 6]]]
     parts["status"][:] = "ok"
     for name, nothing in (("error", np.nan), ("status", "")):

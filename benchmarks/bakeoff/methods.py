@@ -162,8 +162,6 @@ VARIANTS = (
     variant("QNS3VM", "linear, labels", kernel="linear", balance="labels"),
     variant("QNS3VM", "linear, told", told=True, kernel="linear"),
     variant("QNS3VM", "linear, share, told", told=True, kernel="linear", balance_tol=0.01),
-    variant("S3VC", "linear", kernel="linear"),
-    variant("S3VC", "rbf", kernel="rbf"),
     variant("LapSVM", "normalized", normalized=True),
     variant("LapSVM", "C_graph=labels", C_graph="labels"),
     variant("ILS3VM", "C_star=0.001", C_star=0.001),

@@ -26,6 +26,8 @@ STORE = FOLDER / "results" / "bakeoff"
 ANSWERED = ("ok", "warned")
 _PLAIN = ("labels", "draw", "wrong", "wrong_test", "cpu", "megabytes", "status", "n_iter")
 _EXTRA = ("best", "error", "ratio", "chosen", "C")
+# The arrays of `Results`.
+ARRAYS = ("error", "test_error", "linear", "cpu", "megabytes", "status", "larger_C")
 
 
 class File(NamedTuple):
@@ -118,6 +120,8 @@ class Results(NamedTuple):
         Processor seconds and memory of the fits.
     status : ndarray of str
         "" where nothing has been measured.
+    larger_C : ndarray of bool
+        Whether the method chose C = 10 for itself.
     """
 
     sets: list
@@ -130,18 +134,21 @@ class Results(NamedTuple):
     cpu: np.ndarray
     megabytes: np.ndarray
     status: np.ndarray
+    larger_C: np.ndarray
 
     def gain(self, method, measure="error", baseline=None):
         """Points by which a method is better than the SVM with its kernel, cell by cell.
 
-        A method without one of these kernels is compared with the SVM with the default kernel.
+        A method without one of these kernels is compared with the SVM with the default kernel, and
+        all with the default C.
 
         Parameters
         ----------
         method : str
         measure : {"error", "test_error"}, default="error"
         baseline : str, default=None
-            Another method to compare with in all cells.
+            Another method to compare with in all cells; ``"same C"`` is the SVM with the kernel and
+            the C that the method chose.
 
         Returns
         -------
@@ -154,10 +161,16 @@ class Results(NamedTuple):
             If the method or a baseline has not been measured.
         """
         error, k = self.filled(measure), self.index(method)
-        if baseline is not None:
+        if baseline not in (None, "same C"):
             return error[:, self.index(baseline)] - error[:, k]
+        linear, larger = self.linear[:, k], self.larger_C[:, k] & (baseline == "same C")
         theirs = np.full(error[:, k].shape, np.nan)
-        for name, cells in (("SVM[linear]", self.linear[:, k]), ("SVM", ~self.linear[:, k])):
+        for name, cells in (
+            ("SVM[linear]", linear & ~larger),
+            ("SVM", ~linear & ~larger),
+            ("SVM[linear, C=10]", linear & larger),
+            ("SVM[C=10]", ~linear & larger),
+        ):
             if np.any(cells & (self.status[:, k] != "")):
                 theirs[cells] = error[:, self.index(name)][cells]
         return theirs - error[:, k]
@@ -210,13 +223,15 @@ def load(folder=STORE, *, mode="default", part=None):
     )
     shape = len(files), len(methods), len(labels), len(draws)
     numbers = {name: np.full(shape, np.nan) for name in ("error", "test_error", "cpu", "megabytes")}
-    status, linear = np.full(shape, "", dtype="U8"), np.zeros(shape, dtype=bool)
+    status = np.full(shape, "", dtype="U8")
+    linear, larger_C = np.zeros(shape, dtype=bool), np.zeros(shape, dtype=bool)
     for k, row in rows:
         about = files[k].about
         method, l, draw = row["method"], row["labels"], row["draw"]
         at = (k, methods.index(method), labels.index(l), draws.index(draw))
         status[at] = row["status"]
         linear[at] = row.get("chosen", row["kernel"]) == "linear"
+        larger_C[at] = row.get("C") == 10.0
         numbers["cpu"][at] = np.nan if row["cpu"] is None else row["cpu"]
         numbers["megabytes"][at] = np.nan if row["megabytes"] is None else row["megabytes"]
         if row["status"] in ANSWERED:
@@ -230,6 +245,7 @@ def load(folder=STORE, *, mode="default", part=None):
         **numbers,
         linear=linear,
         status=status,
+        larger_C=larger_C,
     )
 
 
@@ -420,6 +436,7 @@ def common(results, methods, cells=None):
            for name in ("error", "test_error", "cpu", "megabytes")},
         linear=cut(results.linear, False),
         status=cut(results.status, ""),
+        larger_C=cut(results.larger_C, False),
     )  # fmt: skip
 
 
@@ -484,11 +501,10 @@ def with_search(default, searched, method, cells=None):
     """
     label_at = [default.labels.index(l) for l in searched.labels]
     draw_at = [default.draws.index(d) for d in searched.draws]
-    arrays = ("error", "test_error", "linear", "cpu", "megabytes", "status")
     default = default._replace(
         labels=searched.labels,
         draws=searched.draws,
-        **{name: getattr(default, name)[:, :, label_at][..., draw_at] for name in arrays},
+        **{name: getattr(default, name)[:, :, label_at][..., draw_at] for name in ARRAYS},
     )
     names = list(dict.fromkeys([method, "SVM", "SVM[linear]"]))
     known = np.ones(searched.error[:, 0].shape, dtype=bool) if cells is None else cells

@@ -6,7 +6,19 @@ where no labeling gains in all of them the supervised machine is kept (Li and Zh
 """
 
 from s3vm_lib.safe._estimator import QUICK, SafeS3VM
-from s3vm_lib.safe._pool import Member, on_codes
+from s3vm_lib.safe._pool import Member, Rows, fitted, on_codes, with_shares
 from s3vm_lib.safe._vote import Solution, gains, solve_safe, votes
 
-__all__ = ["QUICK", "Member", "SafeS3VM", "Solution", "gains", "on_codes", "solve_safe", "votes"]
+__all__ = [
+    "QUICK",
+    "Member",
+    "Rows",
+    "SafeS3VM",
+    "Solution",
+    "fitted",
+    "gains",
+    "on_codes",
+    "solve_safe",
+    "votes",
+    "with_shares",
+]
