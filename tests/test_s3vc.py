@@ -1,6 +1,8 @@
 """The one door: what it chooses, that every choice can be overridden, and what it says."""
 
+import itertools
 import pickle
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -190,6 +192,27 @@ def test_held_out_labels_choose_C(seed, expected):
     assert wrong[1] < wrong[0] - 0.01 or expected == 1.0
 
 
+@pytest.mark.parametrize(
+    "right, expected",
+    [
+        # Labels that are predicted with linear and rbf, C = 1, then C = 10; of each the supervised
+        # machine first. Of 30 labels the larger C needs 2.5 more where 20 are predicted.
+        (([20, 10], [5, 15], [20, 10], [5, 16]), (1.0, "linear")),
+        (([10, 20], [20, 5], [5, 15], [10, 22]), (1.0, "linear")),
+        (([10, 19], [20, 5], [5, 15], [10, 23]), (10.0, "rbf")),
+        (([10, 19], [20, 5], [23, 15], [10, 23]), (10.0, "linear")),
+    ],
+)
+def test_either_machine_speaks_for_a_kernel_and_for_C(right, expected):
+    model, pairs = S3VC(), itertools.product((1.0, 10.0), ("linear", "rbf"))
+    model._said = []
+    found = {
+        pair: (None, SimpleNamespace(cv_right_=np.array(one)), None)
+        for pair, one in zip(pairs, right, strict=True)
+    }
+    assert model._chosen(found, 30) == expected
+
+
 def test_where_no_label_decides_C_is_one(clusters):
     X, y, truth = clusters
     with pytest.warns(UserWarning, match="no unlabeled rows"):
@@ -246,6 +269,7 @@ def test_sparse_rows_get_the_linear_kernel(clusters):
     A = sp.csr_matrix(np.where(np.abs(X) > 1.5, X, 0))
     model = S3VC(random_state=0).fit(A, y)
     assert model.kernel_ == "linear" and model.scaler_ is None
+    assert "The kernel is linear, as for all sparse rows." in model.summary()
     dense = S3VC(kernel="linear", scale=False, random_state=0).fit(A.toarray(), y)
     assert_array_equal(model.transduction_, dense.transduction_)
     for true in (True, np.True_):
