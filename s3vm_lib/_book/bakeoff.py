@@ -426,18 +426,15 @@ def common(results, methods, cells=None):
     kept = shared.any(axis=(1, 2))
     shared = shared[kept][:, None]
 
-    def cut(values, nothing):
+    def cut(values):
+        nothing = np.nan if values.dtype.kind == "f" else values.dtype.type()
         return np.where(shared, values[kept][:, wanted], nothing)
 
     return results._replace(
         sets=[one for one, keep in zip(results.sets, kept, strict=True) if keep],
         methods=list(methods),
-        **{name: cut(getattr(results, name), np.nan)
-           for name in ("error", "test_error", "cpu", "megabytes")},
-        linear=cut(results.linear, False),
-        status=cut(results.status, ""),
-        larger_C=cut(results.larger_C, False),
-    )  # fmt: skip
+        **{name: cut(getattr(results, name)) for name in ARRAYS},
+    )
 
 
 def gaining(results, methods, *, margin=1.0, measure="error"):

@@ -4,14 +4,13 @@ On small sets a step of an engine in Python costs many times its arithmetic. Her
 search and recursion are compiled together, and Python is left once per stage.
 """
 
-import math
-
 import numpy as np
 
 from s3vm_lib._numba import njit
 from s3vm_lib.losses import (
     labeled_derivative,
     labeled_value,
+    sigmoid,
     unlabeled_derivative,
     unlabeled_value,
 )
@@ -129,7 +128,7 @@ def add_losses(
             for j in range(w.size):
                 gradient[j] += slope * Z[i, j]
         if sharpness != 0.0 and t[i] == 0.0:
-            positive = 1.0 / (1.0 + math.exp(-sharpness * f))
+            positive = sigmoid(sharpness * f)
             slope = sharpness * weight[i] * positive * (1.0 - positive)
             share += weight[i] * positive
             share_total += slope

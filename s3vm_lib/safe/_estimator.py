@@ -375,7 +375,7 @@ class SafeS3VM(MetaEstimatorMixin, SemiSupervisedMixin, BaseEstimator):
             shared["kernel"] = "precomputed"
         for name, known in (
             ("kernel", shared["kernel"] in KERNELS),
-            ("C", shared.get("C") != "auto"),
+            ("C", not isinstance(shared.get("C"), str)),
         ):
             if not known:
                 raise ValueError(
