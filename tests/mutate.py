@@ -161,6 +161,19 @@ def parse_arguments():
     return parser.parse_args()
 
 
+def sorted_out(work):
+    """The changes that still fit the library, and those whose old text is gone."""
+    fitting, outdated = [], []
+    for name, mutation in work:
+        try:
+            mutated(ROOT, mutation)
+        except ValueError:
+            outdated.append((name, mutation))
+        else:
+            fitting.append((name, mutation))
+    return fitting, outdated
+
+
 def main():
     args = parse_arguments()
     os.environ.update(OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1")
@@ -177,8 +190,9 @@ def main():
         for mutation in modules[name]["mutations"]
         if args.match in mutation["what"]
     ]
-    for _, mutation in work:
-        mutated(ROOT, mutation)
+    work, outdated = sorted_out(work)
+    for name, mutation in outdated:
+        print(f"outdated   {key(name, mutation)}", flush=True)
     verdicts = read_verdicts()
     if args.open:
         work = [item for item in work if verdicts.get(key(*item), (SURVIVED,))[0] == SURVIVED]
@@ -204,7 +218,7 @@ def main():
             if not args.equivalent:
                 verdicts[key(*item)] = verdict, why if verdict == KILLED else ""
                 store(verdicts, modules)
-    print(f"{len(work)} changes, {survived} survived.")
+    print(f"{len(work)} changes, {survived} survived; {len(outdated)} are outdated.")
     sys.exit(survived > 0)
 
 
