@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:  # at run time each comes with its first use, and what it needs comes with it
     from s3vm_lib._base import capabilities
     from s3vm_lib._compile import compile as compile
+    from s3vm_lib._findings import FitWarning
     from s3vm_lib._versions import show_versions
     from s3vm_lib.annealing import DAS3VM
     from s3vm_lib.branch_and_bound import BranchBoundS3VM
@@ -34,6 +35,7 @@ __all__ = [
     "CCCPS3VM",
     "DAS3VM",
     "FRS3VM",
+    "FitWarning",
     "GKM",
     "GKMRegressor",
     "ILS3VM",
@@ -58,6 +60,7 @@ __all__ = [
 _HOMES = {  # `compile` is not in __all__: `import *` must not hide Python's own
     "capabilities": "_base",
     "compile": "_compile",
+    "FitWarning": "_findings",
     "show_versions": "_versions",
     "DAS3VM": "annealing",
     "BranchBoundS3VM": "branch_and_bound",

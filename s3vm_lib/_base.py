@@ -8,6 +8,7 @@ and 0, where 0 means unlabeled.
 import dataclasses
 import importlib
 import inspect
+import warnings
 from collections.abc import Callable, Iterable
 from contextlib import contextmanager
 from numbers import Real
@@ -18,6 +19,13 @@ from numpy.typing import ArrayLike
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
+from s3vm_lib._findings import (
+    COMPARED,
+    constant_objective,
+    kernel_finding,
+    label_finding,
+    share_finding,
+)
 from s3vm_lib._limits import SHAPE, require_finite_outputs
 from s3vm_lib._machine import BaseMachine, SemiSupervisedMixin
 from s3vm_lib._plain import checked_new_rows
@@ -111,6 +119,11 @@ def _positives(data):
     return [1] if data.n_classes == 2 else range(data.n_classes)
 
 
+def _targets(data, k):
+    """Labels of the problem of class k against the rest, 0 where unlabeled, shape (n,)."""
+    return np.where(data.codes < 0, 0.0, np.where(data.codes == k, 1.0, -1.0))
+
+
 @parameters
 class BaseS3VM(SemiSupervisedMixin, BaseMachine):
     """Validation, labels, one-vs-rest and prediction; subclasses add ``_fit_binary``.
@@ -174,9 +187,66 @@ class BaseS3VM(SemiSupervisedMixin, BaseMachine):
             self._warn_of_no_unlabeled(codes)
         with released(self._prepare(data)) as shared:
             fits = self._fit_prepared(data, shared, self._ratios(data))[1]
-        self._transduce(X, codes, data.rows, fits)
-        self._warn_of_limits(fits)
+        found = self._transduce(X, codes, data.rows, fits)
+        self._look(data, fits, None if found is None else found[data.rows])
         return self
+
+    def _look(self, data, fits, found):
+        """Look at the result, keep what contradicts labels, shares or objective, and warn once."""
+        findings = self._objective_finding(data, fits) | self._answer_findings(data, found)
+        if findings:
+            reach = float(self.C) * data.loss_weight.sum()
+            reason = kernel_finding(data.kernel, data.X, reach)
+            findings |= {} if reason is None else {"kernel": reason}
+        self._warn_of_limits(fits, 6, findings)
+
+    def _objective_finding(self, data, fits):
+        """Whether a constant has a lower objective: then the solver has not converged."""
+        problems = self.problem_ if isinstance(self.problem_, list) else [self.problem_]
+        found, statuses = {}, [fit.status for fit in fits]
+        for index, k in enumerate(_positives(data)):
+            J = fits[index].objective
+            constant = constant_objective(problems[index], _targets(data, k), data.loss_weight)
+            if J > 1.001 * constant or J < 0:  # a NaN is not known
+                statuses[index] = "failed"
+                found["objective"] = (
+                    f"ends at the objective {J:.4g}, while a constant output has {constant:.4g}: "
+                    "scale the columns of X, or take less extreme parameters"
+                )
+        if found:
+            self.termination_condition_ = statuses[0] if len(fits) == 1 else statuses
+        return found
+
+    def _answer_findings(self, data, found):
+        """What the classes that rows are given contradict: the shares, the labels."""
+        problem = self.problem_[0] if isinstance(self.problem_, list) else self.problem_
+        supervised = problem.unlabeled_loss is None and problem.graph is None
+        if found is None or supervised or not np.any(data.codes < 0):
+            return {}
+        asked = getattr(self, "class_ratio_", None)
+        share = share_finding(data.codes, data.sample_weight, found, self.classes_, asked)
+        if share is not None:
+            held = getattr(self, "balance_tol", 0) is None
+            share += "; balance_tol=0.01 holds the share itself" if held else ""
+        labels = label_finding(data.codes, found, lambda: self._supervised_errors(data))
+        named = {"share": share, "labels": labels}
+        return {name: text for name, text in named.items() if text is not None}
+
+    def _supervised_errors(self, data):
+        """Labels that an SVM with the same kernel and C contradicts; the minority with many."""
+        labeled = np.flatnonzero(data.codes >= 0)
+        codes, weight = data.codes[labeled], data.loss_weight[labeled]
+        if labeled.size > COMPARED:
+            return int(labeled.size - np.bincount(codes).max())
+        from sklearn.svm import SVC
+
+        X = data.X[labeled]
+        K = X[:, labeled] if self._precomputed else data.kernel.gram(X)
+        model = SVC(C=float(self.C), kernel="precomputed", max_iter=10_000)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            found = model.fit(K, codes, weight).predict(K)
+        return int(np.sum(found != codes))
 
     def _fit_prepared(self, data, shared, ratios):
         """The part of a fit that the parameters in ``_late`` have an influence on."""
@@ -209,9 +279,7 @@ class BaseS3VM(SemiSupervisedMixin, BaseMachine):
         problems = [self._problem(data, ratio) for ratio in ratios]
 
         def one(index, k, shared=shared):
-            t = np.where(data.codes == k, 1.0, -1.0)
-            t[data.codes < 0] = 0.0
-            return self._fit_binary(data, shared, t, problems[index], index)
+            return self._fit_binary(data, shared, _targets(data, k), problems[index], index)
 
         pairs = list(enumerate(_positives(data)))
         # What looks on from outside is called by one thread, in the order of the classes.
@@ -270,7 +338,13 @@ class BaseS3VM(SemiSupervisedMixin, BaseMachine):
         return float(self.C), float(self.C_star)
 
     def _transduce(self, X, codes, rows, fits):
-        """A label for every training row: its own, or the one that the fit gave it."""
+        """Give every training row a label: its own, or the one that the fit gave it.
+
+        Returns
+        -------
+        ndarray of int, shape (n,), or None
+            The class that the machine gives each row, also where that has a label.
+        """
         outputs = np.full((codes.size, len(fits)), np.nan)
         outputs[rows] = np.column_stack([fit.outputs for fit in fits])
         unknown = np.flatnonzero(np.isnan(outputs[:, 0]))
@@ -278,6 +352,7 @@ class BaseS3VM(SemiSupervisedMixin, BaseMachine):
             outputs[unknown] = self._outputs(X[unknown])
         found = self._decide(outputs)
         self.transduction_ = self.classes_[np.where(codes >= 0, codes, found)]
+        return found
 
     @staticmethod
     def _decide(outputs):

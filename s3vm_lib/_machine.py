@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import _safe_indexing
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_is_fitted
 
+from s3vm_lib._findings import warn
 from s3vm_lib._limits import (
     COEF0,
     COUNT,
@@ -177,25 +177,24 @@ class BaseMachine(BaseEstimator):
         if not parameters_hold(self):
             super()._validate_params()
 
-    def _warn_of_limits(self, fits, stacklevel=5):
-        """A warning, at the line that called `fit`, when a solver met its limit."""
+    def _warn_of_limits(self, fits, stacklevel=5, findings=()):
+        """Keep what is wrong with the fits in ``findings_``; warn at the line that called `fit`."""
+        found = {}
         if any(fit.status == "max_iter" for fit in fits):
             limits = {"max_iter": self._limit}
             limits |= {name: getattr(self, name) for name in self._further_limits}
             met = " or ".join(f"{name}={value}" for name, value in limits.items())
-            warnings.warn(
-                f"{type(self).__name__} stopped after {met} iterations without reaching tol; "
-                f"increase {' or '.join(limits)}, scale the data or relax tol",
-                ConvergenceWarning,
-                stacklevel=stacklevel,
+            found["limit"] = (
+                f"stopped after {met} iterations without reaching tol; "
+                f"increase {' or '.join(limits)}, scale the data or relax tol"
             )
         if any(fit.status == "stalled" for fit in fits):
-            warnings.warn(
-                f"{type(self).__name__} stopped where rounding lets no step make progress, before "
-                f"tol={self.tol} was reached: scale the data, or take less extreme parameters",
-                ConvergenceWarning,
-                stacklevel=stacklevel,
+            found["rounding"] = (
+                "stopped where rounding lets no step make progress, before "
+                f"tol={self.tol} was reached: scale the data, or take less extreme parameters"
             )
+        self.findings_ = {**found, **dict(findings)}
+        warn(type(self).__name__, self.findings_, stacklevel)
 
     @property
     def _limit(self):

@@ -268,3 +268,4 @@ class KeepingS3VM(OnlineS3VM):
             self._held = held._replace(guess=found.copy())
         found[held.used] = self._decide(np.column_stack([fit.outputs for fit in fits]))
         self.transduction_ = self.classes_[np.where(held.codes >= 0, held.codes, found)]
+        return found

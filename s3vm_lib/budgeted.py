@@ -473,6 +473,8 @@ class BGS3VM(GraphClassifier):
         is the number of rows given up so far.
     termination_condition_ : str
         ``"converged"``, ``"max_iter"``, ``"completed"`` or ``"stopped"``, see `GKM`.
+    findings_ : dict of str to str
+        What a look at the result found wrong, see `FitWarning`.
     n_features_in_ : int
         Number of features.
 

@@ -1,5 +1,6 @@
 """Probabilities from outputs, by calibration on the labeled rows."""
 
+import warnings
 from typing import Literal, Self
 
 import numpy as np
@@ -11,6 +12,7 @@ from sklearn.utils import get_tags
 from sklearn.utils._param_validation import HasMethods, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from s3vm_lib._findings import FitWarning, warn
 from s3vm_lib._limits import COUNT
 from s3vm_lib._machine import SemiSupervisedMixin
 from s3vm_lib._validation import Rows, checked_input, unchanged_on_error, validated_inside
@@ -61,6 +63,8 @@ class CalibratedS3VM(SemiSupervisedMixin, MetaEstimatorMixin, BaseEstimator):
         The classes.
     transduction_ : ndarray of shape (n,)
         A label for every training row: its own, or that of ``estimator_``.
+    findings_ : dict of str to str
+        What a look at ``estimator_`` found wrong, see `FitWarning`.
     n_features_in_ : int
         Number of features.
 
@@ -153,11 +157,22 @@ class CalibratedS3VM(SemiSupervisedMixin, MetaEstimatorMixin, BaseEstimator):
             method=self.method,
             cv=StratifiedKFold(min(int(self.cv), int(counts.min()))),
             ensemble=False,
-        ).fit(X[labeled], labels[labeled])
+        )
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", FitWarning)  # of the folds
+            self._calibrated.fit(X[labeled], labels[labeled])
         model = self._calibrated.calibrated_classifiers_[0].estimator
         self.estimator_ = model.estimator_
+        self.findings_ = getattr(self.estimator_, "findings_", {})
         self.transduction_ = labels
-        self.transduction_[~labeled] = model.transduction_
+        if labeled.all():
+            found = labels[:0]
+        elif hasattr(model, "transduction_"):
+            found = model.transduction_
+        else:  # a pipeline has none
+            found = model.predict(X[~labeled])
+        self.transduction_[~labeled] = found
+        warn(type(self).__name__, self.findings_, 4)
         return self
 
     def _checked(self, X):

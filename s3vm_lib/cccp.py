@@ -372,6 +372,8 @@ class CCCPS3VM(KernelParameters, BaseS3VM):
     termination_condition_ : str
         ``"converged"``, ``"max_iter"`` (of the convex problems, or within the last of them) or
         ``"stopped"`` (by the callback); a list of these with more than two classes.
+    findings_ : dict of str to str
+        What a look at the result found wrong, see `FitWarning`.
     n_features_in_ : int
         Number of features.
 

@@ -263,6 +263,8 @@ class NNBBS3VM(KernelParameters, KeepingS3VM):
         ``"converged"``, ``"max_iter"`` (in `fit` also within the last convex problem),
         ``"stopped"`` (by the callback) or ``"inexact"``, see `BranchBoundS3VM`; a list of these
         with more than two classes.
+    findings_ : dict of str to str
+        What a look at the result found wrong, see `FitWarning`.
     n_features_in_ : int
         Number of features.
 

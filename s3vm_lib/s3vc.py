@@ -1,6 +1,7 @@
 """One door to the library: the estimator that chooses, guards and says what it did."""
 
 import itertools
+import warnings
 from typing import Literal, Self
 
 import numpy as np
@@ -15,6 +16,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from s3vm_lib._base import BALANCE, Balance
+from s3vm_lib._findings import FitWarning, share_finding, warn
 from s3vm_lib._limits import SCALE, WEIGHT
 from s3vm_lib._machine import SemiSupervisedMixin
 from s3vm_lib._threads import using, with_threads
@@ -24,7 +26,7 @@ from s3vm_lib.class_ratio import separation
 from s3vm_lib.kernels import KERNELS
 from s3vm_lib.labels import Labels
 from s3vm_lib.quasi_newton import QNS3VM
-from s3vm_lib.safe import QUICK, SafeS3VM, fitted, on_codes, with_shares
+from s3vm_lib.safe import QUICK, SafeS3VM, fitted, on_codes, refuse_pipeline, with_shares
 from s3vm_lib.safe import Rows as Data
 from s3vm_lib.stochastic import FRS3VM
 
@@ -32,7 +34,7 @@ UNLIKE = 10.0  # ratio of standard deviations from which columns are not of one 
 LARGEST_KERNEL = 10_000  # rows up to which the kernel itself is used
 COSTS = 1.0, 10.0  # between which held-out labels choose
 LEAD = 0.75  # standard errors by which they must speak for the second
-SHARE_TOL = 0.01  # of the share of positive outputs, with kernels that are not linear
+SHARE_TOL = 0.01  # of the share of positive outputs
 
 
 class S3VC(SemiSupervisedMixin, MetaEstimatorMixin, BaseEstimator):
@@ -62,13 +64,14 @@ class S3VC(SemiSupervisedMixin, MetaEstimatorMixin, BaseEstimator):
         Kernel coefficient, see `resolve_gamma`.
     scale : {"auto", True, False}, default="auto"
         Whether columns are brought to mean 0 and variance 1. ``"auto"`` does it to dense rows whose
-        columns have standard deviations that differ by more than a factor of ten: within that they
-        may well have one unit, and then the larger ones often are what matters.
+        columns have standard deviations that differ by more than a factor of ten, or means that
+        differ by more than ten deviations: within that they may well have one unit, and then the
+        larger ones often are what matters.
     solver : "auto" or estimator, default="auto"
         ``"auto"`` is `QNS3VM` (with ``reconsider=True`` for two classes, and with ``tol=1e-3`` and
         ``ftol=1e-6``), and `FRS3VM` with the rbf kernel for more than 10,000 rows. `QNS3VM` holds
-        the mean output with linear and precomputed kernels, and the share of positive outputs
-        (``balance_tol=0.01``) with others. Another estimator keeps its own parameters, except for
+        the share of positive outputs (``balance_tol=0.01``): with the mean output, a linear machine
+        starves a rare class. Another estimator keeps its own parameters, except for
         those that are given here with another value than their default, which it must have.
     balance : "auto", "labels", another name, float, dict or None, default="auto"
         Share of the classes among the unlabeled rows, see `s3vm_lib.class_ratio`; a dict has the
@@ -109,6 +112,8 @@ class S3VC(SemiSupervisedMixin, MetaEstimatorMixin, BaseEstimator):
         What predicts, on scaled rows: a `SafeS3VM`, or the solver where there is no guard.
     kept_supervised_ : bool
         Whether the supervised machine was kept.
+    findings_ : dict of str to str
+        What a look at the result found wrong, see `FitWarning`.
     n_features_in_ : int
         Number of features.
 
@@ -120,7 +125,9 @@ class S3VC(SemiSupervisedMixin, MetaEstimatorMixin, BaseEstimator):
     Notes
     -----
     What is guaranteed is what `SafeS3VM` guarantees. Probabilities come from outputs on labeled
-    rows that were held out, see `CalibratedS3VM` for their limits.
+    rows that were held out, see `CalibratedS3VM` for their limits. They assume the class shares of
+    the labels, and `predict` does not: near the boundary the most probable class may be another.
+    Both can be had, ``predict(X)`` and ``classes_[predict_proba(X).argmax(axis=1)]``.
 
     The two values of C, and by how much the larger one has to lead, are rules of thumb, chosen on
     the tuning sets of the library's comparison.
@@ -223,6 +230,7 @@ class S3VC(SemiSupervisedMixin, MetaEstimatorMixin, BaseEstimator):
         X, codes, weight = checked_input(self, X, y, sample_weight, unlabeled_mask)
         if unlabeled_mask is None:
             self._warn_of_no_unlabeled(codes)
+        refuse_pipeline("solver", self.solver, type(self).__name__)
         labels = self._label_counts(codes, weight)
         if self.probability:
             self._check_probability(labels, weight)
@@ -234,7 +242,7 @@ class S3VC(SemiSupervisedMixin, MetaEstimatorMixin, BaseEstimator):
         self.solver_, model, compared = found[taken]
         self.kernel_, self.C_ = taken[1], getattr(self.solver_, "C", None)
         if compared is not None:
-            model._decide(*compared)
+            model._decide(*compared, self.classes_)
         self._said.append(f"The solver is {type(self.solver_).__name__}.")
         if not self.guard and compared is not None:
             model = model.estimator_ or model.baseline_
@@ -243,11 +251,21 @@ class S3VC(SemiSupervisedMixin, MetaEstimatorMixin, BaseEstimator):
         self.kept_supervised_ = bool(getattr(model, "kept_supervised_", False))
         self.transduction_ = self.classes_[np.where(codes >= 0, codes, model.transduction_)]
         self._say_gap(X, codes, weight)
+        self.findings_ = dict(model.findings_) if hasattr(model, "findings_") else {}
         if self.guard:
             self._said += model.summary().splitlines()[1:]
+        else:
+            self._name_classes(codes, weight)
         self._calibrated = None
         if self.probability:
             self._calibrated = CalibratedS3VM(self._frozen()).fit(X, codes, codes < 0)
+            chances = self._calibrated.predict_proba(X)
+            other = np.mean(chances.argmax(axis=1) != np.asarray(model.predict(X)))
+            self._said.append(
+                f"On {other:.1%} of the rows the most probable class is not that of predict: the "
+                "probabilities assume the class shares of the labels."
+            )
+        warn(type(self).__name__, self.findings_, 4)
         if self.verbose:
             print(self.summary())
         return self
@@ -294,6 +312,15 @@ class S3VC(SemiSupervisedMixin, MetaEstimatorMixin, BaseEstimator):
                 f"one of {self.classes_[labels < 2].tolist()}"
             )
 
+    def _name_classes(self, codes, weight):
+        """Findings of a machine without a guard, in which classes are numbers, by class label."""
+        every = np.ones(codes.size) if weight is None else weight
+        found = np.searchsorted(self.classes_, self.transduction_)
+        share = share_finding(codes, every, found, self.classes_, self.class_ratio_)
+        self.findings_ |= {"share": share}
+        self.findings_ = {name: text for name, text in self.findings_.items() if text}
+        self._said += [f"Warning: it {text}." for text in self.findings_.values()]
+
     # What is chosen ------------------------------------------------------------------------------
 
     def _scaled(self, X, weight):
@@ -309,9 +336,13 @@ class S3VC(SemiSupervisedMixin, MetaEstimatorMixin, BaseEstimator):
         scaler = StandardScaler().fit(X, sample_weight=weight)
         deviation = np.sqrt(scaler.var_[scaler.var_ > 0])
         ratio = deviation.max() / deviation.min() if deviation.size else 1.0
-        wanted = ratio > UNLIKE if self.scale == "auto" else self.scale
+        spread = np.mean(deviation**2) if deviation.size else 0.0
+        apart = np.sqrt(np.var(scaler.mean_) / spread) if spread > 0 else 0.0
+        unlike = ratio > UNLIKE or apart > UNLIKE
+        wanted = unlike if self.scale == "auto" else self.scale
         self._said.append(
-            f"The standard deviations of the columns differ by a factor of {ratio:.3g}: they "
+            f"The standard deviations of the columns differ by a factor of {ratio:.3g}, their "
+            f"means by {apart:.3g} of such deviations: they "
             f"{'were scaled to 1' if wanted else 'stay as they are'}."
         )
         if not wanted:
@@ -365,15 +396,20 @@ class S3VC(SemiSupervisedMixin, MetaEstimatorMixin, BaseEstimator):
             shares = with_shares(models[costs[0], kernels[-1]], data).balance
             models = {pair: model.set_params(balance=shares) for pair, model in models.items()}
         found = {}
-        for pair, model in models.items():
+        for number, (pair, model) in enumerate(models.items(), 1):
             compared = None
+            if self.verbose and self.guard:
+                shown = f"kernel {pair[1]}, C = {pair[0]}"
+                print(f"S3VC: machine {number} of {len(models)}, {shown}", flush=True)
             if self.guard or several:
                 model = SafeS3VM(
                     estimator=model, n_repeats=2 if two else 1, random_state=self.random_state
                 )
                 compared = model._compare(*data, data.codes < 0)
             else:
-                fitted(model, data)
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore", FitWarning)
+                    fitted(model, data)
             found[pair] = solvers[pair], model, compared
         return found
 
@@ -429,8 +465,7 @@ class S3VC(SemiSupervisedMixin, MetaEstimatorMixin, BaseEstimator):
         solver = self.solver
         if solver == "auto":
             large = X.shape[0] > LARGEST_KERNEL and kernel not in ("linear", "precomputed")
-            tol = None if kernel in ("linear", "precomputed") else SHARE_TOL
-            solver = FRS3VM() if large else QNS3VM(reconsider=two, balance_tol=tol, **QUICK)
+            solver = FRS3VM() if large else QNS3VM(reconsider=two, balance_tol=SHARE_TOL, **QUICK)
         elif self.kernel == "auto":  # chosen with the solver
             del mine["kernel"]
         given, default = solver.get_params(), type(self)().get_params()

@@ -16,6 +16,7 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from s3vm_lib._findings import share_finding, warn
 from s3vm_lib._limits import COUNT
 from s3vm_lib._machine import SemiSupervisedMixin
 from s3vm_lib._validation import Rows, checked_input, unchanged_on_error, validated
@@ -141,6 +142,8 @@ class SelfTrainingKNN(SemiSupervisedMixin, BaseEstimator):
         One `Round` (n_iter, n_added, n_left, lowest) per round.
     termination_condition_ : str
         ``"converged"``, ``"max_iter"`` or ``"stopped"`` (by the callback).
+    findings_ : dict of str to str
+        What a look at the result found wrong, see `FitWarning`: ``"share"``.
     n_features_in_ : int
         Number of features.
 
@@ -254,6 +257,9 @@ class SelfTrainingKNN(SemiSupervisedMixin, BaseEstimator):
         self.labeled_iter_ = solution.rounds
         self.n_iter_, self.history_ = solution.n_iter + 1, solution.history
         self.termination_condition_ = solution.status
+        share = share_finding(codes, np.ones(codes.size), found, self.classes_)
+        self.findings_ = {} if share is None else {"share": share}
+        warn(type(self).__name__, self.findings_, 4)
         return self
 
     def _report(self, state):

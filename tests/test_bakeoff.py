@@ -140,7 +140,7 @@ def test_every_estimator_is_in_the_registry_with_its_kernels():
     methods = registry()
     for name in s3vm_lib.__all__:
         cls = getattr(s3vm_lib, name)
-        if not inspect.isclass(cls) or name.endswith("Regressor"):
+        if not hasattr(cls, "fit") or name.endswith("Regressor"):
             continue
         defaults = inspect.signature(cls).parameters
         assert methods[name].params == {} and isinstance(methods[name].build(0), cls)

@@ -34,7 +34,7 @@ GROUND = {
     "graphs": {"_numba", "_rng", "kernels", "_limits"},
     "objective": {"losses", "kernels", "graphs", "labels"},
 }
-ESTIMATORS = [name for name in s3vm_lib.__all__ if isinstance(getattr(s3vm_lib, name), type)]
+ESTIMATORS = [name for name in s3vm_lib.__all__ if hasattr(getattr(s3vm_lib, name), "fit")]
 # Where each of them is entered, and as what.
 PLACES = {
     "README.md": "`{}`",

@@ -24,6 +24,7 @@ from s3vm_lib import (
     QNS3VM,
     S3VC,
     SVM,
+    FitWarning,
     MultiSwitchTSVM,
     S3VMLight,
     SafeS3VM,
@@ -503,7 +504,7 @@ def test_the_guard_counts_held_out_labels(clusters):
     kept, taken = (clone(seen).set_params(margin=edge + e).fit(X, codes) for e in (1e-6, -1e-6))
     assert kept.kept_supervised_ and not taken.kept_supervised_
     assert kept.worst_gain_ == kept.changed_ == 0 and kept.bound_ == taken.bound_
-    assert "the labels advise it" in kept.summary()
+    assert gain > 0 and "the lead on held-out labels leaves doubt" in kept.summary()
     assert_array_equal(kept.predict(X), kept.baseline_.predict(X))
     assert_array_equal(kept.decision_function(X), kept.baseline_.decision_function(X))
 
@@ -540,6 +541,7 @@ def test_an_estimator_whose_gap_follows_the_labels_is_taken(clusters):
     wrong[labeled] = np.random.default_rng(4).permutation(codes[labeled])
     across = clone(model).fit(X, wrong)
     assert across.contradicted_ > 0.08 and across.kept_supervised_
+    assert across.cv_gain_ < 0
     assert "The supervised machine was kept: the labels advise it." in across.summary()
     assert np.isnan(SafeS3VM(estimator=CCCPS3VM()).fit(X, codes).contradicted_)
 
@@ -570,8 +572,84 @@ def test_what_kept_the_supervised_machine_is_said_for_what_it_is(clusters):
         assert model.kept_supervised_
         said = model.summary().splitlines()[-1]
         assert ("no labeling gains in every case" in said) == (model is by_case)
-        assert ("the labels advise it" in said) == (model is not by_case)
+        assert ("leaves doubt" in said) == (model is not by_case)
+        assert model is by_case or model.cv_gain_ >= 0
     assert by_labels.bound_ < 1e-9 < forbidden.bound_  # with and without a vote that gains
+
+
+class Turned(QNS3VM):
+    """A gap that follows the labels, held-out labels that are neutral, and wrong answers."""
+
+    @property
+    def contradicted_(self):
+        return 0.0
+
+    @contradicted_.setter
+    def contradicted_(self, value):
+        pass
+
+    def predict(self, X):
+        found = super().predict(X)
+        return 1 - found if len(X) > self.few else found
+
+
+@pytest.mark.parametrize(("few", "taken"), [(99, "estimator"), (5, "supervised")])
+def test_what_contradicts_its_own_labels_is_not_taken(clusters, few, taken):
+    """Held-out labels come a few at a time, so that only the look at all labels can tell."""
+    X, codes, _ = clusters
+    Turned.few = few
+    model = SafeS3VM(estimator=Turned(), trust=None, margin=1e3, random_state=0).fit(X, codes)
+    n, wrong = np.sum(codes >= 0), model.wrong_labels_
+    assert model.taken_ == taken and 5 < n < 99
+    own = int(np.sum(model.baseline_.predict(X)[codes >= 0] != codes[codes >= 0]))
+    assert wrong["supervised"] == own and set(wrong) == {"supervised", "estimator"}
+    assert (wrong["estimator"] > own + max(1, 0.02 * n)) == (taken == "supervised")
+    said = f"the estimator contradicts {wrong['estimator']} of the {n} labels, it contradicts {own}"
+    assert (said in model.summary()) == (taken == "supervised")
+
+
+def test_a_gap_that_held_out_labels_speak_against_is_not_taken(clusters):
+    """Also where they do so by less than a standard error."""
+    X, codes, _ = clusters
+
+    class Doubtful(QNS3VM):
+        """Wrong on two labeled rows."""
+
+        def predict(self, rows):
+            found, here = super().predict(rows), np.isin(rows[:, 0], X[:2, 0])
+            return np.where(here, 1 - found, found)
+
+    model = SafeS3VM(estimator=Doubtful(), n_repeats=1, margin=1e3, trust=None, random_state=0)
+    model.fit(X, codes)
+    assert model.contradicted_ <= 0.08 and -model.cv_error_ < model.cv_gain_ == -1
+    assert model.kept_supervised_ and "the labels advise it" in model.summary()
+    assert set(model.wrong_labels_) == {"supervised"}  # it was not a matter of its own labels
+
+
+def test_an_answer_of_one_class_is_named():
+    r = np.random.default_rng(0)
+    truth = (np.arange(400) < 20).astype(int)
+    X = r.normal(size=(400, 2))
+    X[truth == 1] += [4, 0]
+    y = np.full(400, -1, dtype=object)
+    for k, count in ((0, 20), (1, 2)):
+        y[np.flatnonzero(truth == k)[:count]] = ("ham", "spam")[k]
+    model = SafeS3VM(estimator=QNS3VM(kernel="linear"), random_state=0, n_folds=None)
+    model.set_params(baseline=SVM(C=1e-9, kernel="linear"))
+    with pytest.warns(FitWarning, match=r"SafeS3VM never predicts class spam .* were asked for"):
+        model.fit(X, y)
+    assert set(model.findings_) == {"share"} and "never predicts class spam" in model.summary()
+
+
+def test_a_pipeline_is_refused_with_the_way_out(clusters):
+    X, codes, _ = clusters
+    inside = make_pipeline(StandardScaler(), QNS3VM())
+    model = SafeS3VM(estimator=inside)
+    with pytest.raises(ValueError, match=r"estimator must be .* got a Pipeline") as caught:
+        model.fit(X, codes)
+    assert "make_pipeline(StandardScaler(), SafeS3VM(estimator=QNS3VM()))" in str(caught.value)
+    outside = make_pipeline(StandardScaler(), SafeS3VM(estimator=QNS3VM(), random_state=0))
+    assert outside.fit(X, codes)[-1].baseline_.n_features_in_ == X.shape[1]
 
 
 def test_one_label_of_a_class_is_no_evidence(clusters):
@@ -721,7 +799,7 @@ def test_limits_are_reported_once(clusters):
         SafeS3VM(estimator=QNS3VM(max_iter=1), random_state=0).fit(X, codes)
     found = [w for w in caught if issubclass(w.category, ConvergenceWarning)]
     assert len(found) == 1
-    assert str(found[0].message).startswith("3 fits of the pool")
+    assert str(found[0].message).startswith("SafeS3VM stopped 3 fits of the pool")
     assert found[0].filename == __file__
 
 

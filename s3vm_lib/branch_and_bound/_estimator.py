@@ -130,6 +130,8 @@ class BranchBoundS3VM(KernelParameters, BaseS3VM):
         ``"converged"``, ``"max_iter"``, ``"stopped"`` (by the callback) or ``"inexact"`` (a convex
         problem took too many iterations, and ``gap_``, though valid, is larger than ``tol`` asks
         for); a list of these with more than two classes.
+    findings_ : dict of str to str
+        What a look at the result found wrong, see `FitWarning`.
     n_features_in_ : int
         Number of features.
 

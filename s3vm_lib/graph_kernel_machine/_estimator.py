@@ -338,6 +338,8 @@ class GKM(GraphClassifier):
     termination_condition_ : str
         ``"converged"``, ``"max_iter"``, ``"completed"`` (the paper's number of steps, or
         ``partial_fit``) or ``"stopped"`` (by the callback); a list with more than two classes.
+    findings_ : dict of str to str
+        What a look at the result found wrong, see `FitWarning`.
     n_features_in_ : int
         Number of features.
 

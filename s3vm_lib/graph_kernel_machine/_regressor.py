@@ -107,6 +107,8 @@ class GKMRegressor(RegressorMixin, GraphMachine):
         One `Stretch` per look at the average.
     termination_condition_ : str
         ``"converged"``, ``"max_iter"``, ``"completed"`` or ``"stopped"``, see `GKM`.
+    findings_ : dict of str to str
+        What a look at the result found wrong, see `FitWarning`.
     n_features_in_ : int
         Number of features.
 

@@ -18,7 +18,8 @@ class LabelSwitching(BaseS3VM):
             )
 
     def _transduce(self, X, codes, rows, fits):
-        super()._transduce(X, codes, rows, fits)
+        found = super()._transduce(X, codes, rows, fits)
         assigned = np.zeros((len(fits), codes.size))
         assigned[:, rows] = [fit.extra["labels"] for fit in fits]
         self.assigned_ = assigned
+        return found

@@ -500,6 +500,8 @@ class S3VMLight(KernelParameters, LabelSwitching):
     termination_condition_ : str
         ``"converged"``, ``"max_iter"`` (too few trainings, or SMO iterations in the last one) or
         ``"stopped"`` (by the callback); a list of these with more than two classes.
+    findings_ : dict of str to str
+        What a look at the result found wrong, see `FitWarning`.
     n_features_in_ : int
         Number of features.
 

@@ -336,6 +336,8 @@ class MultiSwitchTSVM(LabelSwitching):
     termination_condition_ : str
         ``"converged"``, ``"max_iter"`` (a level, or the last training of one, met its limit) or
         ``"stopped"`` (by the callback); a list of these with more than two classes.
+    findings_ : dict of str to str
+        What a look at the result found wrong, see `FitWarning`.
     n_features_in_ : int
         Number of features.
 

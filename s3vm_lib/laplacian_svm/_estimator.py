@@ -192,6 +192,8 @@ class LapSVM(KernelParameters, BaseS3VM):
     termination_condition_ : str
         ``"converged"``, ``"max_iter"``, ``"no_step"`` (the limit of double precision) or
         ``"stopped"`` (by the callback); a list of these with more than two classes.
+    findings_ : dict of str to str
+        What a look at the result found wrong, see `FitWarning`.
     n_features_in_ : int
         Number of features.
 

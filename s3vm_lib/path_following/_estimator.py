@@ -160,6 +160,8 @@ class ILS3VM(KernelParameters, KeepingS3VM):
     termination_condition_ : str
         ``"converged"``, ``"max_iter"`` or ``"stopped"`` (by the callback, between two operations;
         the next call goes on with what was left). A list of these with more than two classes.
+    findings_ : dict of str to str
+        What a look at the result found wrong, see `FitWarning`.
     n_features_in_ : int
         Number of features.
 

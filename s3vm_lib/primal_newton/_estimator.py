@@ -141,6 +141,8 @@ LabeledLoss, default="squared_hinge"
         Status of the last stage: ``"converged"``, ``"max_iter"``, ``"no_step"`` (the line search
         met the limits of double precision) or ``"stopped"`` (by the callback); a list of these
         with more than two classes.
+    findings_ : dict of str to str
+        What a look at the result found wrong, see `FitWarning`.
     n_features_in_ : int
         Number of features.
 

@@ -6,7 +6,7 @@ where no labeling gains in all of them the supervised machine is kept (Li and Zh
 """
 
 from s3vm_lib.safe._estimator import QUICK, SafeS3VM
-from s3vm_lib.safe._pool import Member, Rows, fitted, on_codes, with_shares
+from s3vm_lib.safe._pool import Member, Rows, fitted, on_codes, refuse_pipeline, with_shares
 from s3vm_lib.safe._vote import Solution, gains, solve_safe, votes
 
 __all__ = [
@@ -18,6 +18,7 @@ __all__ = [
     "fitted",
     "gains",
     "on_codes",
+    "refuse_pipeline",
     "solve_safe",
     "votes",
     "with_shares",

@@ -14,6 +14,7 @@ from sklearn.utils._param_validation import HasMethods, Interval
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from s3vm_lib._base import BaseS3VM
+from s3vm_lib._findings import FitWarning, share_finding, spared, warn
 from s3vm_lib._limits import COUNT
 from s3vm_lib._machine import SemiSupervisedMixin
 from s3vm_lib._threads import using, with_threads
@@ -23,7 +24,14 @@ from s3vm_lib.labels import Labels
 from s3vm_lib.model_selection import SemiSupervisedKFold
 from s3vm_lib.quasi_newton import QNS3VM
 from s3vm_lib.safe._pool import Rows as Data
-from s3vm_lib.safe._pool import fitted, make_pool, on_codes, representatives, with_shares
+from s3vm_lib.safe._pool import (
+    fitted,
+    make_pool,
+    on_codes,
+    refuse_pipeline,
+    representatives,
+    with_shares,
+)
 from s3vm_lib.safe._vote import gains, solve_safe, votes
 from s3vm_lib.smo import SVM
 
@@ -134,6 +142,13 @@ class SafeS3VM(MetaEstimatorMixin, SemiSupervisedMixin, BaseEstimator):
         or fewer than eight labels are known.
     changed_ : float
         Share of the unlabeled rows whose label is not that of the baseline.
+    wrong_labels_ : dict of str to int
+        Labels of the training rows that the ``"supervised"`` machine contradicts, and the
+        ``"estimator"`` or the ``"vote"``, where one of them was about to be taken. What contradicts
+        more of them than the supervised machine, by more than one label and 2 %, is not taken.
+    findings_ : dict of str to str
+        What a look at the result found wrong, see `FitWarning`: ``"limit"``, ``"share"``,
+        ``"kernel"``.
     n_features_in_ : int
         Number of features.
 
@@ -268,7 +283,11 @@ class SafeS3VM(MetaEstimatorMixin, SemiSupervisedMixin, BaseEstimator):
         compared = self._compare(X, y, sample_weight, unlabeled_mask)
         if unlabeled_mask is None:
             self._warn_of_no_unlabeled(compared[0].codes)
-        return self._decide(*compared)
+        self._decide(*compared)
+        warn(type(self).__name__, self.findings_, 4)
+        if self.verbose:
+            print(self.summary())
+        return self
 
     def _compare(self, X, y, sample_weight, unlabeled_mask):
         """Machines and labels that are held out: what `_decide` goes on from."""
@@ -286,8 +305,8 @@ class SafeS3VM(MetaEstimatorMixin, SemiSupervisedMixin, BaseEstimator):
             leads, self.cv_right_ = self._held_out(estimators, baseline, data, random_state)
         return data, estimators, leads, random_state
 
-    def _decide(self, data, estimators, leads, random_state):
-        """The pool, and what is taken of it."""
+    def _decide(self, data, estimators, leads, random_state, names=None):
+        """The pool, and what is taken of it; ``names`` are those of the classes."""
         X, codes, weight = data
         unlabeled = codes < 0
         supervised = (
@@ -315,38 +334,53 @@ class SafeS3VM(MetaEstimatorMixin, SemiSupervisedMixin, BaseEstimator):
         self.cv_error_ = float(np.sqrt(1.0 + np.sum(leads[best] ** 2)))
         self.estimator_ = bases[best] if bases else None
         self.contradicted_ = self._contradicted(self.estimator_, data)
+        self.weights_, self.bound_, self._tie = solution.shares, solution.bound, solution.tie
+        self._vote_weight = float(self.loss_weight)
         follows = self.contradiction is not None and self.contradicted_ <= self.contradiction
-        trails = lead[best] < -self.cv_error_  # a NaN is no answer, and neither trails nor leads
+        trails = lead[best] < 0  # a NaN is no answer, and neither trails nor leads
         certain = self.trust is not None and lead[best] >= max(self.trust * self.cv_error_, 1e-9)
         self._allowed = bool(self.n_folds is None or lead.mean() >= self.margin * self.cv_error_)
-        if certain or (follows and not trails):
+        self.taken_, found, self.wrong_labels_ = "supervised", supervised, {}
+        self._contradicts("supervised", data)
+        if (certain or (follows and not trails)) and not self._contradicts("estimator", data):
             self.taken_, found = "estimator", np.asarray(self.estimator_.transduction_)[unlabeled]
-        elif self._allowed and solution.status != "baseline":
+        elif (
+            self._allowed and solution.status != "baseline" and not self._contradicts("vote", data)
+        ):
             self.taken_, found = "vote", solution.labels
-        else:
-            self.taken_, found = "supervised", supervised
         self.kept_supervised_ = self.taken_ == "supervised"
-        self.weights_, self.bound_, self._tie = solution.shares, solution.bound, solution.tie
         self.gains_ = gains(found, labels, supervised, self.loss_weight, row_weight)
         self.worst_gain_ = float(self.gains_.min(initial=np.inf)) if labels.size else 0.0
         self.changed_ = float(np.mean(found != supervised)) if found.size else 0.0
-        self._possible, self._vote_weight = solution.objective, float(self.loss_weight)
+        self._possible = solution.objective
         self._disagreement = float(np.mean(np.ptp(labels, axis=0) > 0)) if labels.size else 0.0
         self._counts = np.bincount(codes[~unlabeled]), int(unlabeled.sum())
         self._certain = bool(certain)
         full = codes.copy()
         full[unlabeled] = found
         self.transduction_ = self.classes_[full]
-        if n_stopped:
-            warnings.warn(
-                f"{n_stopped} fits of the pool stopped at their limits, before their tolerance was "
-                "reached; increase max_iter of the estimator, scale the data or relax tol",
-                ConvergenceWarning,
-                stacklevel=5,
-            )
-        if self.verbose:
-            print(self.summary())
-        return self
+        asked = getattr(self.estimator_, "class_ratio_", None)
+        every = np.ones(codes.size) if weight is None else weight
+        names = self.classes_ if names is None else names
+        inner = getattr(self.estimator_, "findings_", {})
+        self.findings_ = {
+            "limit": n_stopped
+            and f"stopped {n_stopped} fits of the pool at their limits, before their tolerance was "
+            "reached; increase max_iter of the estimator, scale the data or relax tol",
+            "share": share_finding(codes, every, full, names, asked),
+            "kernel": inner.get("kernel"),
+        }
+        self.findings_ = {name: text for name, text in self.findings_.items() if text}
+
+    def _contradicts(self, taken, data):
+        """Whether an answer is wrong on more labels than the supervised machine may spare."""
+        labeled = data.codes >= 0
+        if data.sample_weight is not None:
+            labeled &= data.sample_weight > 0
+        found = self._answers(taken, data.X[labeled])
+        wrong = self.wrong_labels_
+        wrong[taken] = int(np.sum(found != data.codes[labeled]))
+        return wrong[taken] > wrong["supervised"] + spared(found.size)
 
     def _machines(self):
         """The estimators with their names, and the baseline."""
@@ -367,6 +401,8 @@ class SafeS3VM(MetaEstimatorMixin, SemiSupervisedMixin, BaseEstimator):
                 "estimator must hold one or more estimators under different names, got "
                 f"{[name for name, _ in estimators]}"
             )
+        for _, one in estimators:
+            refuse_pipeline("estimator", one, type(self).__name__)
         if self.baseline is not None:
             return estimators, self.baseline
         given = estimators[0][1].get_params()
@@ -445,6 +481,7 @@ class SafeS3VM(MetaEstimatorMixin, SemiSupervisedMixin, BaseEstimator):
                 for lead, (_, estimator) in zip(leads, estimators, strict=True):
                     with warnings.catch_warnings():
                         warnings.simplefilter("ignore", ConvergenceWarning)
+                        warnings.simplefilter("ignore", FitWarning)
                         model = fitted(clone(estimator), part)
                     lead[test] += (model.predict(X) == truth).astype(float) - right
         right = baseline_right + np.append(0.0, leads.sum(axis=1))
@@ -506,23 +543,37 @@ class SafeS3VM(MetaEstimatorMixin, SemiSupervisedMixin, BaseEstimator):
                 "another label than the supervised machine gives them."
             )
         elif self.kept_supervised_:
-            if self._allowed:
+            n, wrong = counts.sum(), dict(self.wrong_labels_)
+            own = wrong.pop("supervised")
+            if wrong:
+                shown = " and ".join(f"the {name} contradicts {k}" for name, k in wrong.items())
+                reason = f"{shown} of the {n} labels, it contradicts {own}"
+            elif self._allowed:
                 reason = "no labeling gains in every case"
             elif np.isnan(self.cv_gain_):
                 reason = "no label speaks for another"
-            else:
+            elif self.cv_gain_ < 0:
                 reason = "the labels advise it"
+            else:
+                reason = "the lead on held-out labels leaves doubt"
             lines.append(f"The supervised machine was kept: {reason}.")
         else:
             lines.append(
                 f"The vote was taken: {self.changed_:.1%} of the unlabeled rows have another label "
                 "than the supervised machine gives them."
             )
+        lines += [f"Warning: it {text}." for text in self.findings_.values()]
         return "\n".join(lines)
 
     def _checked(self, X):
         check_is_fitted(self)
         return validate_data(self, X, accept_sparse="csr", dtype=np.float64, order="C", reset=False)
+
+    def _answers(self, taken, X):
+        """Class indices that the baseline, the estimator or the vote gives to rows."""
+        if taken == "vote":
+            return self._votes(X).argmax(axis=1)
+        return np.asarray((self.estimator_ if taken == "estimator" else self.baseline_).predict(X))
 
     def _votes(self, X):
         pool = np.array([np.asarray(member.model.predict(X)) for member in self.pool_])
@@ -569,11 +620,7 @@ class SafeS3VM(MetaEstimatorMixin, SemiSupervisedMixin, BaseEstimator):
         ndarray of shape (m,)
         """
         X = self._checked(X)
-        if self.kept_supervised_:
-            return self.classes_[np.asarray(self.baseline_.predict(X))]
-        if self.taken_ == "estimator":
-            return self.classes_[np.asarray(self.estimator_.predict(X))]
-        return self.classes_[self._votes(X).argmax(axis=1)]
+        return self.classes_[self._answers(self.taken_, X)]
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

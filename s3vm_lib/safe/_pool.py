@@ -9,8 +9,10 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.pipeline import Pipeline
 
 from s3vm_lib._base import BaseS3VM
+from s3vm_lib._findings import FitWarning
 from s3vm_lib._prepared import Preparation
 from s3vm_lib._threads import using
 from s3vm_lib.cccp import CCCPS3VM
@@ -21,6 +23,7 @@ from s3vm_lib.quasi_newton import SmoothS3VM
 # What these prepare depends neither on C*, as long as it is positive, nor on the number r of the
 # balance, nor on the weights of labeled rows.
 _REUSED = (SmoothS3VM, CCCPS3VM, S3VMLight)
+_COUNTED = (ConvergenceWarning, FitWarning)  # warnings of the fits that are not passed on
 _DRAWN = {"random_state", "init"}  # settings that are drawn, and may change what is prepared
 
 
@@ -123,6 +126,17 @@ class MemberFits:
         model = self._prepared.fit(sample_weight=sample_weight, **{**own, **setting})
         self._prepared.warn_of_limits()
         return copy.copy(model)
+
+
+def refuse_pipeline(name, estimator, around):
+    """Refuse a pipeline where its last step has to be seen."""
+    if isinstance(estimator, Pipeline):
+        steps = [type(step).__name__ for _, step in estimator.steps]
+        raise ValueError(
+            f"{name} must be a classifier, got a Pipeline of {', '.join(steps)}: put {around} at "
+            f"the end of the pipeline, make_pipeline({', '.join(f'{s}()' for s in steps[:-1])}, "
+            f"{around}({name}={steps[-1]}()))"
+        )
 
 
 def with_shares(estimator, data):
@@ -285,7 +299,7 @@ def make_pool(estimators, data, factors, n_ratios, confidence, n_starts, random_
                 model = fits.fit(setting, weight)
             limits = [w for w in caught if issubclass(w.category, ConvergenceWarning)]
             n_stopped += bool(limits)
-            for other in (w for w in caught if w not in limits):
+            for other in (w for w in caught if not issubclass(w.category, _COUNTED)):
                 warnings.warn_explicit(other.message, other.category, other.filename, other.lineno)
             base = model if base is None else base
             labels = np.asarray(model.transduction_)[unlabeled]

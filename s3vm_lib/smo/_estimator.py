@@ -99,6 +99,8 @@ class SVM(KernelParameters, BaseS3VM):
     termination_condition_ : str
         ``"converged"``, ``"max_iter"`` or ``"stopped"`` (by the callback); a list of these with
         more than two classes.
+    findings_ : dict of str to str
+        What a look at the result found wrong, see `FitWarning`.
     n_features_in_ : int
         Number of features.
 

@@ -411,9 +411,9 @@ class RandomFeatureS3VM(KernelParameters, OnlineS3VM):
 
     def _transduce(self, X, codes, rows, fits):
         if self.transduce:
-            super()._transduce(X, codes, rows, fits)
-        else:
-            self.__dict__.pop("transduction_", None)
+            return super()._transduce(X, codes, rows, fits)
+        self.__dict__.pop("transduction_", None)
+        return None
 
     # --- Prediction -------------------------------------------------------------------------------
 

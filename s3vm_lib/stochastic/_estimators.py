@@ -133,6 +133,8 @@ LabeledLoss, default="modified_logistic"
         Status of the last stage: ``"converged"``, ``"max_iter"`` or ``"no_step"`` (L-BFGS),
         ``"completed"`` (stochastic steps alone) or ``"stopped"`` (by the callback); a list of
         these with more than two classes.
+    findings_ : dict of str to str
+        What a look at the result found wrong, see `FitWarning`.
     n_features_in_ : int
         Number of features of the rows.
 
@@ -325,6 +327,8 @@ LabeledLoss, default="modified_logistic"
         Status of the last stage: ``"converged"``, ``"max_iter"`` or ``"no_step"`` (L-BFGS),
         ``"completed"`` (stochastic steps alone) or ``"stopped"`` (by the callback); a list of
         these with more than two classes.
+    findings_ : dict of str to str
+        What a look at the result found wrong, see `FitWarning`.
     n_features_in_ : int
         Number of features of the rows.
 

@@ -1,0 +1,172 @@
+"""A look at the result of a fit: does it contradict the labels, the shares or the objective?
+
+Everything here reads arrays. `BaseS3VM` looks after every fit, the estimators around other
+estimators look at what they return.
+"""
+
+import warnings
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+
+FEWEST = 3.0  # expected rows of a class that must not be missing from the answers
+ODDS = 3.0  # factor between the odds of a share that was asked for and those that came out
+_SPARED = 0.02  # share of its labels that a machine may err on beyond the supervised one
+COMPARED = 500  # labeled rows up to which the supervised machine is fitted
+_PROBED = 32  # rows whose kernel values are looked at
+
+
+class FitWarning(UserWarning):
+    """A fit ended, but its result contradicts what was asked of it.
+
+    Every estimator looks at the result of `fit`. What it finds is kept in the attribute
+    ``findings_``, a dict that is empty as a rule, and issued as one warning. The keys are
+
+    - ``"limit"`` and ``"rounding"``: the solver stopped before ``tol`` was reached; the warning is
+      a `sklearn.exceptions.ConvergenceWarning`, which holds the other findings, too;
+    - ``"objective"``: a constant output has a lower objective; ``termination_condition_`` is then
+      ``"failed"``;
+    - ``"share"``: a class is never predicted on the unlabeled rows, although it has labels, or the
+      odds of its share differ by more than a factor of three from those of the share that was asked
+      for (three rows of it, at least, have to be expected);
+    - ``"labels"``: the machine contradicts more of its own labels than the supervised one does, by
+      more than one label and 2 %. That is an SVM with the same kernel and C; with more than 500
+      labels it is a constant;
+    - ``"kernel"``: beside another finding, all kernel values between rows are almost equal.
+    """
+
+
+def warn(name, findings, stacklevel):
+    """Issue one warning that holds all findings; a `ConvergenceWarning` where a limit was met."""
+    if findings:
+        category = ConvergenceWarning if {"limit", "rounding"} & findings.keys() else FitWarning
+        text = f"{name} {'. It '.join(findings.values())}"
+        warnings.warn(text, category, stacklevel=stacklevel + 1)
+
+
+def spared(n_labeled):
+    """Labels that a machine may get wrong beyond those that the supervised one gets wrong."""
+    return max(1.0, _SPARED * n_labeled)
+
+
+def share_finding(codes, weight, found, classes, asked=None):
+    """Compare the classes of the unlabeled rows with the shares that were to be expected.
+
+    Parameters
+    ----------
+    codes : ndarray of int, shape (n,)
+        Class index, −1 where unlabeled.
+    weight : ndarray of shape (n,)
+    found : ndarray of int, shape (n,)
+        Class that the machine gives each row.
+    classes : ndarray of shape (n_classes,)
+    asked : ndarray of shape (n_classes,), default=None
+        Shares that the machine was to give the unlabeled rows; without them those of the labels
+        say which class must not be missing.
+
+    Returns
+    -------
+    str or None
+    """
+    U, L = codes < 0, codes >= 0
+    s, n_classes = weight[U], classes.size
+    if not s.sum() > 0:
+        return None
+    rows = s.sum() ** 2 / np.sum(s**2)  # as many of equal weight say as much
+    given = np.bincount(found[U], s, n_classes) / s.sum()
+    own = np.bincount(codes[L], weight[L], n_classes) / weight[L].sum()
+    expected = own if asked is None else asked
+    enough = rows * np.minimum(expected, 1 - expected) >= FEWEST
+    with np.errstate(divide="ignore"):
+        odds = np.log(given / (1 - given)) - np.log(expected / (1 - expected))
+    # Without a share that was asked for, labels may well have been drawn class by class.
+    wrong = enough & (given == 0 if asked is None else np.abs(odds) > np.log(ODDS))
+    if not wrong.any():
+        return None
+    k = int(np.argmin(np.where(wrong, odds, np.inf)))  # the class that is starved most
+    whose = "of the labels are of it" if asked is None else "were asked for"
+    if given[k] == 0:
+        return f"never predicts class {classes[k]} on unlabeled rows; {expected[k]:.1%} {whose}"
+    return (
+        f"predicts class {classes[k]} on {given[k]:.1%} of the unlabeled rows; "
+        f"{expected[k]:.1%} {whose}"
+    )
+
+
+def label_finding(codes, found, supervised):
+    """Count the labels that a machine contradicts, beyond those that the supervised one does.
+
+    Parameters
+    ----------
+    codes, found
+        As in `share_finding`.
+    supervised : callable
+        Returns the number of labels that the supervised machine contradicts. Called only where it
+        matters.
+
+    Returns
+    -------
+    str or None
+    """
+    labeled = codes >= 0
+    n = int(labeled.sum())
+    wrong = int(np.sum(found[labeled] != codes[labeled]))
+    if wrong <= spared(n) or wrong - (least := supervised()) <= spared(n):
+        return None
+    return f"contradicts {wrong} of its {n} labels, the supervised machine {least}"
+
+
+def constant_objective(problem, t, weight):
+    """Return J of a constant output that meets the balance constraint; infinity without one.
+
+    Parameters
+    ----------
+    problem : Problem
+    t : ndarray of shape (n,)
+        Labels −1, +1, or 0 for unlabeled.
+    weight : ndarray of shape (n,)
+        Weights of the losses.
+
+    Returns
+    -------
+    float
+    """
+    level = 2 * problem.ratio - 1 if problem.balance == "mean" else 0.0
+    if problem.balance == "share" or (level and problem.bias == "none"):
+        return np.inf
+    penalty = 0.5 * level**2 if problem.bias == "regularized" else 0.0
+    return penalty + sum(problem.data_terms(np.full(t.size, level), t, weight))
+
+
+def kernel_finding(kernel, X, reach):
+    """Say whether the values of a kernel between the rows of X are almost all equal.
+
+    Parameters
+    ----------
+    kernel : Kernel
+    X : ndarray or CSR matrix of shape (n, d)
+    reach : float
+        C times the total weight: what differs by less than its inverse cannot separate rows.
+
+    Returns
+    -------
+    str or None
+    """
+    if kernel.name not in ("rbf", "laplacian") or X.shape[0] < 3:
+        return None
+    rows = X[np.unique(np.linspace(0, X.shape[0] - 1, _PROBED).astype(int))]
+    K = kernel.gram(rows) / kernel.sigma_f**2
+    between = K[np.triu_indices_from(K, 1)]
+    low, high = between.min(), between.max()
+    if 1 - low < 1e-3 and reach * kernel.sigma_f**2 * (1 - low) < 1:
+        return (
+            f"sees almost no difference between rows: all kernel values are at least {low:.6f}. "
+            f"gamma={kernel.gamma:.3g} is too small for them; scale the columns of X, or take "
+            "gamma='variance', which no offset of a column changes"
+        )
+    if high < 1e-3:
+        return (
+            f"sees no similarity between rows: all kernel values are at most {high:.1e}. "
+            f"gamma={kernel.gamma:.3g} is too large for them; take a smaller one"
+        )
+    return None

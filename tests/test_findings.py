@@ -1,0 +1,299 @@
+"""The look at the result of a fit: what it finds, what it leaves alone, and that it warns once."""
+
+import itertools
+import pickle
+import warnings
+
+import numpy as np
+import pytest
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import SVC
+
+from s3vm_lib import (
+    CCCPS3VM,
+    DAS3VM,
+    QNS3VM,
+    S3VC,
+    SVM,
+    FitWarning,
+    LapSVM,
+    MultiSwitchTSVM,
+    NewtonS3VM,
+    S3VMLight,
+    SelfTrainingKNN,
+)
+from s3vm_lib._findings import (
+    constant_objective,
+    kernel_finding,
+    label_finding,
+    share_finding,
+    spared,
+)
+from s3vm_lib.calibration import CalibratedS3VM
+from s3vm_lib.kernels import Kernel
+from s3vm_lib.losses import LabeledLoss, UnlabeledLoss
+from s3vm_lib.objective import Problem
+
+
+def rare(n=400, positive=20, labels=(20, 2)):
+    """Two clouds, one of them rare, and a few labels of each."""
+    rng = np.random.default_rng(0)
+    truth = (np.arange(n) < positive).astype(int)
+    X = rng.normal(size=(n, 2))
+    X[truth == 1] += [4, 0]
+    y = np.full(n, -1)
+    for k, count in enumerate(labels):
+        y[np.flatnonzero(truth == k)[:count]] = k
+    return X, y, truth
+
+
+def caught(function):
+    """What a call returns, and the warnings that it issues."""
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always")
+        return function(), found
+
+
+# --- Shares ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("classes", [[0, 1], ["ham", "spam"]])
+@pytest.mark.parametrize(
+    ("given", "asked", "found"),
+    [
+        (0, 0.09, "never predicts class {} on unlabeled rows; 9.0% were asked for"),
+        (2, 0.09, "predicts class {} on 2.0% of the unlabeled rows; 9.0% were asked for"),
+        (4, 0.09, None),  # odds of .041 and .099: less than a factor of three
+        (24, 0.5, "predicts class {} on 24.0% of the unlabeled rows; 50.0% were asked for"),
+        (26, 0.5, None),
+        (0, 0.02, None),  # two rows are no evidence
+        (50, None, None),
+        (0, None, "never predicts class {} on unlabeled rows; 20.0% of the labels are of it"),
+        (2, None, None),  # labels may have been drawn class by class
+    ],
+)
+def test_shares_given_and_asked_for(classes, given, asked, found):
+    codes = np.repeat([0, 1, -1], [8, 2, 100])
+    answer = np.r_[np.zeros(8, int), np.ones(2, int), np.arange(100) < given]
+    asked = None if asked is None else np.array([1 - asked, asked])
+    said = share_finding(codes, np.ones(110), answer, np.array(classes), asked)
+    assert said == (found and found.format(classes[1]))
+    # Of the other class, by the same rule, and with weights in place of copies.
+    turned = np.where(codes < 0, -1, 1 - codes)
+    asked = None if asked is None else asked[::-1]
+    said = share_finding(turned, np.ones(110), 1 - answer, np.array(classes), asked)
+    assert said == (found and found.format(classes[0]))
+    rows, copies = np.unique(np.c_[codes, answer], axis=0, return_counts=True)
+    said = share_finding(*rows.T[:1], copies * 1.0, rows[:, 1], np.array(classes))
+    if asked is None:  # fewer rows say less
+        assert said in (None, found and found.format(classes[1]))
+
+
+def test_the_class_that_is_starved_is_named_of_three():
+    codes = np.repeat([0, 1, 2, -1], [5, 5, 5, 90])
+    answer = np.r_[codes[:15], np.repeat([0, 1], [50, 40])]
+    said = share_finding(codes, np.ones(105), answer, np.array(["a", "b", "c"]))
+    assert said == "never predicts class c on unlabeled rows; 33.3% of the labels are of it"
+    assert share_finding(codes[:15], np.ones(15), answer[:15], np.arange(3)) is None
+
+
+# --- Labels ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("wrong", "least", "n", "found"),
+    [
+        (1, 0, 10, False),  # one label is spared
+        (2, 0, 10, True),
+        (2, 1, 10, False),
+        (3, 0, 200, False),  # 2 % are
+        (5, 0, 200, True),
+        (5, 1, 200, False),
+    ],
+)
+def test_labels_contradicted(wrong, least, n, found):
+    codes = np.r_[np.zeros(n, int), -np.ones(5, int)]
+    answer = np.r_[np.arange(n) < wrong, np.ones(5, bool)].astype(int)
+    said = label_finding(codes, answer, lambda: least)
+    assert (said is not None) == found == (wrong - least > spared(n))
+    assert (
+        not found
+        or said == f"contradicts {wrong} of its {n} labels, the supervised machine {least}"
+    )
+
+
+def test_the_supervised_machine_is_asked_only_where_it_matters():
+    def asked():
+        raise AssertionError
+
+    assert label_finding(np.array([0, 1, 1]), np.array([0, 1, 0]), asked) is None
+
+
+@pytest.mark.parametrize("kernel", ["linear", "rbf", "precomputed"])
+def test_the_supervised_machine_is_an_svm_with_the_same_kernel_and_C(kernel):
+    """Told to put half of the rows on the side of the rare class, the machine errs on labels."""
+    X, y, truth = rare(200, 100, (30, 30))
+    rng = np.random.default_rng(1)
+    X, y = X + 3 * rng.normal(size=X.shape), np.where(truth == 1, np.where(y < 0, -1, 1), y)
+    rows = X @ X.T if kernel == "precomputed" else X
+    model = QNS3VM(kernel=kernel, gamma=0.5, balance=0.98, balance_tol=0.005, C=0.5)
+    model, said = caught(lambda: model.fit(rows, y))
+    L = y >= 0
+    given = X[L] @ X[L].T if kernel == "precomputed" else X[L]
+    plain = SVC(C=0.5, kernel=kernel, gamma=0.5).fit(given, y[L])
+    wrong, least = (
+        int(np.sum(one.predict(part) != y[L])) for one, part in ((model, rows[L]), (plain, given))
+    )
+    assert wrong > least + spared(60)
+    assert f"contradicts {wrong} of its 60 labels, the supervised machine {least}" in str(
+        said[0].message
+    )
+
+
+# --- The objective --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("balance", "bias"), [*itertools.product(["none", "mean"], ["free", "regularized"])]
+)
+def test_the_objective_of_a_constant_is_that_of_the_problem(balance, bias):
+    rng = np.random.default_rng(0)
+    t, s = np.array([1.0, -1, 1, 0, 0, 0]), rng.random(6)
+    problem = Problem(
+        LabeledLoss("hinge"), UnlabeledLoss("symmetric_hinge"), 2.0, 0.5, bias=bias,
+        balance=balance, ratio=0.7,
+    )  # fmt: skip
+    level = 0.4 if balance == "mean" else 0.0
+    by_hand = problem.value(np.full(6, level), t, 0.0, level, s)
+    assert constant_objective(problem, t, s) == pytest.approx(by_hand)
+    assert problem.balance_residual(np.full(6, level), t, s) < 1e-12
+
+
+def test_without_a_constant_that_is_feasible_nothing_is_compared():
+    share = Problem(balance="share", ratio=0.3)
+    assert constant_objective(share, np.array([1.0, -1, 0]), np.ones(3)) == np.inf
+    through = Problem(balance="mean", ratio=0.3, bias="none")
+    assert constant_objective(through, np.array([1.0, -1, 0]), np.ones(3)) == np.inf
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_what_ends_above_a_constant_has_not_converged(semi_supervised, n_classes):
+    """A solver that returns nonsense with a good conscience."""
+    X, y = semi_supervised(n_classes=n_classes)
+
+    class Broken(CCCPS3VM):
+        def _fit_binary(self, data, shared, t, problem, index):
+            fit = super()._fit_binary(data, shared, t, problem, index)
+            return fit._replace(objective=1e9) if index == n_classes - 2 else fit
+
+    with pytest.warns(FitWarning, match=r"Broken ends at the objective 1e\+09, .* constant output"):
+        model = Broken().fit(X, y)
+    assert set(model.findings_) == {"objective"}
+    expected = "failed" if n_classes == 2 else ["converged", "failed", "converged"]
+    assert model.termination_condition_ == expected
+
+
+# --- The kernel -----------------------------------------------------------------------------------
+
+
+def test_kernels_without_differences_and_without_similarities():
+    X = np.random.default_rng(0).normal(size=(40, 3))
+    for gamma, word in ((1e-9, "at least 1.000"), (1.0, None), (1e6, "at most")):
+        for name in ("rbf", "laplacian"):
+            said = kernel_finding(Kernel(name, gamma), X, 10.0)
+            assert (said is None) if word is None else word in said and f"gamma={gamma:.3g}" in said
+    assert kernel_finding(Kernel("rbf", 1e-9), X, 1e12) is None  # a C that makes up for it
+    assert kernel_finding(Kernel("linear"), X, 1.0) is None
+
+
+@pytest.mark.parametrize("cls", [QNS3VM, NewtonS3VM, LapSVM], ids=lambda cls: cls.__name__)
+def test_a_constant_column_that_makes_the_kernel_constant_is_seen(cls):
+    """gamma="scale" takes the variance of all entries, which an offset of a column swells."""
+    rng = np.random.default_rng(0)
+    truth = np.arange(16) % 2
+    X = np.c_[rng.normal(size=16) + 3 * truth, rng.normal(size=16), np.full(16, 1e4)]
+    y = np.where(np.arange(16) < 12, truth, -1)
+    model, said = caught(lambda: cls().fit(X, y))
+    assert len(said) == 1 and said[0].category is FitWarning and said[0].filename == __file__
+    assert {"labels", "kernel"} <= set(model.findings_)
+    assert "all kernel values are at least 0.99999" in str(said[0].message)
+    model, said = caught(lambda: cls(gamma=0.5).fit(X, y))
+    assert said == [] and model.findings_ == {} and model.score(X, truth) > 0.9
+
+
+# --- All estimators -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("cls", [QNS3VM, NewtonS3VM, CCCPS3VM], ids=lambda cls: cls.__name__)
+def test_a_rare_class_that_a_linear_machine_starves_is_named(cls):
+    X, y, _ = rare()
+    model, said = caught(lambda: cls(kernel="linear").fit(X, y))
+    assert len(said) == 1 and said[0].category is FitWarning
+    text = str(said[0].message)
+    assert f"{cls.__name__} never predicts class 1 on unlabeled rows; 9" in text
+    assert ("balance_tol=0.01 holds the share itself" in text) == (cls is QNS3VM)
+    assert pickle.loads(pickle.dumps(model)).findings_ == model.findings_ != {}
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        QNS3VM(kernel="linear", balance_tol=0.01, balance=0.05),
+        S3VMLight(kernel="linear"),
+        MultiSwitchTSVM(),
+        DAS3VM(),
+        SVM(kernel="linear"),
+        SelfTrainingKNN(),
+        S3VC(random_state=0),
+    ],
+    ids=lambda model: type(model).__name__,
+)
+def test_what_finds_the_rare_class_is_left_alone(model):
+    X, y, truth = rare()
+    model, said = caught(lambda: model.fit(X, y))
+    assert said == [] and model.findings_ == {}
+    assert model.predict(X)[truth == 1].mean() > 0.5
+
+
+def test_a_limit_and_a_finding_are_one_warning():
+    X, y, _ = rare()
+    model, said = caught(lambda: QNS3VM(kernel="linear", max_iter=1).fit(X, y))
+    assert [w.category for w in said] == [ConvergenceWarning]
+    assert next(iter(model.findings_)) == "limit" and "share" in model.findings_
+    assert "stopped after max_iter=1 iterations" in str(said[0].message)
+    assert ". It never predicts class 1" in str(said[0].message)
+
+
+def test_a_later_fit_forgets_what_an_earlier_one_found():
+    X, y, _ = rare()
+    model, _ = caught(lambda: QNS3VM(kernel="linear").fit(X, y))
+    assert model.findings_ != {}
+    assert model.set_params(balance_tol=0.01, balance=0.05).fit(X, y).findings_ == {}
+
+
+def test_a_calibrated_machine_warns_once_of_the_one_that_predicts():
+    X, y, _ = rare()
+    model, said = caught(lambda: CalibratedS3VM(QNS3VM(kernel="linear"), cv=2).fit(X, y))
+    assert len(said) == 1 and "CalibratedS3VM never predicts class 1" in str(said[0].message)
+    assert model.findings_ == model.estimator_.findings_
+    inside = make_pipeline(
+        StandardScaler(), QNS3VM(kernel="linear", balance_tol=0.01, balance=0.05)
+    )
+    model, said = caught(lambda: CalibratedS3VM(inside, cv=2).fit(X, y))
+    assert said == [] and model.findings_ == {}
+    assert np.array_equal(model.transduction_[y < 0], model.estimator_.predict(X[y < 0]))
+
+
+@pytest.mark.parametrize("guard", [True, False])
+def test_the_one_door_names_classes_and_shares(guard):
+    X, y, _ = rare()
+    named = np.array(["ham", "spam", -1], dtype=object)[y]
+    model = S3VC(kernel="linear", solver=QNS3VM(kernel="linear"), guard=guard, random_state=0)
+    model, said = caught(lambda: model.fit(X, named))
+    never = not np.any(model.transduction_[y < 0] == "spam")
+    assert never == (not guard) and len(said) == never
+    if never:
+        assert "S3VC never predicts class spam on unlabeled rows" in str(said[0].message)
+        assert "Warning: it never predicts class spam" in model.summary()
