@@ -25,6 +25,7 @@ from s3vm_lib._findings import (
     kernel_finding,
     label_finding,
     share_finding,
+    warn_of_time,
 )
 from s3vm_lib._limits import SHAPE, require_finite_outputs
 from s3vm_lib._machine import BaseMachine, SemiSupervisedMixin
@@ -185,11 +186,16 @@ class BaseS3VM(SemiSupervisedMixin, BaseMachine):
         X, codes, data = self._validated(X, y, sample_weight, unlabeled_mask)
         if self._wants_unlabeled and unlabeled_mask is None:
             self._warn_of_no_unlabeled(codes)
+        warn_of_time(self, self._n_solved(data), 4)
         with released(self._prepare(data)) as shared:
             fits = self._fit_prepared(data, shared, self._ratios(data))[1]
         found = self._transduce(X, codes, data.rows, fits)
         self._look(data, fits, None if found is None else found[data.rows])
         return self
+
+    def _n_solved(self, data):
+        """Number of rows that the time of a fit depends on."""
+        return data.codes.size
 
     def _look(self, data, fits, found):
         """Look at the result, keep what contradicts labels, shares or objective, and warn once."""

@@ -44,6 +44,18 @@ def warn(name, findings, stacklevel):
         warnings.warn(text, category, stacklevel=stacklevel + 1)
 
 
+def warn_of_time(estimator, n_rows, stacklevel):
+    """Warn before a fit that takes half a minute or more."""
+    largest = estimator._largest_n
+    if n_rows > 0.7 * largest:
+        warnings.warn(
+            f"{type(estimator).__name__} was made for up to {largest:,} rows, which take about a "
+            f"minute; with {n_rows:,} rows the fit may take much longer. verbose=1 shows progress",
+            FitWarning,
+            stacklevel=stacklevel + 1,
+        )
+
+
 def spared(n_labeled):
     """Labels that a machine may get wrong beyond those that the supervised one gets wrong."""
     return max(1.0, _SPARED * n_labeled)

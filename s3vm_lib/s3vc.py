@@ -16,7 +16,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from s3vm_lib._base import BALANCE, Balance
-from s3vm_lib._findings import FitWarning, share_finding, warn
+from s3vm_lib._findings import FitWarning, share_finding, warn, warn_of_time
 from s3vm_lib._limits import SCALE, WEIGHT
 from s3vm_lib._machine import SemiSupervisedMixin
 from s3vm_lib._threads import using, with_threads
@@ -157,7 +157,7 @@ class S3VC(SemiSupervisedMixin, MetaEstimatorMixin, BaseEstimator):
         "n_jobs": N_JOBS,
         "verbose": ["verbose"],
     }
-    _largest_n = 100_000
+    _largest_n = 4_000
     _memory = "that of the solver, and of one model per member of the pool"
 
     def __init__(
@@ -231,6 +231,7 @@ class S3VC(SemiSupervisedMixin, MetaEstimatorMixin, BaseEstimator):
         if unlabeled_mask is None:
             self._warn_of_no_unlabeled(codes)
         refuse_pipeline("solver", self.solver, type(self).__name__)
+        warn_of_time(self, codes.size, 4)
         labels = self._label_counts(codes, weight)
         if self.probability:
             self._check_probability(labels, weight)
@@ -399,16 +400,16 @@ class S3VC(SemiSupervisedMixin, MetaEstimatorMixin, BaseEstimator):
         for number, (pair, model) in enumerate(models.items(), 1):
             compared = None
             if self.verbose and self.guard:
-                shown = f"kernel {pair[1]}, C = {pair[0]}"
+                shown = "kernel {1}, C = {0}".format(*pair)
                 print(f"S3VC: machine {number} of {len(models)}, {shown}", flush=True)
-            if self.guard or several:
-                model = SafeS3VM(
-                    estimator=model, n_repeats=2 if two else 1, random_state=self.random_state
-                )
-                compared = model._compare(*data, data.codes < 0)
-            else:
-                with warnings.catch_warnings():
-                    warnings.simplefilter("ignore", FitWarning)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", FitWarning)
+                if self.guard or several:
+                    model = SafeS3VM(
+                        estimator=model, n_repeats=2 if two else 1, random_state=self.random_state
+                    )
+                    compared = model._compare(*data, data.codes < 0)
+                else:
                     fitted(model, data)
             found[pair] = solvers[pair], model, compared
         return found

@@ -16,7 +16,7 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from s3vm_lib._findings import share_finding, warn
+from s3vm_lib._findings import share_finding, warn, warn_of_time
 from s3vm_lib._limits import COUNT
 from s3vm_lib._machine import SemiSupervisedMixin
 from s3vm_lib._validation import Rows, checked_input, unchanged_on_error, validated
@@ -182,7 +182,7 @@ class SelfTrainingKNN(SemiSupervisedMixin, BaseEstimator):
         "verbose": ["verbose"],
         "callback": [callable, None],
     }
-    _largest_n = 10_000
+    _largest_n = 5_000
     _memory = "rows"
 
     def __init__(
@@ -235,6 +235,7 @@ class SelfTrainingKNN(SemiSupervisedMixin, BaseEstimator):
         X, codes, _ = checked_input(self, X, y, unlabeled_mask=unlabeled_mask)
         if unlabeled_mask is None:
             self._warn_of_no_unlabeled(codes)
+        warn_of_time(self, codes.size, 4)
         solution = solve_self_training(
             X,
             codes,

@@ -2,10 +2,12 @@
 
 import itertools
 import pickle
+import re
 import warnings
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -22,6 +24,7 @@ from s3vm_lib import (
     MultiSwitchTSVM,
     NewtonS3VM,
     S3VMLight,
+    SafeS3VM,
     SelfTrainingKNN,
 )
 from s3vm_lib._findings import (
@@ -297,3 +300,44 @@ def test_the_one_door_names_classes_and_shares(guard):
     if never:
         assert "S3VC never predicts class spam on unlabeled rows" in str(said[0].message)
         assert "Warning: it never predicts class spam" in model.summary()
+
+
+# --- Time -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        QNS3VM(),
+        SVM(),
+        S3VC(guard=False, kernel="linear", C=1.0),
+        S3VC(kernel="linear", C=1.0),
+        SafeS3VM(),
+        SelfTrainingKNN(),
+    ],
+    ids=lambda model: type(model).__name__,
+)
+@pytest.mark.parametrize("largest", [40, 90])
+def test_a_fit_that_may_take_minutes_says_so_at_once(model, largest, monkeypatch, semi_supervised):
+    """Once, before it begins, at the line that called it."""
+    X, y = semi_supervised(n=60)
+    monkeypatch.setattr(type(model), "_largest_n", largest)
+    model, said = caught(lambda: clone(model).fit(X, y))
+    slow = largest == 40 and not isinstance(model, SVM)  # which reads the labeled rows alone
+    assert [w.category for w in said] == [FitWarning] * slow
+    if slow:
+        assert said[0].filename == __file__
+        text = (
+            f"{type(model).__name__} was made for up to 40 rows, .* with 60 rows the fit may take"
+        )
+        assert re.match(text, str(said[0].message))
+
+
+def test_the_one_door_shows_how_far_it_is(semi_supervised, capsys):
+    X, y = semi_supervised(n=60)
+    S3VC(verbose=1, random_state=0).fit(X, y)
+    said = capsys.readouterr().out.splitlines()
+    assert [line for line in said if line.startswith("S3VC: machine")] == [
+        f"S3VC: machine {k} of 4, kernel {kernel}, C = {C}"
+        for k, (C, kernel) in enumerate(itertools.product((1.0, 10.0), ("linear", "rbf")), 1)
+    ]

@@ -193,7 +193,7 @@ class BranchBoundS3VM(KernelParameters, BaseS3VM):
         "balance_tol": [Interval(Real, 0, 1, closed="left")],
         "branching": [StrOptions(set(BRANCHING))],
     }
-    _largest_n = 50
+    _largest_n = 100
     _memory = "n² numbers"
 
     def _prepare(self, data):

@@ -14,7 +14,7 @@ from sklearn.utils._param_validation import HasMethods, Interval
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from s3vm_lib._base import BaseS3VM
-from s3vm_lib._findings import FitWarning, share_finding, spared, warn
+from s3vm_lib._findings import FitWarning, share_finding, spared, warn, warn_of_time
 from s3vm_lib._limits import COUNT
 from s3vm_lib._machine import SemiSupervisedMixin
 from s3vm_lib._threads import using, with_threads
@@ -203,7 +203,7 @@ class SafeS3VM(MetaEstimatorMixin, SemiSupervisedMixin, BaseEstimator):
         "n_jobs": N_JOBS,
         "verbose": ["verbose"],
     }
-    _largest_n = 50_000
+    _largest_n = 8_000
     _memory = "that of the estimator, and one model per member"
 
     def __init__(
@@ -294,6 +294,7 @@ class SafeS3VM(MetaEstimatorMixin, SemiSupervisedMixin, BaseEstimator):
         estimators, baseline = self._machines()
         self._factors()  # refused here, before anything is fitted
         X, codes, weight = checked_input(self, X, y, sample_weight, unlabeled_mask)
+        warn_of_time(self, codes.size, 5)
         estimators = [(name, on_codes(one, self.classes_)) for name, one in estimators]
         baseline = on_codes(baseline, self.classes_)
         data, random_state = Data(X, codes, weight), check_random_state(self.random_state)

@@ -154,6 +154,9 @@ class SVM(KernelParameters, BaseS3VM):
         self.gram_ = gram.storage
         return labeled, gram, center
 
+    def _n_solved(self, data):
+        return int(np.sum(data.codes >= 0))
+
     def _problem(self, data, ratio):
         return Problem(LabeledLoss("hinge"), None, float(self.C), 0.0, data.kernel)
 
