@@ -200,10 +200,9 @@ class BaseS3VM(SemiSupervisedMixin, BaseMachine):
     def _look(self, data, fits, found):
         """Look at the result, keep what contradicts labels, shares or objective, and warn once."""
         findings = self._objective_finding(data, fits) | self._answer_findings(data, found)
-        if findings:
-            reach = float(self.C) * data.loss_weight.sum()
-            reason = kernel_finding(data.kernel, data.X, reach)
-            findings |= {} if reason is None else {"kernel": reason}
+        reach = float(self.C) * data.loss_weight.sum()
+        reason = kernel_finding(data.kernel, data.X, reach)
+        findings |= {} if reason is None else {"kernel": reason}
         self._warn_of_limits(fits, 6, findings)
 
     def _objective_finding(self, data, fits):

@@ -32,7 +32,7 @@ class FitWarning(UserWarning):
     - ``"labels"``: the machine contradicts more of its own labels than the supervised one does, by
       more than one label and 2 %. That is an SVM with the same kernel and C; with more than 500
       labels it is a constant;
-    - ``"kernel"``: beside another finding, all kernel values between rows are almost equal.
+    - ``"kernel"``: all kernel values between different rows are almost equal, to k(x, x) or to 0.
     """
 
 

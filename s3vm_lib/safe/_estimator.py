@@ -14,7 +14,7 @@ from sklearn.utils._param_validation import HasMethods, Interval
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from s3vm_lib._base import BaseS3VM
-from s3vm_lib._findings import FitWarning, share_finding, spared, warn, warn_of_time
+from s3vm_lib._findings import FitWarning, kernel_finding, share_finding, spared, warn, warn_of_time
 from s3vm_lib._limits import COUNT
 from s3vm_lib._machine import SemiSupervisedMixin
 from s3vm_lib._threads import using, with_threads
@@ -299,11 +299,13 @@ class SafeS3VM(MetaEstimatorMixin, SemiSupervisedMixin, BaseEstimator):
         baseline = on_codes(baseline, self.classes_)
         data, random_state = Data(X, codes, weight), check_random_state(self.random_state)
         unlabeled = codes < 0
-        self.baseline_ = self._supervised(baseline, data)
         leads, self.cv_right_ = np.full((1, 1), np.nan), np.full(1 + len(estimators), np.nan)
-        if np.any(unlabeled if weight is None else weight[unlabeled]):
-            estimators = [(name, with_shares(estimator, data)) for name, estimator in estimators]
-            leads, self.cv_right_ = self._held_out(estimators, baseline, data, random_state)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", FitWarning)  # only what is returned is looked at
+            self.baseline_ = self._supervised(baseline, data)
+            if np.any(unlabeled if weight is None else weight[unlabeled]):
+                estimators = [(name, with_shares(one, data)) for name, one in estimators]
+                leads, self.cv_right_ = self._held_out(estimators, baseline, data, random_state)
         return data, estimators, leads, random_state
 
     def _decide(self, data, estimators, leads, random_state, names=None):
@@ -363,13 +365,16 @@ class SafeS3VM(MetaEstimatorMixin, SemiSupervisedMixin, BaseEstimator):
         asked = getattr(self.estimator_, "class_ratio_", None)
         every = np.ones(codes.size) if weight is None else weight
         names = self.classes_ if names is None else names
-        inner = getattr(self.estimator_, "findings_", {})
+        problem, kernel = getattr(self.estimator_, "problem_", None), None
+        if problem is not None:
+            first = problem[0] if isinstance(problem, list) else problem
+            kernel = kernel_finding(first.kernel, X, first.C * every.sum())
         self.findings_ = {
             "limit": n_stopped
             and f"stopped {n_stopped} fits of the pool at their limits, before their tolerance was "
             "reached; increase max_iter of the estimator, scale the data or relax tol",
             "share": share_finding(codes, every, full, names, asked),
-            "kernel": inner.get("kernel"),
+            "kernel": kernel,
         }
         self.findings_ = {name: text for name, text in self.findings_.items() if text}
 
@@ -482,7 +487,6 @@ class SafeS3VM(MetaEstimatorMixin, SemiSupervisedMixin, BaseEstimator):
                 for lead, (_, estimator) in zip(leads, estimators, strict=True):
                     with warnings.catch_warnings():
                         warnings.simplefilter("ignore", ConvergenceWarning)
-                        warnings.simplefilter("ignore", FitWarning)
                         model = fitted(clone(estimator), part)
                     lead[test] += (model.predict(X) == truth).astype(float) - right
         right = baseline_right + np.append(0.0, leads.sum(axis=1))
