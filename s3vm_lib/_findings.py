@@ -170,6 +170,8 @@ def kernel_finding(kernel, X, reach):
     K = kernel.gram(rows) / kernel.sigma_f**2
     between = K[np.triu_indices_from(K, 1)]
     low, high = between.min(), between.max()
+    if low == 1:
+        return "sees no difference between rows: all kernel values are equal"
     if 1 - low < 1e-3 and reach * kernel.sigma_f**2 * (1 - low) < 1:
         return (
             f"sees almost no difference between rows: all kernel values are at least {low:.6f}. "
