@@ -5,6 +5,7 @@ import math
 import numpy as np
 import scipy.sparse as sp
 
+from s3vm_lib._linear import near_origin
 from s3vm_lib.graph_kernel_machine._theory import (
     largest_C_graph,
     largest_sigma_f,
@@ -106,7 +107,7 @@ def extend_graph(graph, X, start, labeled, rule, gamma):
 
     Edges of earlier rows stay, even where a new row is nearer: what k-NN graphs cost online.
     """
-    n = X.shape[0]
+    n, X = X.shape[0], near_origin(X)[0]
     from sklearn.neighbors import NearestNeighbors
 
     if rule.radius is None:
