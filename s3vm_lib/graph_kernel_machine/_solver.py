@@ -233,6 +233,11 @@ class Accumulators:
         dual, b = self.average()
         return self.sums.at(index, self.listed, dual[:, None])[:, 0] + b
 
+    def norm2(self):
+        """‖w̄‖², the offset apart."""
+        dual, b = self.average()
+        return float(dual @ (self.outputs(self.listed) - b))
+
     def add(self, rows, slopes, counts):
         """Add slopes to a and counts · slopes to b at the rows, listing those that are new."""
         used = slopes != 0.0
@@ -381,14 +386,15 @@ def solve_gkm(
     Solution
     """
     rows = np.flatnonzero(labeled)
-    cumulative = np.cumsum(sample_weight[rows])
+    weight, known = sample_weight[rows], targets[rows]
+    cumulative = np.cumsum(weight)
     if accumulators is None:
         sums = KernelSums(X, problem.kernel, single)
         accumulators = Accumulators(sums, problem.bias == "regularized")
     keys, n = streams(seed), X.shape[0]
     # Where the average is watched, and what its changes are compared with.
     probes = np.unique(np.linspace(0, n - 1, min(n, _PROBES)).astype(np.int64))
-    size = math.sqrt(np.average(targets[rows] ** 2, weights=sample_weight[rows]))
+    size = math.sqrt(np.average(known**2, weights=weight))
     look = max(500, n) if first is None else first
     status, history, before, values, done = "max_iter", [], None, None, 0
     while True:
@@ -396,14 +402,17 @@ def solve_gkm(
         look = min(look, max_iter)
         accumulators.forget()
         accumulators.advance(
-            look - done, rows, targets[rows], cumulative, sampler, problem, keys,
+            look - done, rows, known, cumulative, sampler, problem, keys,
             radius, width,
         )  # fmt: skip
         before, values = values, accumulators.outputs(probes)
         history.append(stretch_of(accumulators, look - done, before, values, size))
         done = look
         stop = callback is not None and callback(history[-1])
-        if history[-1].change <= tol:
+        mean = history[-1].objective
+        if history[-1].change <= tol and not _worse(
+            accumulators, mean, known, rows, weight, problem
+        ):
             status = "converged"
         elif stop:
             status = "stopped"
@@ -411,6 +420,18 @@ def solve_gkm(
             break
         look *= 2
     return solution_of(accumulators, status, history)
+
+
+def _worse(accumulators, objective, t, rows, weight, problem):
+    """Whether the average is worse than f = 0: what is enormous changes slowly, too.
+
+    ``objective`` is the mean of J at the last iterates, below which J is at their mean.
+    """
+    zero = problem.C * weight @ problem.labeled_loss.value(t, np.zeros(t.size))
+    if objective <= zero:
+        return False
+    loss = problem.C * weight @ problem.labeled_loss.value(t, accumulators.outputs(rows))
+    return loss > zero or loss + 0.5 * accumulators.norm2() > zero
 
 
 def streams(seed):
