@@ -189,10 +189,12 @@ class BaseMachine(BaseEstimator):
                 ConvergenceWarning,
                 stacklevel=stacklevel,
             )
-        if any(fit.status == "stalled" for fit in fits):
+        stalled = [fit for fit in fits if fit.status == "stalled"]
+        if stalled:
+            usual = "scale the data, or take less extreme parameters"
             warnings.warn(
                 f"{type(self).__name__} stopped where rounding lets no step make progress, before "
-                f"tol={self.tol} was reached: scale the data, or take less extreme parameters",
+                f"tol={self.tol} was reached: {(stalled[0].extra or {}).get('advice', usual)}",
                 ConvergenceWarning,
                 stacklevel=stacklevel,
             )
