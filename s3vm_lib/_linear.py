@@ -2,8 +2,6 @@
 
 import scipy.sparse as sp
 
-FAR = 1e4  # squared distance from the origin, in that among the rows, which costs four digits
-
 
 def centered(X, kernel):
     """Dense rows of a linear kernel without their mean: with Σβ = 0 a shift moves only b.
@@ -26,28 +24,6 @@ def centered(X, kernel):
         return X, None
     center = X.mean(axis=0)
     return X - center, center
-
-
-def near_origin(X):
-    """Rows without their mean where that is far from 0, as they are otherwise.
-
-    What depends on differences of rows alone then keeps its digits in products.
-
-    Parameters
-    ----------
-    X : ndarray or CSR matrix of shape (n, d)
-
-    Returns
-    -------
-    X : ndarray or CSR matrix of shape (n, d)
-        As given where the rows are sparse.
-    center : ndarray of shape (d,), or None
-        What was subtracted.
-    """
-    if sp.issparse(X):
-        return X, None
-    mean = X.mean(axis=0)
-    return (X - mean, mean) if mean @ mean > FAR * X.var(axis=0).sum() else (X, None)
 
 
 def linear_model(kernel, dual, X, b, center=None):

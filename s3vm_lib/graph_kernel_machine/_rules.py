@@ -5,12 +5,12 @@ import math
 import numpy as np
 import scipy.sparse as sp
 
-from s3vm_lib._linear import near_origin
 from s3vm_lib.graph_kernel_machine._theory import (
     largest_C_graph,
     largest_sigma_f,
 )
 from s3vm_lib.graphs import GRAPH_SHARE, NEIGHBORS, Graph, graph_from_weights
+from s3vm_lib.kernels import near_origin
 
 _LARGE = 8000  # rows from which on the paper makes a fifth of n steps
 _PAIRS = 2**23  # of a complete graph that may be listed

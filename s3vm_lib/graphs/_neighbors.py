@@ -5,8 +5,8 @@ from itertools import pairwise
 import numpy as np
 import scipy.sparse as sp
 
-from s3vm_lib._linear import near_origin
 from s3vm_lib.graphs._edges import Graph
+from s3vm_lib.kernels import near_origin
 
 WEIGHTS = ("gaussian", "binary")
 

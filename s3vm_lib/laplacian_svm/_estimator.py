@@ -13,7 +13,6 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from s3vm_lib._base import BaseS3VM
 from s3vm_lib._limits import COUNT, MEGABYTES, WEIGHT, ZERO, scale_advice
-from s3vm_lib._linear import FAR, near_origin
 from s3vm_lib._machine import BinaryFit
 from s3vm_lib._validation import CLIENT, KernelParameters, parameters
 from s3vm_lib.graphs import (
@@ -28,7 +27,7 @@ from s3vm_lib.graphs import (
     laplacian,
     training_graph,
 )
-from s3vm_lib.kernels import Kernel, LowRank, pivoted_cholesky
+from s3vm_lib.kernels import FAR, Kernel, LowRank, near_origin, pivoted_cholesky
 from s3vm_lib.laplacian_svm._deformed import (
     BlockDeformedKernel,
     DeformedKernel,
