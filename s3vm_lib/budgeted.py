@@ -428,8 +428,8 @@ class BGS3VM(GraphClassifier):
         Steps that ``partial_fit`` makes for each new row.
     tol : float, default=0.1
         Stop when doubling the number of steps changes the averaged outputs (root mean square over
-        up to 256 rows) by at most this share of their size, or of 1 if that is larger, and J is
-        not above that of f = 0.
+        up to 256 rows) by at most this share of their size, or of 1 if that is larger, and J
+        exceeds that of f = 0 by no more than this share.
     max_iter : int or "paper", default=200_000
         Largest number of steps, see `GKM`.
     class_weight : dict or "balanced", default=None

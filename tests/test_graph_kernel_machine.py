@@ -507,7 +507,7 @@ def test_what_is_worse_than_no_function_has_not_converged(Estimator, C):
             warnings.simplefilter("always")
             model = Estimator(**options).fit(X, y)
         if model.termination_condition_ == "converged":
-            assert model.objective_ <= 16 * C
+            assert model.objective_ <= 1.1 * 16 * C
         else:
             assert any(w.category is ConvergenceWarning for w in caught)
             assert model.n_iter_ == 8000

@@ -364,7 +364,8 @@ def solve_gkm(
         0 ≤ seed < 2⁶³.
     tol : float, default=0.0
         Stop when doubling the number of steps changed the averaged outputs, at up to 256 rows, by
-        at most this share of their root mean square, or of that of the targets if it is larger.
+        at most this share of their root mean square, or of that of the targets if it is larger,
+        unless J exceeds that of f = 0 by more than this share.
     max_iter : int, default=10_000
         Largest number of steps T.
     first : int, default=None
@@ -409,10 +410,8 @@ def solve_gkm(
         history.append(stretch_of(accumulators, look - done, before, values, size))
         done = look
         stop = callback is not None and callback(history[-1])
-        mean = history[-1].objective
-        if history[-1].change <= tol and not _worse(
-            accumulators, mean, known, rows, weight, problem
-        ):
+        parts = known, rows, weight, problem
+        if history[-1].change <= tol and not _worse(accumulators, history[-1], tol, *parts):
             status = "converged"
         elif stop:
             status = "stopped"
@@ -422,13 +421,14 @@ def solve_gkm(
     return solution_of(accumulators, status, history)
 
 
-def _worse(accumulators, objective, t, rows, weight, problem):
-    """Whether the average is worse than f = 0: what is enormous changes slowly, too.
+def _worse(accumulators, stretch, tol, t, rows, weight, problem):
+    """Whether J at the average is above that of f = 0: what is enormous changes slowly, too.
 
-    ``objective`` is the mean of J at the last iterates, below which J is at their mean.
+    By more than the share ``tol``, since f = 0 may be the minimum. The mean of J at the iterates,
+    where it is small, answers without the price of kernel values.
     """
-    zero = problem.C * weight @ problem.labeled_loss.value(t, np.zeros(t.size))
-    if objective <= zero:
+    zero = problem.C * weight @ problem.labeled_loss.value(t, np.zeros(t.size)) * (1.0 + tol)
+    if stretch.objective <= zero:
         return False
     loss = problem.C * weight @ problem.labeled_loss.value(t, accumulators.outputs(rows))
     return loss > zero or loss + 0.5 * accumulators.norm2() > zero
