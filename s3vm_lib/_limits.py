@@ -74,6 +74,19 @@ def check_size(X):
         )
 
 
+def scale_advice(X, kernel):
+    """What to do where rounding spoils a fit: the column to scale, if one is much larger."""
+    if kernel.name != "precomputed" and X.shape[1] > 1:
+        size = abs(X).max(axis=0)
+        size = np.ravel(size.toarray() if sp.issparse(size) else size)
+        j = int(np.argmax(size))
+        usual = np.median(np.delete(size, j))
+        if size[j] > 100 * usual > 0:
+            factor = size[j] / usual
+            return f"scale X: column {j} is {factor:.3g} times as large as the median column"
+    return "scale the data, or take less extreme parameters"
+
+
 def largest_value(kernel, X):
     """Upper bound on |k(x, z)| over the rows of X."""
     if X.shape[0] == 0:

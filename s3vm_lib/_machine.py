@@ -188,10 +188,12 @@ class BaseMachine(BaseEstimator):
                 f"stopped after {met} iterations without reaching tol; "
                 f"increase {' or '.join(limits)}, scale the data or relax tol"
             )
-        if any(fit.status == "stalled" for fit in fits):
+        stalled = [fit for fit in fits if fit.status == "stalled"]
+        if stalled:
+            usual = "scale the data, or take less extreme parameters"
             found["rounding"] = (
                 "stopped where rounding lets no step make progress, before "
-                f"tol={self.tol} was reached: scale the data, or take less extreme parameters"
+                f"tol={self.tol} was reached: {(stalled[0].extra or {}).get('advice', usual)}"
             )
         self.findings_ = {**found, **dict(findings)}
         warn(type(self).__name__, self.findings_, stacklevel)

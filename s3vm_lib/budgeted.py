@@ -338,6 +338,11 @@ class BudgetedAccumulators(Accumulators):
             return self.X[np.ix_(self.listed, self.listed)]
         return self.kernel.gram(self.S[: self.size])
 
+    def norm2(self):
+        """As in `Accumulators`; a merged point is no row."""
+        dual = self.average()[0]
+        return float(dual @ self.gram() @ dual)
+
     def outputs(self, index):
         """The averaged function at the rows ``index``, offset included."""
         dual, b = self.average()
@@ -423,7 +428,8 @@ class BGS3VM(GraphClassifier):
         Steps that ``partial_fit`` makes for each new row.
     tol : float, default=0.1
         Stop when doubling the number of steps changes the averaged outputs (root mean square over
-        up to 256 rows) by at most this share of their size, or of 1 if that is larger.
+        up to 256 rows) by at most this share of their size, or of 1 if that is larger, and J
+        exceeds that of f = 0 by no more than this share.
     max_iter : int or "paper", default=200_000
         Largest number of steps, see `GKM`.
     class_weight : dict or "balanced", default=None
@@ -578,10 +584,8 @@ class BGS3VM(GraphClassifier):
 
     def _value(self, machine, problem):
         part = machine.accumulators
-        dual, b = part.average()
         f = part.outputs(np.arange(machine.t.size))
-        K = part.gram()
-        return problem.value(f, machine.t, float(dual @ K @ dual), b, machine.weight)
+        return problem.value(f, machine.t, part.norm2(), part.average()[1], machine.weight)
 
     def _snapshot(self, machine):
         inner = {

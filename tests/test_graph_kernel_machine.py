@@ -494,6 +494,25 @@ def test_projection_keeps_a_wild_problem_in_bounds():
     assert_allclose(zero, radius**2 / 2)
 
 
+@pytest.mark.parametrize("Estimator", [GKM, BGS3VM])
+@pytest.mark.parametrize("C", [1e4, 1e8])
+def test_what_is_worse_than_no_function_has_not_converged(Estimator, C):
+    rng = np.random.default_rng(0)
+    y = np.arange(40) % 2
+    X = rng.standard_normal((40, 2)) + y[:, None]
+    y[16:] = -1
+    for gamma in (1e-4, 1.0):
+        options = dict(C=C, gamma=gamma, random_state=0, max_iter=8000)
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            model = Estimator(**options).fit(X, y)
+        if model.termination_condition_ == "converged":
+            assert model.objective_ <= 1.1 * 16 * C
+        else:
+            assert any(w.category is ConvergenceWarning for w in caught)
+            assert model.n_iter_ == 8000
+
+
 @pytest.mark.parametrize("value", [True, False])
 def test_projection_is_a_boolean_of_any_kind(value):
     X, _, y = half_moons(60)
@@ -590,6 +609,20 @@ def test_partial_fit_joins_new_rows_to_their_nearest_neighbors():
     nearest = np.argsort(distances, axis=1)[:, 1:4]  # the first is the row itself
     new = {(min(i, j), max(i, j)) for i in range(60, 80) for j in nearest[i - 60]}
     assert set(zip(model.graph_.i, model.graph_.j, strict=True)) == before | new
+
+
+def test_neighbors_of_new_rows_do_not_depend_on_the_origin():
+    X = np.round(np.random.default_rng(0).standard_normal((30, 20)) * 2**10) / 2**10
+    y = np.r_[0, 1, np.full(28, -1)]
+    graphs = []
+    for shift in (0.0, 2.0**27):
+        model = GKM(n_neighbors=4, gamma=0.1, random_state=0)
+        for part in (slice(0, 12), slice(12, 30)):
+            model.partial_fit(X[part] + shift, y[part], classes=[0, 1])
+        graphs.append(model.graph_)
+    assert_array_equal(graphs[0].i, graphs[1].i)
+    assert_array_equal(graphs[0].j, graphs[1].j)
+    assert_allclose(graphs[0].weights, graphs[1].weights, rtol=1e-10)
 
 
 def test_a_complete_graph_of_batches_is_that_of_all_rows():

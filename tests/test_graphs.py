@@ -69,6 +69,20 @@ def test_radius_by_brute_force(radius, gamma):
     assert_allclose(graph.adjacency().toarray(), expected, atol=1e-14)
 
 
+@pytest.mark.parametrize("d", [2, 20])
+@pytest.mark.parametrize("shift", [2.0**10, 2.0**20, 2.0**30])
+def test_graphs_do_not_depend_on_the_origin(shift, d):
+    X = np.round(np.random.default_rng(0).standard_normal((40, d)) * 2**20) / 2**20
+    far = X + shift  # exactly
+    for build in (lambda X: knn_graph(X, 25), lambda X: radius_graph(X, 0.9 * np.sqrt(2 * d))):
+        here, there = build(X), build(far)
+        assert_array_equal(here.i, there.i)
+        assert_array_equal(here.j, there.j)
+        assert_allclose(here.weights, there.weights, rtol=1e-10)
+    expected = twin.knn_weights(X, 25, None)
+    assert_allclose(knn_graph(far, 25, weights="binary").adjacency().toarray(), expected)
+
+
 @pytest.mark.parametrize(
     "build",
     [lambda X, **o: knn_graph(X, 5, **o), lambda X, **o: radius_graph(X, 1.0, **o)],

@@ -8,7 +8,7 @@ from scipy.optimize import minimize, minimize_scalar
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.svm import SVC
 
-from s3vm_lib import SVM, LapSVM
+from s3vm_lib import GKM, SVM, LapSVM
 from s3vm_lib.datasets import make_moons
 from s3vm_lib.graphs import NeighborGraph, knn_graph, laplacian, radius_graph
 from s3vm_lib.kernels import Kernel, pivoted_cholesky
@@ -669,6 +669,165 @@ def test_many_classes_share_the_kernel(semi_supervised):
             assert_allclose(
                 model.decision_function(X)[:, k], binary.decision_function(X), atol=1e-6
             )
+
+
+# --- Where digits are few -------------------------------------------------------------------------
+
+
+def judged(model, X, y, weight=None):
+    """J of a linear model from its weights, the squared hinge and the edges of its graph."""
+    w, problem, graph = model.coef_[0], model.problem_, model.graph_
+    center = X.mean(axis=0)
+    f, known = (X - center) @ w + (model.intercept_[0] + center @ w), y >= 0
+    slack = np.maximum(0, 1 - (2 * y - 1) * f)[known] ** 2
+    loss = 0.5 * problem.C * (slack.sum() if weight is None else weight[known] @ slack)
+    return 0.5 * w @ w + loss + problem.C_graph / graph.n_edges * graph.energy(f)
+
+
+def least(X, y, C, graph, C_graph):
+    """The least J of a linear model, by BFGS in units in which all columns vary alike."""
+    center, unit = X.mean(axis=0), X.std(axis=0)
+    Z, known = (X - center) / unit, y >= 0
+    edges = np.sqrt(2 * C_graph / graph.n_edges * graph.weights)[:, None] * (
+        Z[graph.i] - Z[graph.j]
+    )
+    scale = 1 / unit
+
+    def value(v):
+        slack = np.maximum(0, 1 - (2 * y[known] - 1) * (Z[known] @ v[:-1] + v[-1]))
+        gradient = np.append(scale**2 * v[:-1] + edges.T @ (edges @ v[:-1]), 0)
+        pull = C * slack * (2 * y[known] - 1)
+        gradient -= np.append(pull @ Z[known], pull.sum())
+        rough = np.sum((scale * v[:-1]) ** 2) + np.sum((edges @ v[:-1]) ** 2)
+        return 0.5 * rough + 0.5 * C * slack @ slack, gradient
+
+    start = np.zeros(X.shape[1] + 1)
+    for _ in range(5):
+        start = minimize(value, start, jac=True, options={"gtol": 1e-12, "maxiter": 2000}).x
+    return value(start)[0]
+
+
+def test_where_no_row_has_a_loss_the_offset_stays():
+    # By symmetry b = 0 and w minimizes ½w² + 100 (1 − w)²: the row at 2 has no loss.
+    X, y = np.array([[-1.0], [1], [2], [0]]), np.array([0, 1, 1, -1])
+    model = LapSVM(solver="newton", C_graph=0, kernel="linear", C=100).fit(X, y)
+    assert model.termination_condition_ == "converged"
+    assert_allclose(model.objective_, 100 / 201, rtol=1e-10)
+    assert_allclose([model.coef_[0, 0], model.intercept_[0]], [200 / 201, 0], atol=1e-10)
+
+
+def test_newtons_method_ends_nowhere_above_conjugate_gradients():
+    compared = 0
+    for seed in range(150):
+        rng = np.random.default_rng(seed)
+        X = rng.integers(-2, 3, (rng.integers(4, 9), rng.integers(1, 4))).astype(float)
+        y = np.where(X[:, 0] + 0.5 * rng.standard_normal(len(X)) > 0, 1, 0)
+        y[4:], y[:2] = -1, (0, 1)
+        options = dict(kernel=("linear", "poly")[seed % 2], degree=2, n_neighbors=2, tol=1e-6)
+        options |= dict(C=10.0 ** rng.integers(0, 6), C_graph=(0.0, 1.0, None)[seed % 3])
+        newton, pcg = (LapSVM(solver=s, **options).fit(X, y) for s in ("newton", "pcg"))
+        assert newton.termination_condition_ in ("converged", "no_step"), seed
+        assert newton.objective_ <= pcg.objective_ * (1 + 1e-5), seed
+        compared += newton.objective_ > 0
+    assert compared > 100
+
+
+@pytest.mark.parametrize("shift", [1e5, 1e7])
+@pytest.mark.parametrize(
+    "options",
+    [
+        dict(kernel="linear"),
+        dict(kernel="linear", solver="pcg"),
+        dict(kernel="linear", labeled_loss="hinge"),
+        dict(kernel="linear", rank=3),
+        dict(kernel="rbf", gamma=0.3),
+        dict(kernel="laplacian", gamma=0.3),
+    ],
+    ids=str,
+)
+def test_the_machine_does_not_depend_on_the_origin(options, shift):
+    X, t = clouds()
+    X = np.round(X * 2**12) / 2**12  # exact after the shift
+    here, there = (LapSVM(**options).fit(Z, labels(t)) for Z in (X, X + shift))
+    assert there.termination_condition_ == "converged"
+    assert_allclose(there.objective_, here.objective_, rtol=1e-4)
+    f = here.decision_function(X)
+    assert_allclose(there.decision_function(X + shift), f, atol=2e-3 * np.abs(f).max())
+
+
+def test_the_constant_of_a_polynomial_kernel_is_taken_out():
+    # (xz + c)² = (xz)² + 2c xz + c², and what is constant is left to the offset.
+    X, t = clouds()
+    K = X @ X.T
+    for c in (1e3, 1e5):
+        model = LapSVM(kernel="poly", degree=2, gamma=1.0, coef0=c, n_neighbors=6).fit(X, labels(t))
+        graph = knn_graph(X, 6, weights="binary")
+        same = LapSVM(kernel="precomputed", graph=graph).fit(K**2 + 2 * c * K, labels(t))
+        assert model.termination_condition_ == same.termination_condition_ == "converged"
+        assert_allclose(model.objective_, same.objective_, rtol=1e-5)
+        assert_allclose(
+            model.decision_function(X), same.decision_function(K**2 + 2 * c * K), atol=1e-3
+        )
+
+
+@pytest.mark.parametrize("C_graph", [0.0, 1.0])
+@pytest.mark.parametrize("solver", ["newton", "pcg"])
+def test_columns_of_all_scales_have_the_right_optimum(solver, C_graph):
+    X, t = clouds()
+    X, y = X * [1.0, 1e7, 1e-2], labels(t)
+    model = LapSVM(kernel="linear", C_graph=C_graph, C=10.0, solver=solver).fit(X, y)
+    best = least(X, y, 10.0, model.graph_, C_graph)
+    assert_allclose(model.objective_, best, rtol=1e-3)
+    assert_allclose(judged(model, X, y), best, rtol=1e-2)
+
+
+@pytest.mark.parametrize("C", [1e8, 1e12, 1e20])
+def test_enormous_weights_of_the_labels_leave_their_loss_alone(C):
+    X, t = clouds(labeled=30)
+    y = labels(t)
+    model = LapSVM(kernel="linear", C=C, C_graph=0.0).fit(X, y)
+    Z, sign = np.c_[X, np.ones(50)][:30], t[:30]
+    best = minimize(
+        lambda v: np.sum(np.maximum(0, 1 - sign * (Z @ v)) ** 2), np.zeros(4), method="BFGS",
+        options={"gtol": 1e-10},
+    ).fun  # fmt: skip
+    assert model.termination_condition_ == "converged"
+    assert_allclose(model.objective_, 0.5 * C * best, rtol=1e-5)
+
+
+@pytest.mark.parametrize("loss", ["squared_hinge", "hinge"])
+def test_what_doubles_cannot_hold_is_said_with_the_column(loss):
+    X, t = clouds()
+    X[:, 1] *= 1e5
+    with pytest.warns(ConvergenceWarning, match=r"scale X: column 1 is .*e\+0. times as large"):
+        model = LapSVM(kernel="poly", gamma=1.0, labeled_loss=loss).fit(X, labels(t))
+    assert model.termination_condition_ == "stalled"
+    assert 0 <= model.objective_ <= 12
+    assert model.gap_ > 1e-4 * model.objective_
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_what_is_below_zero_is_no_objective():
+    X, t = clouds()
+    K = np.outer(X[:, 0], X[:, 0])
+    for C in (1e16, 1e30, 1e40):
+        try:
+            model = LapSVM(kernel="precomputed", C=C, C_graph=0.0).fit(K, labels(t))
+        except FloatingPointError as error:
+            assert "scale the data" in str(error)
+        else:
+            assert 0 <= model.objective_ <= 12 * C
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_class_weights_count_in_the_weight_of_the_graph_as_they_do_in_the_losses():
+    X, t = clouds()
+    y = labels(t)
+    twice = LapSVM(class_weight={0: 2.0, 1: 2.0}, tol=1e-10).fit(X, y)
+    assert_allclose(twice.objective_, LapSVM(C=2.0, tol=1e-10).fit(X, y).objective_, rtol=1e-9)
+    for Estimator in (LapSVM, GKM):
+        model = Estimator(class_weight={0: 3.0}, gamma=0.3, max_iter=100).fit(X, y)
+        assert_allclose(model.problem_.C_graph, (3.0 * 6 + 6) / 20)
 
 
 @pytest.mark.slow

@@ -239,13 +239,13 @@ class GKM(GraphClassifier):
     C : float, default=1.0
         Weight of the losses of labeled rows. The paper's C weights their *mean*: it is C Σ_L s_i.
     C_graph : float, "labels", "paper", "theorem" or None, default=None
-        Weight C' of the mean over the edges. None means C Σ_L s_i / 20, which harms little where
-        the neighbors do not follow the classes; where they do, with p = 2 on a k-NN graph, more of
-        it often helps. ``"labels"`` is C Σ_L s_i, that of the mean loss, or a tenth of it with a
-        complete graph. ``"paper"`` is C' = C Σ_L s_i for p < 2, and the paper's bounds
-        for p = 2 and p > 2, which suppose k(x, x) = 1 and no offset. ``"theorem"`` is that of
-        ``"labels"``, or less where Theorem 1 asks for it with the kernel and the offset that are
-        used.
+        Weight C' of the mean over the edges. None means C Σ_L s_i / 20 with the weights of the
+        losses, ``class_weight`` included, which harms little where the neighbors do not follow the
+        classes; where they do, with p = 2 on a k-NN graph, more of it often helps. ``"labels"`` is
+        C Σ_L s_i, that of the mean loss, or a tenth of it with a complete graph. ``"paper"`` is
+        C' = C Σ_L s_i for p < 2, and the paper's bounds for p = 2 and p > 2, which suppose
+        k(x, x) = 1 and no offset. ``"theorem"`` is that of ``"labels"``, or less where Theorem 1
+        asks for it with the kernel and the offset that are used.
     labeled_loss : str or LabeledLoss, default="hinge"
         ``"hinge"``, ``"smooth_hinge"``, ``"logistic"``, ``"l1"``, ``"epsilon_insensitive"``,
         ``"modified_logistic"`` or ``"squared_hinge"``; a `LabeledLoss` where its parameter is to be
@@ -285,7 +285,8 @@ class GKM(GraphClassifier):
         Steps that ``partial_fit`` makes for each new row.
     tol : float, default=0.1
         Stop when doubling the number of steps changes the averaged outputs (root mean square over
-        up to 256 rows) by at most this share of their size, or of 1 if that is larger.
+        up to 256 rows) by at most this share of their size, or of 1 if that is larger, and J
+        exceeds that of f = 0 by no more than this share.
     max_iter : int or "paper", default=200_000
         Largest number of steps T. ``"paper"`` makes n steps, or 0.2 n from 8000 rows on, and does
         not look at ``tol``.

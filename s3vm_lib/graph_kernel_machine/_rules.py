@@ -10,6 +10,7 @@ from s3vm_lib.graph_kernel_machine._theory import (
     largest_sigma_f,
 )
 from s3vm_lib.graphs import GRAPH_SHARE, NEIGHBORS, Graph, graph_from_weights
+from s3vm_lib.kernels import near_origin
 
 _LARGE = 8000  # rows from which on the paper makes a fifth of n steps
 _PAIRS = 2**23  # of a complete graph that may be listed
@@ -106,7 +107,7 @@ def extend_graph(graph, X, start, labeled, rule, gamma):
 
     Edges of earlier rows stay, even where a new row is nearer: what k-NN graphs cost online.
     """
-    n = X.shape[0]
+    n, X = X.shape[0], near_origin(X)[0]
     from sklearn.neighbors import NearestNeighbors
 
     if rule.radius is None:

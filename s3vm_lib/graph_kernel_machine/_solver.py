@@ -233,6 +233,11 @@ class Accumulators:
         dual, b = self.average()
         return self.sums.at(index, self.listed, dual[:, None])[:, 0] + b
 
+    def norm2(self):
+        """‖w̄‖², the offset apart."""
+        dual, b = self.average()
+        return float(dual @ (self.outputs(self.listed) - b))
+
     def add(self, rows, slopes, counts):
         """Add slopes to a and counts · slopes to b at the rows, listing those that are new."""
         used = slopes != 0.0
@@ -359,7 +364,8 @@ def solve_gkm(
         0 ≤ seed < 2⁶³.
     tol : float, default=0.0
         Stop when doubling the number of steps changed the averaged outputs, at up to 256 rows, by
-        at most this share of their root mean square, or of that of the targets if it is larger.
+        at most this share of their root mean square, or of that of the targets if it is larger,
+        unless J exceeds that of f = 0 by more than this share.
     max_iter : int, default=10_000
         Largest number of steps T.
     first : int, default=None
@@ -381,14 +387,15 @@ def solve_gkm(
     Solution
     """
     rows = np.flatnonzero(labeled)
-    cumulative = np.cumsum(sample_weight[rows])
+    weight, known = sample_weight[rows], targets[rows]
+    cumulative = np.cumsum(weight)
     if accumulators is None:
         sums = KernelSums(X, problem.kernel, single)
         accumulators = Accumulators(sums, problem.bias == "regularized")
     keys, n = streams(seed), X.shape[0]
     # Where the average is watched, and what its changes are compared with.
     probes = np.unique(np.linspace(0, n - 1, min(n, _PROBES)).astype(np.int64))
-    size = math.sqrt(np.average(targets[rows] ** 2, weights=sample_weight[rows]))
+    size = math.sqrt(np.average(known**2, weights=weight))
     look = max(500, n) if first is None else first
     status, history, before, values, done = "max_iter", [], None, None, 0
     while True:
@@ -396,14 +403,15 @@ def solve_gkm(
         look = min(look, max_iter)
         accumulators.forget()
         accumulators.advance(
-            look - done, rows, targets[rows], cumulative, sampler, problem, keys,
+            look - done, rows, known, cumulative, sampler, problem, keys,
             radius, width,
         )  # fmt: skip
         before, values = values, accumulators.outputs(probes)
         history.append(stretch_of(accumulators, look - done, before, values, size))
         done = look
         stop = callback is not None and callback(history[-1])
-        if history[-1].change <= tol:
+        parts = known, rows, weight, problem
+        if history[-1].change <= tol and not _worse(accumulators, history[-1], tol, *parts):
             status = "converged"
         elif stop:
             status = "stopped"
@@ -411,6 +419,19 @@ def solve_gkm(
             break
         look *= 2
     return solution_of(accumulators, status, history)
+
+
+def _worse(accumulators, stretch, tol, t, rows, weight, problem):
+    """Whether J at the average is above that of f = 0: what is enormous changes slowly, too.
+
+    By more than the share ``tol``, since f = 0 may be the minimum. The mean of J at the iterates,
+    where it is small, answers without the price of kernel values.
+    """
+    zero = problem.C * weight @ problem.labeled_loss.value(t, np.zeros(t.size)) * (1.0 + tol)
+    if stretch.objective <= zero:
+        return False
+    loss = problem.C * weight @ problem.labeled_loss.value(t, accumulators.outputs(rows))
+    return loss > zero or loss + 0.5 * accumulators.norm2() > zero
 
 
 def streams(seed):

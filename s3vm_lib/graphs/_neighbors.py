@@ -6,6 +6,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from s3vm_lib.graphs._edges import Graph
+from s3vm_lib.kernels import near_origin
 
 WEIGHTS = ("gaussian", "binary")
 
@@ -141,6 +142,7 @@ def knn_graph(
     n = X.shape[0]
     if n < 2:
         return _edgeless(n)
+    X = X if metric == "precomputed" else near_origin(X)[0]
     found = NearestNeighbors(
         n_neighbors=min(n_neighbors, n - 1), algorithm=_algorithm(X, metric), metric=metric
     ).fit(X)
@@ -170,6 +172,7 @@ def radius_graph(X, radius, *, weights="gaussian", gamma=None, labeled=None, met
     n = X.shape[0]
     if n < 2:
         return _edgeless(n)
+    X = X if metric == "precomputed" else near_origin(X)[0]
     found = NearestNeighbors(radius=radius, algorithm=_algorithm(X, metric), metric=metric).fit(X)
     distances, index = found.radius_neighbors()
     rows = np.repeat(np.arange(n), [part.size for part in index])

@@ -10,6 +10,7 @@ Read in this order: `_rows` (compiled), `_kernel` (`Kernel`), `_low_rank` (the f
 from s3vm_lib.kernels._kernel import Kernel, resolve_gamma
 from s3vm_lib.kernels._low_rank import LowRank, pivoted_cholesky
 from s3vm_lib.kernels._rows import (
+    FAR,
     KERNELS,
     LAPLACIAN,
     LINEAR,
@@ -21,10 +22,12 @@ from s3vm_lib.kernels._rows import (
     exp_inplace,
     kernel_row,
     kernel_rows,
+    near_origin,
     squared_norms,
 )
 
 __all__ = [
+    "FAR",
     "KERNELS",
     "LAPLACIAN",
     "LINEAR",
@@ -38,6 +41,7 @@ __all__ = [
     "exp_inplace",
     "kernel_row",
     "kernel_rows",
+    "near_origin",
     "pivoted_cholesky",
     "resolve_gamma",
     "squared_norms",

@@ -11,6 +11,7 @@ KERNELS = ("linear", "poly", "rbf", "laplacian", "precomputed")
 LINEAR, POLY, RBF, LAPLACIAN, PRECOMPUTED = range(5)
 _FEW = 2**14  # rows that are copied at once
 _BLOCK = 512
+FAR = 1e4  # squared distance from the origin, in that among the rows, which costs four digits
 
 
 def floats(X):
@@ -21,6 +22,28 @@ def floats(X):
 def center_of(X):
     """A median of nine of the dense rows of X, shape (d,): few outliers do not move it."""
     return np.sort(X[np.arange(9) * (X.shape[0] - 1) // 8], axis=0)[4]
+
+
+def near_origin(X):
+    """Rows without their mean where that is far from 0, as they are otherwise.
+
+    What depends on differences of rows alone then keeps its digits in products.
+
+    Parameters
+    ----------
+    X : ndarray or CSR matrix of shape (n, d)
+
+    Returns
+    -------
+    X : ndarray or CSR matrix of shape (n, d)
+        As given where the rows are sparse.
+    center : ndarray of shape (d,), or None
+        What was subtracted.
+    """
+    if sp.issparse(X):
+        return X, None
+    mean = X.mean(axis=0)
+    return (X - mean, mean) if mean @ mean > FAR * X.var(axis=0).sum() else (X, None)
 
 
 def squared_norms(X):

@@ -15,8 +15,9 @@ from s3vm_lib.smo import BIG, Costs, solve_smo, svc_costs
 class Solution(NamedTuple):
     """A minimum of the objective, as `solve_deformed`, `solve_hinge` and `solve_pcg` return it."""
 
-    beta: np.ndarray  # signed dual variables of the labeled rows, (l,)
+    beta: np.ndarray  # signed dual variables of the labeled rows, (l,), or v (see `solve_deformed`)
     b: float  # offset
+    objective: float
     gap: float  # duality gap, an upper bound on J − J*
     n_iter: int
     status: str  # "converged", "max_iter", "no_step" or "stopped" (by the callback)
@@ -141,9 +142,14 @@ class LowRankDeformedKernel:
     Parameters
     ----------
     low_rank : LowRank
-        From `pivoted_cholesky`.
+        From `pivoted_cholesky`; or another factor, without pivots.
     lap, kappa, labeled
         See `DeformedKernel`.
+
+    Attributes
+    ----------
+    half : ndarray of shape (r, l)
+        L⁻¹G_Lᵀ for A = LLᵀ: K̃ on the labeled rows is its square.
     """
 
     def __init__(self, low_rank, lap, kappa, labeled):
@@ -153,12 +159,19 @@ class LowRankDeformedKernel:
         if kappa > 0:
             A += (2.0 * kappa) * (G.T @ lap.product(G))
         self._factor = cho_factor(symmetric(A), lower=True, check_finite=False)
-        half = solve_triangular(self._factor[0], G[labeled].T, lower=True, check_finite=False)
-        self.block = half.T @ half
+        self.half = solve_triangular(self._factor[0], G[labeled].T, lower=True, check_finite=False)
+        self.block = self.half.T @ self.half
 
-    def expand(self, beta):
-        """As in `DeformedKernel`; c is zero but on the pivots."""
-        w = cho_solve(self._factor, self.G[self.labeled].T @ beta, check_finite=False)
+    def weights(self, v):
+        """w = L⁻ᵀv: the weights of the function that is v in the deformed space."""
+        return solve_triangular(self._factor[0], v, lower=True, trans=1, check_finite=False)
+
+    def expand(self, beta=None, w=None):
+        """As in `DeformedKernel`, of β or of weights w; c is zero but on the pivots."""
+        if w is None:
+            w = cho_solve(self._factor, self.G[self.labeled].T @ beta, check_finite=False)
+        if self.pivots is None:  # the shortest c
+            return np.linalg.lstsq(self.G.T, w, rcond=None)[0], self.G @ w, float(w @ w)
         c = np.zeros(self.G.shape[0])
         c[self.pivots] = solve_triangular(self.G[self.pivots], w, lower=True, trans=1)
         return c, self.G @ w, float(w @ w)
@@ -211,7 +224,9 @@ def symmetric(A):
 # --- Newton and SMO on the labeled rows -----------------------------------------------------------
 
 
-def solve_deformed(block, t, upper, *, offset=True, tol=1e-6, max_iter=1000, callback=None):
+def solve_deformed(
+    block, t, upper, *, factor=None, offset=True, tol=1e-6, max_iter=1000, callback=None
+):
     """Newton's method for the squared hinge in the deformed kernel.
 
     Minimizes ½βᵀK̃β + ½ Σ u_i max(0, 1 − t_i (f_i + b))², f = K̃β, over β and b. Eliminating the
@@ -227,6 +242,9 @@ def solve_deformed(block, t, upper, *, offset=True, tol=1e-6, max_iter=1000, cal
         Labels −1 and +1, both of them present.
     upper : ndarray of shape (l,)
         Weights u = C s > 0.
+    factor : ndarray of shape (q, l), default=None
+        H with HᵀH = K̃. The variables are then the v of f = Hᵀv, and steps solve least squares
+        problems, which keeps more digits where K̃ and the weights are huge.
     offset : bool, default=True
         Whether there is an offset b; False holds it at 0.
     tol : float, default=1e-6
@@ -240,7 +258,8 @@ def solve_deformed(block, t, upper, *, offset=True, tol=1e-6, max_iter=1000, cal
     -------
     Solution
     """
-    beta, f = np.zeros(t.size), np.zeros(t.size)  # line 1, with f = K̃β
+    dual = factor is None  # beta holds v otherwise
+    beta, f = np.zeros(t.size if dual else len(factor)), np.zeros(t.size)  # line 1, with f = K̃β
     plus, minus = np.where(t > 0, upper, 0.0), np.where(t < 0, upper, 0.0)
     history, n_iter, before = [], 0, np.inf
     while True:
@@ -248,30 +267,48 @@ def solve_deformed(block, t, upper, *, offset=True, tol=1e-6, max_iter=1000, cal
         b = best_offset(t, upper, f) if offset else 0.0
         slopes = squared_hinge_duals(t, upper, f + b)
         # Line 3: the residual on the labeled rows, on all others it is 0.
-        r = slopes - beta
-        objective = 0.5 * float(beta @ f) + squared_loss(slopes, upper)
-        gap = 0.5 * float(r @ (block @ r))
+        r = (slopes if dual else factor @ slopes) - beta
+        objective = 0.5 * float(beta @ (f if dual else beta)) + squared_loss(slopes, upper)
+        gap = 0.5 * float(r @ (block @ r if dual else r))
         status = _step_status(objective, gap, before, tol, n_iter, max_iter)
         if n_iter or status is not None:
             history.append({"n_iter": n_iter, "objective": objective, "gap": gap})
             if callback is not None and callback(history[-1]) and status is None:
                 status = "stopped"
         if status is not None:
-            return Solution(beta, b, gap, n_iter, status, history)
+            return Solution(beta, b, objective, gap, n_iter, status, history)
         # Lines 4 and 5: (K̃_AA + D⁻¹)β = t − b with the b that makes Σβ = 0.
         E = np.flatnonzero(slopes)
-        A = block[np.ix_(E, E)]
-        A[np.diag_indices_from(A)] += 1.0 / upper[E]
-        parts = cho_solve(cho_factor(A, lower=True), np.column_stack([t[E], np.ones(E.size)]))
-        target_b = parts[:, 0].sum() / parts[:, 1].sum() if offset else 0.0
-        d = -beta
-        d[E] += parts[:, 0] - target_b * parts[:, 1]
+        if dual:
+            A = block[np.ix_(E, E)]
+            A[np.diag_indices_from(A)] += 1.0 / upper[E]
+            parts = cho_solve(cho_factor(A, lower=True), np.column_stack([t[E], np.ones(E.size)]))
+            # Where no row has a loss every b near this one is best.
+            target_b = parts[:, 0].sum() / parts[:, 1].sum() if offset and E.size else b
+            d = -beta
+            d[E] += parts[:, 0] - target_b * parts[:, 1]
+            Kd = block @ d
+        else:
+            target, target_b = _least_squares(factor[:, E], t[E], upper[E], b, offset)
+            d = target - beta
+            Kd = factor.T @ d
         # Lines 6 and 7: an exact search in place of halving, and the step.
-        Kd, db = block @ d, target_b - b
-        dd = max(float(d @ Kd), np.finfo(float).tiny)
-        step = line_search(plus, minus, f + b, Kd + db, float(d @ f), dd)
+        db = target_b - b
+        dd = max(float(d @ (Kd if dual else d)), np.finfo(float).tiny)
+        step = line_search(plus, minus, f + b, Kd + db, float(d @ (f if dual else beta)), dd)
         beta, f = beta + step * d, f + step * Kd
         n_iter, before = n_iter + 1, (objective, gap)
+
+
+def _least_squares(H, t, upper, b, offset):
+    """The v and b with the least ½‖v‖² + ½ Σ u (t − (Hᵀv)_i − b)²; b stays without an offset."""
+    q, root = H.shape[0], np.sqrt(upper)
+    A = np.block([[root[:, None] * H.T, root[:, None]], [np.eye(q), np.zeros((q, 1))]])
+    unit = np.linalg.norm(A, axis=0)
+    if not (offset and t.size):
+        A, unit = A[:, :q], unit[:q]
+    x = np.linalg.lstsq(A / unit, np.append(root * t, np.zeros(q)), rcond=None)[0] / unit
+    return x[:q], x[q] if x.size > q else b
 
 
 def _step_status(objective, gap, before, tol, n_iter, max_iter):
@@ -311,7 +348,8 @@ def solve_hinge(block, t, upper, *, offset=True, tol=1e-3, max_iter=1000, callba
     found = solve_smo(gram, costs, tol=tol, max_iter=max_iter * t.size, callback=callback)
     beta, b = found.beta[: t.size], found.b if offset else 0.0
     f = block @ beta
-    gap = float(beta @ f + upper @ np.maximum(0, 1 - t * (f + b)) - t @ beta)
+    norm2, loss = float(beta @ f), float(upper @ np.maximum(0, 1 - t * (f + b)))
     keys = ("n_iter", "violation", "n_active")
     history = [dict(zip(keys, state, strict=True)) for state in found.history]
-    return Solution(beta, b, gap, max(found.n_iter, 1), found.status, history)
+    gap = norm2 + loss - float(t @ beta)
+    return Solution(beta, b, 0.5 * norm2 + loss, gap, max(found.n_iter, 1), found.status, history)

@@ -1,15 +1,18 @@
 """The estimator `LapSVM`."""
 
 import dataclasses
+from contextlib import suppress
 from numbers import Integral
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import ArrayLike
+from scipy.linalg import LinAlgError
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from s3vm_lib._base import BaseS3VM
-from s3vm_lib._limits import COUNT, MEGABYTES, WEIGHT, ZERO
+from s3vm_lib._limits import COUNT, MEGABYTES, WEIGHT, ZERO, scale_advice
 from s3vm_lib._machine import BinaryFit
 from s3vm_lib._validation import CLIENT, KernelParameters, parameters
 from s3vm_lib.graphs import (
@@ -24,7 +27,7 @@ from s3vm_lib.graphs import (
     laplacian,
     training_graph,
 )
-from s3vm_lib.kernels import pivoted_cholesky
+from s3vm_lib.kernels import FAR, Kernel, LowRank, near_origin, pivoted_cholesky
 from s3vm_lib.laplacian_svm._deformed import (
     BlockDeformedKernel,
     DeformedKernel,
@@ -38,6 +41,7 @@ from s3vm_lib.losses import LabeledLoss
 from s3vm_lib.objective import Problem
 from s3vm_lib.row_blocks import doubles
 
+_NEAR = 1e-6  # relative rounding of J that is always accepted
 _RANK_TOL = 1e-6  # largest entry of the diagonal of K − GGᵀ, as a share of that of K
 
 
@@ -49,6 +53,9 @@ class Shared(NamedTuple):
     laplacian: Laplacian
     kappa: float  # C_graph / |E|
     labeled: np.ndarray  # indices
+    X: np.ndarray  # rows, those of a linear kernel moved to the origin where they are far from it
+    # What was subtracted from them, or the means of the rows of the Gram matrix that was centered.
+    shift: np.ndarray | None
 
     def close(self):
         """The end of a fit: files of the kernel are deleted."""
@@ -73,10 +80,10 @@ class LapSVM(KernelParameters, BaseS3VM):
     C : float, default=1.0
         Weight of the labeled losses.
     C_graph : float, "labels" or None, default=None
-        Weight of the mean of μ_ij (f_i − f_j)² over the edges. None means
-        C Σ_L s_i / 20, which harms little where the neighbors do not follow the classes; where they
-        do, on manifolds, far more is better. ``"labels"`` is C Σ_L s_i: the graph counts as much as
-        the labeled rows together.
+        Weight of the mean of μ_ij (f_i − f_j)² over the edges. None means C Σ_L s_i / 20 with the
+        weights of the losses, ``class_weight`` included, which harms little where the neighbors do
+        not follow the classes; where they do, on manifolds, far more is better. ``"labels"`` is
+        C Σ_L s_i: the graph counts as much as the labeled rows together.
     kernel : {"linear", "poly", "rbf", "laplacian", "precomputed"}, default="rbf"
         Kernel function, see `Kernel`.
     gamma : {"scale", "auto"} or float, default="scale"
@@ -190,8 +197,9 @@ class LapSVM(KernelParameters, BaseS3VM):
         One dict (n_iter, objective, gap) per iteration; for the hinge (n_iter, violation,
         n_active) per round.
     termination_condition_ : str
-        ``"converged"``, ``"max_iter"``, ``"no_step"`` (the limit of double precision) or
-        ``"stopped"`` (by the callback); a list of these with more than two classes.
+        ``"converged"``, ``"max_iter"``, ``"no_step"`` (the limit of double precision),
+        ``"stalled"`` (the same before ``tol``, or with values of J that rounding may have changed
+        by more) or ``"stopped"`` (by the callback); a list of these with more than two classes.
     findings_ : dict of str to str
         What a look at the result found wrong, see `FitWarning`.
     n_features_in_ : int
@@ -220,6 +228,13 @@ class LapSVM(KernelParameters, BaseS3VM):
     else: a graph of neighbors has one vertex for all identical rows, so that a weight of k equals k
     copies for unlabeled rows, too. With a complete graph, whose Laplacian takes 8n² bytes more,
     unequal weights of unlabeled rows are refused.
+
+    With an offset and without ``normalized`` J depends on differences of rows alone, and so does
+    the machine: linear kernels are computed of rows without their mean where that is far from 0,
+    and the same is done with the feature vectors of other kernels. Where kernel values and weights
+    still leave too few digits, a slower method on a factor of the Gram matrix takes over. If not
+    even that is certain of J, the fit ends ``"stalled"``, with a warning that names the column to
+    scale, if there is one, or with a FloatingPointError.
 
     To leave out the edges between labeled rows, as `GKM` does, give the graph ready made:
     ``graph=NeighborGraph(10).build(X, labeled=y != -1)``.
@@ -293,22 +308,34 @@ class LapSVM(KernelParameters, BaseS3VM):
         if self.labeled_loss == "hinge" and self.solver == "pcg":
             raise ValueError("solver='pcg' is for labeled_loss='squared_hinge', got 'hinge'")
         solver, rank, columns = self._what_fits(n, labeled.size)
-        X = doubles(data.X)
+        X, shift = doubles(data.X), None
         self.graph_ = training_graph(self._rule(), X, data.rows, None, data.kernel)
+        # With a free offset, which a normalized Laplacian does not measure, J depends on
+        # differences of feature vectors alone.
+        movable = self.fit_intercept and not self.normalized
+        linear = data.kernel.name == "linear"
+        if movable and linear and self.client is None:
+            X, shift = near_origin(X)
+            data = data if shift is None else data._replace(X=X)
         lap = laplacian(self.graph_, self.normalized, self.laplacian_degree)
         kappa = self._graph_weight(data) / max(lap.n_edges, 1) if lap.n_edges else 0.0
-        if columns:
-            kernel = self._in_blocks(data, rank, columns, lap, kappa, labeled)
-            rank = kernel.features.dimension
-        elif rank is not None:
-            low = pivoted_cholesky(X, data.kernel, rank, _RANK_TOL, first=labeled)
-            kernel, rank = LowRankDeformedKernel(low, lap, kappa, labeled), low.factor.shape[1]
-        else:
-            kernel = np.ascontiguousarray(data.kernel.gram(X))
-            if solver == "newton":
-                kernel = DeformedKernel(kernel, lap, kappa, labeled)
+        try:
+            if columns:
+                kernel = self._in_blocks(data, rank, columns, lap, kappa, labeled)
+                rank = kernel.features.dimension
+            elif rank is not None:
+                low = pivoted_cholesky(X, data.kernel, rank, _RANK_TOL, first=labeled)
+                kernel, rank = LowRankDeformedKernel(low, lap, kappa, labeled), low.factor.shape[1]
+            else:
+                kernel = np.ascontiguousarray(data.kernel.gram(X))
+                if movable and not linear:
+                    kernel, shift = _centered_gram(kernel)
+                if solver == "newton":
+                    kernel = DeformedKernel(kernel, lap, kappa, labeled)
+        except LinAlgError:
+            raise _spoiled(data.X, data.kernel) from None
         self.solver_, self.rank_ = solver, rank
-        return Shared(kernel, lap, kappa, labeled)
+        return Shared(kernel, lap, kappa, labeled, data.X, shift)
 
     def _what_fits(self, n, n_labeled):
         """The solver, the rank (or None), and how many columns of a factor in blocks are there."""
@@ -349,7 +376,7 @@ class LapSVM(KernelParameters, BaseS3VM):
 
     def _graph_weight(self, data):
         """C_graph, resolved."""
-        mass = float(self.C * data.sample_weight[data.codes >= 0].sum())
+        mass = float(self.C * data.loss_weight[data.codes >= 0].sum())
         rules = {None: GRAPH_SHARE * mass, "labels": mass}
         return rules[self.C_graph] if self.C_graph in rules else float(self.C_graph)
 
@@ -364,43 +391,83 @@ class LapSVM(KernelParameters, BaseS3VM):
         )
 
     def _fit_binary(self, data, shared, t, problem, index):
-        kernel, lap, kappa, labeled = shared
-        t_labeled, upper = t[labeled], self.C * data.loss_weight[labeled]
-        options = {
-            "offset": self.fit_intercept,
-            "tol": self.tol,
-            "max_iter": self.max_iter,
-            "callback": self._report,
-        }
+        problem, fits = dataclasses.replace(problem, graph=shared.laplacian), []
+        for careful in (False, True):
+            with suppress(LinAlgError), np.errstate(over="ignore", invalid="ignore"):
+                fits += self._solve(data, shared, t, problem, careful)
+                if fits and fits[-1].status != "stalled":
+                    return fits[-1]
+        fits = [fit for fit in fits if fit.objective >= 0]
+        if not fits:
+            raise _spoiled(shared.X, data.kernel)
+        return min(fits, key=lambda fit: fit.objective)
+
+    def _factored(self, kernel, shared):
+        """A factor of the kernel, for where rounding spoils the fit; None where there is none."""
+        X, (fast, lap, kappa, labeled, *_) = shared.X, shared
+        if kernel.name == "linear" and not sp.issparse(X) and X.shape[1] <= X.shape[0]:
+            low = LowRank(kernel.sigma_f * doubles(X), None, 0.0)
+        elif isinstance(fast, DeformedKernel):
+            low = pivoted_cholesky(fast.K, Kernel("precomputed"), tol=0.0, first=labeled)
+        else:
+            return fast if isinstance(fast, LowRankDeformedKernel) else None
+        return LowRankDeformedKernel(low, lap, kappa, labeled)
+
+    def _solve(self, data, shared, t, problem, careful):
+        """The fit in a list, "stalled" where rounding has spoiled it; nothing without a factor."""
+        kernel, lap, kappa, labeled, X, shift = shared
+        kernel = self._factored(data.kernel, shared) if careful else kernel
+        if kernel is None:
+            return []
+        upper = self.C * data.loss_weight[labeled]
+        options = dict(offset=self.fit_intercept, tol=self.tol, max_iter=self.max_iter)
+        options["callback"] = self._report
         if isinstance(kernel, np.ndarray):
             watch, used = self._watch(t, labeled)
             rows = labeled[used]
             # The early stops are those of the method as published, and depend on its steps.
             options["coarse"] = COARSE if watch.rule == "gap" else 0
             solution = solve_pcg(kernel, lap, kappa, rows, t[rows], upper[used], watch, **options)
-            c, f = solution.c, solution.f
-            norm2 = float(c @ f)
+            c, f, norm2 = solution.c, solution.f, float(solution.c @ solution.f)
+        elif careful:
+            Q, H = np.linalg.qr(kernel.half)
+            if self.labeled_loss == "hinge":
+                solution = solve_hinge(kernel.block, t[labeled], upper, **options)
+                w = kernel.weights(kernel.half @ solution.beta)
+            else:
+                solution = solve_deformed(kernel.block, t[labeled], upper, factor=H, **options)
+                w = kernel.weights(Q @ solution.beta)
+            c, f, norm2 = kernel.expand(w=w)
         else:
             solve = solve_hinge if self.labeled_loss == "hinge" else solve_deformed
-            solution = solve(kernel.block, t_labeled, upper, **options)
+            solution = solve(kernel.block, t[labeled], upper, **options)
             c, f, norm2 = kernel.expand(solution.beta)
-        problem = dataclasses.replace(problem, graph=lap)
-        objective = problem.value(f + solution.b, t, norm2, solution.b, data.loss_weight)
-        coef = None
+        b, gap, status, advice = solution.b, solution.gap, solution.status, None
+        objective = float(problem.value(f + b, t, norm2, b, data.loss_weight))
+        # What rounding may have done to J: in the solver, and in the kernel values.
+        doubt = 0.0 if solution.c is not None else abs(objective - solution.objective)
+        exact = careful and kernel.pivots is None
+        if not exact:
+            dual = -2.0 * kappa * lap.product(f)
+            dual[labeled] -= problem.output_gradient(f + b, t, data.loss_weight)[labeled]
+            size = np.maximum(np.abs(dual), np.abs(c))
+            size = size @ np.sqrt(np.maximum(data.kernel.diagonal(X), 0.0))
+            doubt += 0.5 * np.finfo(float).eps * size * size
+        if status == "no_step" or gap < 0:
+            doubt += abs(gap)
+        if status != "stopped" and not doubt <= max(self.tol, _NEAR) * objective:
+            gap, status, advice = gap + doubt, "stalled", scale_advice(X, data.kernel)
+        if shift is not None:
+            c = c - c.mean()  # which changes nothing but digits
+        coef, used = None, np.flatnonzero(c)
         if data.kernel.name == "linear":
-            used = np.flatnonzero(c)
-            coef = data.kernel.sigma_f**2 * np.ravel(c[used] @ doubles(data.X[used]))
-        return BinaryFit(
-            c,
-            coef,
-            solution.b,
-            f + solution.b,
-            float(objective),
-            max(solution.n_iter, 1),
-            solution.status,
-            solution.history,
-            {"gap_": float(max(0.0, solution.gap)), "problem_": problem},
-        )
+            factor = data.kernel.sigma_f
+            coef = factor * w if exact else factor**2 * np.ravel(c[used] @ doubles(X[used]))
+        if shift is not None:
+            b = b - (c if coef is None else coef) @ shift
+        extra = {"gap_": float(max(0.0, gap)), "problem_": problem, "advice": advice}
+        n_iter, history = max(solution.n_iter, 1), solution.history
+        return [BinaryFit(c, coef, b, f + solution.b, objective, n_iter, status, history, extra)]
 
     def _watch(self, t, labeled):
         """What the stopping rule looks at, and which labeled rows take part in the fit."""
@@ -419,3 +486,21 @@ class LapSVM(KernelParameters, BaseS3VM):
                     "needs five of one class at least"
                 )
         return Watch(stopping.rule, rows, t[rows], every, stopping.share), used
+
+
+def _centered_gram(K):
+    """K of feature vectors less their mean if that is far from 0, and the means of its rows."""
+    near = K[:: 1 + K.shape[0] // 64].mean()  # of some rows, at next to no cost
+    if not near > FAR * (np.trace(K) / K.shape[0] - near):
+        return K, None
+    means = K.mean(axis=1)
+    half = means - 0.5 * means.mean()
+    K = K - half  # a copy: a precomputed one is not ours
+    K -= half[:, None]
+    return K, means
+
+
+def _spoiled(X, kernel):
+    return FloatingPointError(
+        f"LapSVM cannot be fitted in double precision: {scale_advice(X, kernel)}"
+    )

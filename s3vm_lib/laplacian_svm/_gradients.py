@@ -4,7 +4,7 @@ from dataclasses import KW_ONLY, dataclass
 from typing import Literal, NamedTuple
 
 import numpy as np
-from scipy.linalg import cho_factor, cho_solve
+from scipy.linalg import LinAlgError, cho_factor, cho_solve
 from scipy.linalg.blas import dsymv
 
 from s3vm_lib._limits import COUNT
@@ -96,7 +96,7 @@ class Progress:
 
     def stalls(self, objective, gap):
         """Whether the last step made neither J nor the gap smaller."""
-        return objective >= self.last[0] and gap >= self.last[1]
+        return not (objective < self.last[0] or gap < self.last[1])  # true of NaN
 
     def done(self, objective, gap, r, outputs, n_iter):
         """Whether the stopping rule says stop, at the residual and the outputs of all rows."""
@@ -266,7 +266,12 @@ class Directions:
         """(z, Kz): the residual, corrected in the coarse space if there is one."""
         if self.space is None:
             return r, Kr
-        self.space.update(weight, self.offset)
+        try:
+            self.space.update(weight, self.offset)
+        except LinAlgError:  # rounding: the method without the space is slower, and right
+            self.space = None
+            self.restart()
+            return r, Kr
         if self._inside:
             return self.space.step(Kr)
         curved, at = (2.0 * self.kappa) * self.lap.product(Kr), Kr[self.labeled]
@@ -380,7 +385,7 @@ def solve_pcg(
             if callback is not None and callback(history[-1]) and status is None:
                 status = "stopped"
         if status is not None:
-            return Solution(beta, b, gap, n_iter, status, history, c, f)
+            return Solution(beta, b, objective, gap, n_iter, status, history, c, f)
         # Line 5: the direction, for the rows A that have a loss.
         weight = upper * (beta != 0)
         p, Kp = directions.next(r, Kr, weight)
