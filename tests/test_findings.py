@@ -14,8 +14,10 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
 from s3vm_lib import (
+    BGS3VM,
     CCCPS3VM,
     DAS3VM,
+    GKM,
     QNS3VM,
     S3VC,
     SVM,
@@ -341,3 +343,21 @@ def test_the_one_door_shows_how_far_it_is(semi_supervised, capsys):
         f"S3VC: machine {k} of 4, kernel {kernel}, C = {C}"
         for k, (C, kernel) in enumerate(itertools.product((1.0, 10.0), ("linear", "rbf")), 1)
     ]
+
+
+@pytest.mark.parametrize("cls", [GKM, BGS3VM], ids=lambda cls: cls.__name__)
+def test_of_a_graph_machine_a_few_rows_are_looked_at(cls, monkeypatch):
+    """More of them where these are doubtful, so that a class of one row in ten is not missed."""
+    rng = np.random.default_rng(0)
+    truth = np.arange(900) % 10 == 0
+    X = np.c_[4.0 * truth + rng.normal(size=900), np.full(900, 1e4)]
+    y = np.where(np.arange(900) < 100, truth, -1).astype(int)
+    model, said = caught(lambda: cls(gamma=0.5, random_state=0).fit(X, y))
+    assert said == [] and model.findings_ == {}
+    asked = []
+    outputs = cls._outputs
+    monkeypatch.setattr(cls, "_outputs", lambda self, X: asked.append(len(X)) or outputs(self, X))
+    model, said = caught(lambda: cls(random_state=0).fit(X, y))
+    assert len(said) == 1 and {"share", "kernel"} <= set(model.findings_)
+    assert "never predicts class 1" in model.findings_["share"] and len(asked) == 2
+    assert asked[0] <= 64 < asked[1] <= 500

@@ -24,6 +24,8 @@ from s3vm_lib.graph_kernel_machine._solver import Accumulators, solution_of, str
 from s3vm_lib.graphs import Graph, NeighborGraph, check_graph, joins_all
 from s3vm_lib.losses import LabeledLoss
 
+_LOOKED_AT = 32, 400  # labeled rows, and unlabeled ones, whose outputs are looked at
+
 LOSSES = frozenset(
     {
         *("hinge", "squared_hinge", "smooth_hinge", "logistic", "modified_logistic"),
@@ -102,6 +104,22 @@ class GraphClassifier(GraphMachine, OnlineS3VM):
 
     def _transduce(self, X, codes, rows, fits):
         self._last_batch = X, codes
+
+    def _look(self, data, fits, found):
+        """Look at a few rows, and at more where these are doubtful: outputs take long here."""
+        for most in _LOOKED_AT:
+            parts = np.flatnonzero(data.codes >= 0), np.flatnonzero(data.codes < 0)
+            rows = np.concatenate([part[:: 1 + part.size // most] for part in parts])
+            found = self._decide(self._outputs(data.X[rows]))
+            part = data._replace(
+                X=data.X[rows][:, rows] if self._precomputed else data.X[rows],
+                codes=data.codes[rows],
+                sample_weight=data.sample_weight[rows],
+                loss_weight=data.loss_weight[rows],
+            )
+            if not self._answer_findings(part, found):
+                break
+        super()._look(part, fits, found)
 
     @cached_property
     def transduction_(self):
