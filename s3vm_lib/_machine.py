@@ -32,7 +32,7 @@ from s3vm_lib._plain import parameters_hold
 from s3vm_lib._threads import in_threads
 from s3vm_lib._validation import N_JOBS, Rows, parameters
 from s3vm_lib.kernels import KERNELS, Kernel, resolve_gamma
-from s3vm_lib.labels import Labels, missing_entries, plain
+from s3vm_lib.labels import Labels, listed, plain, rows_without_score
 from s3vm_lib.row_blocks import doubles, row_slices, sized_slices
 
 if TYPE_CHECKING:  # scikit-learn has no types, and a base without types would allow any parameter
@@ -79,15 +79,34 @@ class BinaryFit(NamedTuple):
     extra: dict | None = None
 
 
+class _NoProbabilities:
+    """A method that an estimator does not have, and the advice which one has it."""
+
+    def __get__(self, instance, owner):
+        raise AttributeError(
+            f"{owner.__name__} has no predict_proba: use "
+            "s3vm_lib.calibration.CalibratedS3VM(estimator), which makes probabilities of outputs"
+        )
+
+
 class SemiSupervisedMixin(ClassifierMixin):
     """A score that leaves unlabeled rows out, and a warning where a fit has none."""
 
-    def score(self, X: Rows, y: Labels, sample_weight: ArrayLike | None = None) -> float:
+    predict_proba: Any = _NoProbabilities()
+    __metadata_request__score = {"unlabeled_mask": True}  # where scikit-learn routes it
+
+    def score(
+        self,
+        X: Rows,
+        y: Labels,
+        sample_weight: ArrayLike | None = None,
+        unlabeled_mask: ArrayLike | None = None,
+    ) -> float:
         """Share of right predictions on the labeled rows.
 
         Rows whose label is missing or −1 are left out, so that the default of scikit-learn's
         cross-validation is right with partly labeled data; −1 counts where it is a class of the
-        model.
+        model, and then a mask is needed to leave out rows that hold it.
 
         Parameters
         ----------
@@ -97,6 +116,9 @@ class SemiSupervisedMixin(ClassifierMixin):
             Labels.
         sample_weight : array-like of shape (m,), default=None
             Weights of the rows.
+        unlabeled_mask : array-like of bool, shape (m,), default=None
+            True for rows that are left out, whatever their label; all others count. Requested by
+            default where scikit-learn routes metadata.
 
         Returns
         -------
@@ -105,15 +127,12 @@ class SemiSupervisedMixin(ClassifierMixin):
         Raises
         ------
         ValueError
-            If no row is labeled.
+            If no row is labeled, or if a row that the mask calls labeled has no label.
         """
         check_is_fitted(self)
-        labels = np.asarray(y, dtype=object if isinstance(y, list | tuple) else None).ravel()
-        unlabeled = missing_entries(labels)
-        if -1 not in self.classes_.tolist():
-            unlabeled[~unlabeled] = labels[~unlabeled] == -1
+        labels, unlabeled = rows_without_score(y, self.classes_, unlabeled_mask)
         if not unlabeled.any():
-            return super().score(X, y, sample_weight)
+            return super().score(X, plain(labels), sample_weight)
         if unlabeled.all():
             raise ValueError("y must hold at least one labeled row, all labels are -1 or missing")
         rows = np.flatnonzero(~unlabeled)
@@ -125,6 +144,7 @@ class SemiSupervisedMixin(ClassifierMixin):
         if not np.any(codes < 0):
             warnings.warn(
                 f"y holds no unlabeled rows (-1): {type(self).__name__} learns from labels alone. "
+                f"Its classes are {listed(self.classes_.tolist())}. "
                 "Inside a meta-estimator that encodes labels -1 has become a class: use "
                 "s3vm_lib.model_selection.WithUnlabeled there. If no row is meant to be unlabeled, "
                 "say so by unlabeled_mask",

@@ -14,15 +14,14 @@ from typing import NamedTuple, Self
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike
-from sklearn.utils.validation import _check_sample_weight
 
 from s3vm_lib._base import BaseS3VM
 from s3vm_lib._limits import check_size
 from s3vm_lib._machine import Training
-from s3vm_lib._plain import checked_rows_and_labels
+from s3vm_lib._plain import checked_rows_and_labels, checked_weight
 from s3vm_lib._threads import using
 from s3vm_lib._validation import Rows, unchanged_on_error, validated
-from s3vm_lib.labels import Labels, mark_missing, split_labels
+from s3vm_lib.labels import Labels, mark_missing, split_labels, warn_of_marks
 
 
 class RowTable(NamedTuple):
@@ -135,14 +134,17 @@ class OnlineS3VM(BaseS3VM):
 
     def _partial_fit(self, X, y, sample_weight, unlabeled_mask, classes):
         first = not hasattr(self, "classes_")
-        X, y = self._checked_batch(X, mark_missing(y, unlabeled_mask), first)
+        marked = mark_missing(y, unlabeled_mask)
+        told = marked is not y
+        X, y = self._checked_batch(X, marked, first)
         known = self._known_classes(classes, unlabeled_mask, first)
+        asked = known is None and unlabeled_mask is None
         codes, known = split_labels(y, unlabeled_mask, known)
+        if asked:
+            warn_of_marks(known, None if told else codes)
         weight = np.ones(X.shape[0])
         if sample_weight is not None:
-            weight = _check_sample_weight(
-                sample_weight, X, dtype=np.float64, ensure_non_negative=True
-            )
+            weight = checked_weight(sample_weight, X)
             if not weight.any():  # before version 1.9, scikit-learn lets them pass
                 raise ValueError(
                     "sample_weight must hold at least one non-zero number, got only zeros"

@@ -6,11 +6,17 @@ is not goes to scikit-learn, so that the same is refused in the same words.
 """
 
 import functools
+from contextlib import contextmanager
 
 import numpy as np
 import scipy.sparse as sp
+from sklearn import get_config
 from sklearn.utils._param_validation import make_constraint
-from sklearn.utils.validation import validate_data
+from sklearn.utils.validation import _check_sample_weight, validate_data
+
+from s3vm_lib.labels import APART, listed
+
+_FILL = "fill the gaps with sklearn.impute.SimpleImputer in a pipeline"
 
 
 def checked_rows_and_labels(estimator, X, y, dtypes, reset=True, least=1):
@@ -42,7 +48,7 @@ def checked_rows_and_labels(estimator, X, y, dtypes, reset=True, least=1):
             return X, y
         if fits(estimator, X):
             return X, y
-    X, y = validate_data(
+    X, y = validated_data(
         estimator, X, y, reset=reset, accept_sparse="csr", dtype=dtypes, order="C",
         ensure_min_samples=least,
     )  # fmt: skip
@@ -54,8 +60,96 @@ def checked_new_rows(estimator, X, dtypes):
     if is_plain(X, dtypes) and fits(estimator, X):
         return X
     return canonical(
-        validate_data(estimator, X, accept_sparse="csr", dtype=dtypes, order="C", reset=False)
+        validated_data(estimator, X, accept_sparse="csr", dtype=dtypes, order="C", reset=False)
     )
+
+
+def validated_data(estimator, X, y="no_validation", **options):
+    """`validate_data` of scikit-learn in words of this library, see `explained`."""
+    with explained(X, "X", y, getattr(estimator, "_precomputed", False)):
+        return validate_data(estimator, X, y, **options)
+
+
+@contextmanager
+def explained(X, name, y=None, precomputed=False):
+    """Say where rows are wrong that scikit-learn refuses, and what to do; refuse a masked X too.
+
+    Parameters
+    ----------
+    X : array-like of shape (n, d)
+    name : str
+        What scikit-learn's messages call it.
+    y : array-like of shape (n,), default=None
+    precomputed : bool, default=False
+        Whether X holds kernel values.
+    """
+    if isinstance(X, np.ma.MaskedArray) and np.ma.getmaskarray(X).any():
+        raise ValueError(f"{name} must have no masked entries: set them to NaN, and {_FILL}")
+    try:
+        yield
+    except (TypeError, ValueError) as error:
+        message = _explanation(X, name, y, precomputed, str(error))
+        if message is None:
+            raise
+        raise (TypeError if isinstance(error, TypeError) else ValueError)(message) from None
+
+
+def _explanation(X, name, y, precomputed, said):
+    """The message in place of what scikit-learn ``said``, or None."""
+    for part in (X, y) if get_config()["array_api_dispatch"] else ():
+        if hasattr(part, "device") and not isinstance(part, np.ndarray):
+            kind = f"{type(part).__module__}.{type(part).__qualname__}"
+            return f"X and y must be NumPy arrays, also with array_api_dispatch, got {kind}"
+    if precomputed and "is expecting" in said:
+        return f"X must hold a kernel value for each row and each of all training rows: {said}"
+    gap = f"Input {name} contains NaN" in said or "NAType" in said
+    infinite = f"Input {name} contains infinity" in said
+    columns = listed([k for k, entries in _columns(X) if _is_wrong(entries, gap, infinite)])
+    if columns == "[]":
+        return None
+    if gap:
+        return f"Input {name} contains NaN in the columns {columns}: {_FILL}, or leave rows out"
+    if infinite:
+        return f"Input {name} contains infinity in the columns {columns}: leave rows out"
+    return (
+        f"{name} must hold numbers, the columns {columns} do not ({said:.80}): encode categories, "
+        "with OneHotEncoder or TargetEncoder of sklearn.preprocessing in a pipeline"
+    )
+
+
+def _columns(X):
+    """Name or number, and entries, of each column; of a sparse matrix of those that are wrong."""
+    if sp.issparse(X):
+        X = X.tocoo()
+        return [(int(k), X.data[X.col == k]) for k in np.unique(X.col[~np.isfinite(X.data)])]
+    if hasattr(X, "columns"):
+        return [(name, X[name]) for name in X.columns]
+    table = np.asarray(X, dtype=None if hasattr(X, "dtype") else object)
+    return list(enumerate(table.T)) if table.ndim == 2 else []
+
+
+def _is_wrong(entries, gap, infinite):
+    """Whether entries of a column are NaN, or infinite, or without both no numbers."""
+    entries = np.asarray(entries)
+    if entries.dtype.kind in "mMc":  # dates and complex numbers, which NumPy converts
+        return not (gap or infinite)
+    try:
+        numbers = entries.astype(np.float64)
+    except (TypeError, ValueError):
+        return True
+    return bool((gap and np.isnan(numbers).any()) or (infinite and np.isinf(numbers).any()))
+
+
+def checked_weight(sample_weight, X):
+    """Weights of the rows as an array of shape (n,), none of them negative."""
+    try:
+        return _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+    except (TypeError, ValueError):
+        shape = np.shape(sample_weight)
+        if len(shape) < 2:
+            raise
+        message = f"sample_weight must be one-dimensional, got shape {shape}: {APART}"
+        raise ValueError(message) from None
 
 
 def canonical(X):

@@ -11,12 +11,11 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike
 from sklearn.base import _fit_context
 from sklearn.utils._param_validation import HasMethods, Interval
-from sklearn.utils.validation import _check_sample_weight
 
 from s3vm_lib._limits import check_size, checked_gram
-from s3vm_lib._plain import checked_rows_and_labels
+from s3vm_lib._plain import checked_rows_and_labels, checked_weight
 from s3vm_lib._threads import MOST
-from s3vm_lib.labels import mark_missing, split_labels
+from s3vm_lib.labels import mark_missing, split_labels, warn_of_marks
 from s3vm_lib.row_blocks import is_mapped
 
 Rows = ArrayLike | sp.spmatrix | sp.sparray
@@ -60,15 +59,16 @@ def checked_input(estimator, X, y, sample_weight=None, unlabeled_mask=None):
         Class index of each row, −1 where unlabeled.
     weight : ndarray of shape (n,), or None as ``sample_weight``
     """
-    y = mark_missing(y, unlabeled_mask)
+    marked = mark_missing(y, unlabeled_mask)
+    told, y = marked is not y, marked
     dtype = accepted(estimator, X)
     X, y = checked_rows_and_labels(estimator, X, y, dtype, least=2)
     X = checked_rows(X, getattr(estimator, "_precomputed", False))
     codes, estimator.classes_ = split_labels(y, unlabeled_mask)
+    if unlabeled_mask is None:
+        warn_of_marks(estimator.classes_, None if told else codes)
     if sample_weight is not None:
-        sample_weight = _check_sample_weight(
-            sample_weight, X, dtype=np.float64, ensure_non_negative=True
-        )
+        sample_weight = checked_weight(sample_weight, X)
     return X, codes, sample_weight
 
 

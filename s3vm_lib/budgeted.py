@@ -588,11 +588,7 @@ class BGS3VM(GraphClassifier):
         return problem.value(f, machine.t, part.norm2(), part.average()[1], machine.weight)
 
     def _snapshot(self, machine):
-        inner = {
-            name: value.copy() if isinstance(value, np.ndarray) and name != "X" else value
-            for name, value in vars(machine.accumulators).items()
-        }
-        return dict(vars(machine)), inner
+        return dict(vars(machine)), machine.accumulators.snapshot(shared=["X"])
 
     def _restore(self, machine, snapshot):
         for target, values in zip((machine, machine.accumulators), snapshot, strict=True):

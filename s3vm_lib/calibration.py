@@ -10,11 +10,12 @@ from sklearn.calibration import CalibratedClassifierCV
 from sklearn.model_selection import StratifiedKFold
 from sklearn.utils import get_tags
 from sklearn.utils._param_validation import HasMethods, StrOptions
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from s3vm_lib._findings import FitWarning, warn
 from s3vm_lib._limits import COUNT
 from s3vm_lib._machine import SemiSupervisedMixin
+from s3vm_lib._plain import validated_data
 from s3vm_lib._validation import Rows, checked_input, unchanged_on_error, validated_inside
 from s3vm_lib.labels import Labels
 from s3vm_lib.model_selection import WithUnlabeled
@@ -34,7 +35,8 @@ class _ByLabel(WithUnlabeled):
 
     def fit(self, X, y):
         numbered = not np.array_equal(np.unique(y), self.classes)  # every fold has all classes
-        return super().fit(X, self.classes[y] if numbered else y)
+        labeled = np.zeros(len(y), dtype=bool)  # whatever they are called
+        return super().fit(X, self.classes[y] if numbered else y, labeled)
 
 
 class CalibratedS3VM(SemiSupervisedMixin, MetaEstimatorMixin, BaseEstimator):
@@ -149,7 +151,7 @@ class CalibratedS3VM(SemiSupervisedMixin, MetaEstimatorMixin, BaseEstimator):
         if counts.min() < 2:
             raise ValueError(
                 "y must hold at least two labeled rows of every class, which calibration leaves "
-                f"out in turn; it holds one of {self.classes_[np.argmin(counts)]!r}"
+                f"out in turn; it holds one of {self.classes_.tolist()[np.argmin(counts)]!r}"
             )
         labels = self.classes_[np.where(labeled, codes, 0)]
         self._calibrated = CalibratedClassifierCV(
@@ -177,7 +179,7 @@ class CalibratedS3VM(SemiSupervisedMixin, MetaEstimatorMixin, BaseEstimator):
 
     def _checked(self, X):
         check_is_fitted(self)
-        return validate_data(self, X, accept_sparse="csr", reset=False)
+        return validated_data(self, X, accept_sparse="csr", reset=False)
 
     def predict_proba(self, X: Rows) -> np.ndarray:
         """Probability of each class.

@@ -1,5 +1,7 @@
 """Labels: −1 for unlabeled rows, classes as codes, and what pandas has for missing ones."""
 
+import sys
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -9,6 +11,33 @@ from numpy.typing import ArrayLike
 from sklearn.utils.multiclass import check_classification_targets
 
 Labels = ArrayLike | Sequence[Any]
+
+# What files and tables hold in place of a label, in lower case.
+_MARKERS = {"", "?", "-1", "na", "n/a", "<na>", "nan", "nat", "none", "null", "missing", "unknown"}
+_MARKERS |= {"unlabeled", "unlabelled"}
+# The way out for who has rows without labels apart.
+APART = "unlabeled rows belong into X, with -1 in y, or into model_selection.WithUnlabeled"
+
+
+def label_array(y):
+    """Labels as an array that keeps each of them, None where a masked array has a gap.
+
+    NumPy drops the mask, makes floats of the integers of a table that has gaps, and one entry of a
+    generator.
+    """
+    if isinstance(y, list | tuple):
+        return np.asarray(y, dtype=object)
+    if hasattr(y, "__iter__") and not hasattr(y, "__len__"):
+        return np.array(list(y), dtype=object)
+    labels = np.asarray(y)
+    if labels.dtype.kind == "T" or (isinstance(y, np.ma.MaskedArray) and np.ma.is_masked(y)):
+        labels = labels.astype(object)
+        labels[np.ma.getmaskarray(y)] = None
+    elif labels.dtype.kind == "f" and type(y) is not np.ndarray and np.isnan(labels).any():
+        if labels.shape[1:] == (1,) and hasattr(y, "iloc"):
+            return label_array(y.iloc[:, 0])[:, None]
+        return np.array(list(y), dtype=object) if labels.ndim == 1 else labels
+    return labels
 
 
 def encode_labels(y: Labels, unlabeled: Any = None) -> tuple[np.ndarray, np.ndarray]:
@@ -35,7 +64,8 @@ def encode_labels(y: Labels, unlabeled: Any = None) -> tuple[np.ndarray, np.ndar
     Raises
     ------
     ValueError
-        If a label is missing where ``unlabeled`` is another value.
+        If a label is missing where ``unlabeled`` is another value, and if that value occurs
+        nowhere in ``y``, as ``"?"`` does not among bytes.
 
     Examples
     --------
@@ -44,9 +74,7 @@ def encode_labels(y: Labels, unlabeled: Any = None) -> tuple[np.ndarray, np.ndar
     >>> codes.tolist(), classes.tolist()
     ([0, 1, -1, 1], [-1, 1])
     """
-    if not isinstance(y, np.ndarray) and any(isinstance(v, str) or missing(v) for v in y):
-        y = np.array(list(y), dtype=object)  # a plain array would turn the marker into a string
-    y = np.asarray(y)
+    y = label_array(y)
     if y.ndim != 1:
         raise ValueError(f"y must be one-dimensional, got an array of shape {y.shape}")
     mask = missing_entries(y)
@@ -56,11 +84,63 @@ def encode_labels(y: Labels, unlabeled: Any = None) -> tuple[np.ndarray, np.ndar
                 f"y must hold no missing labels (None, NaN, pandas.NA) with unlabeled={unlabeled!r}"
                 f", row {np.flatnonzero(mask)[0]} is missing: mark all unlabeled rows in one way"
             )
-        mask = np.asarray(y == unlabeled, dtype=bool)
+        mask = np.broadcast_to(np.asarray(y == unlabeled, dtype=bool), y.shape)
     codes = np.full(len(y), -1)
-    labeled = plain(y[~mask])
-    classes, codes[~mask] = np.unique(labeled, return_inverse=True)
+    classes, codes[~mask] = np.unique(plain(y[~mask]), return_inverse=True)
+    if missing(unlabeled):
+        warn_of_marks(classes)
+    elif not mask.any():
+        raise ValueError(
+            f"unlabeled={unlabeled!r} must be in y, which has the labels {listed(classes.tolist())}"
+        )
     return codes, classes
+
+
+def listed(names):
+    """Names in brackets, of many the first ten."""
+    return f"[{', '.join(map(repr, names[:10]))}{', ...' if len(names) > 10 else ''}]"
+
+
+def warn_of_marks(classes, codes=None):
+    """Warn of classes that may stand for "unlabeled" in the file that the labels come from.
+
+    They stay classes, because a zero or ``"none"`` may well be one. What is taken for a marker: a
+    word such as ``"?"``; a negative number beside −1; and a zero beside −1 and 1, where these are
+    floats, as SVMlight files give them, and −1 is not in most rows, or two thirds are zero.
+
+    Parameters
+    ----------
+    classes : ndarray of shape (n_classes,)
+        The classes, sorted.
+    codes : ndarray of int, shape (n,), default=None
+        Class index of each row, −1 where ``y`` holds −1. Without them numbers are not looked at.
+    """
+    kind, names, suspects = classes.dtype.kind, classes.tolist(), []
+    if kind in "US":
+        texts = [name if kind == "U" else name.decode("latin-1") for name in names]
+        markers = _MARKERS - {"-1"} if len(names) == 2 else _MARKERS
+        suspects = [names[k] for k, text in enumerate(texts) if text.strip().lower() in markers]
+    elif kind in "if" and codes is not None and (minus := np.count_nonzero(codes < 0)):
+        zeros = np.count_nonzero(codes == 0) if names == [0, 1] else 0
+        rare = kind == "f" and 2 * minus <= codes.size  # in most rows −1 does mean unlabeled
+        if names[0] < 0 or 3 * zeros >= 2 * codes.size or (zeros and rare):
+            suspects = names[:1]
+    if suspects:
+        beside = "" if kind in "US" else ", beside -1, which means unlabeled"
+        warnings.warn(
+            f"y holds the classes {listed(names)}{beside}. If {suspects[0]!r} marks rows without a "
+            "label, as in files of SVMlight, UniverSVM or Weka, encode y by s3vm_lib.encode_labels("
+            f"y, unlabeled={suspects[0]!r}); if it is a class, say so by unlabeled_mask",
+            stacklevel=_level_of_caller(),
+        )
+
+
+def _level_of_caller():
+    """The ``stacklevel`` that points out of this library and scikit-learn, for who calls this."""
+    frame, level = sys._getframe(1), 1
+    while frame.f_back and frame.f_globals.get("__name__", "").startswith(("s3vm_lib", "sklearn")):
+        frame, level = frame.f_back, level + 1
+    return level
 
 
 def missing(value):
@@ -92,7 +172,7 @@ def mark_missing(y, unlabeled_mask=None):
     Returns
     -------
     array-like of shape (n,)
-        ``y`` itself if no label is missing.
+        ``y`` itself if no label is missing, or an array of its labels.
 
     Raises
     ------
@@ -102,10 +182,10 @@ def mark_missing(y, unlabeled_mask=None):
     """
     if y is None or sp.issparse(y):
         return y
-    values = np.asarray(y, dtype=object if isinstance(y, list | tuple) else None)
+    values = label_array(y)
     absent = missing_entries(values)
     if not absent.any():
-        return y
+        return y if isinstance(y, list | tuple) or values.dtype != object else values
     if unlabeled_mask is None:
         refuse_dates(values)
     if unlabeled_mask is None and np.any(np.asarray(values[~absent] == -1, dtype=bool)):
@@ -114,8 +194,8 @@ def mark_missing(y, unlabeled_mask=None):
             "rows: if -1 is a class, encode the labels with s3vm_lib.encode_labels(y) or pass "
             "unlabeled_mask to fit; if it is not, use one of the two"
         )
-    if np.shape(unlabeled_mask) == values.shape:
-        lost = np.flatnonzero(absent & ~np.asarray(unlabeled_mask, dtype=bool))
+    if unlabeled_mask is not None and np.size(unlabeled_mask) == values.size:
+        lost = np.flatnonzero(absent.ravel() & ~np.asarray(unlabeled_mask, dtype=bool).ravel())
         if lost.size:
             raise ValueError(
                 "y must hold a label in every row that unlabeled_mask calls labeled; it is "
@@ -166,17 +246,13 @@ def mark_unlabeled(y: Labels, mask: ArrayLike) -> np.ndarray:
         When −1 is itself a label of a row that stays labeled, and for dates: use `encode_labels`
         first.
     """
-    y, mask = np.asarray(y), np.asarray(mask)
+    y = label_array(y)
     refuse_dates(y)
-    if mask.shape != y.shape or mask.dtype != bool:
-        raise ValueError(
-            f"mask must be a boolean array of shape {y.shape}, got dtype {mask.dtype} and "
-            f"shape {mask.shape}"
-        )
+    mask = checked_mask(mask, y.shape, "mask")
     out = y.astype(object) if y.dtype.kind in "USO" else y.copy()
     if out.dtype.kind in "ub":
         out = out.astype(int)
-    if np.any(np.asarray(out[~mask] == -1, dtype=bool)):
+    if np.any(np.asarray(out[~mask & ~missing_entries(out)] == -1, dtype=bool)):
         raise ValueError("y already holds −1 as a label: encode it first with encode_labels(y)")
     out[mask] = -1
     return out
@@ -193,6 +269,60 @@ def _two_labels(labels):
         if low != high and bool(np.all(upper | (labels == low))):
             return np.array([low, high]), upper.astype(np.intp)
     return None, None
+
+
+def checked_mask(mask, shape, name="unlabeled_mask"):
+    """A mask as an array, of the shape of the labels."""
+    mask = np.asarray(mask)
+    if mask.shape != shape or mask.dtype != bool:
+        raise ValueError(
+            f"{name} must be a boolean array of shape {shape}, got dtype {mask.dtype} and shape "
+            f"{mask.shape}{': ' + APART if mask.ndim == 2 else ''}"
+        )
+    return mask
+
+
+def unlabeled_rows(y, unlabeled_mask=None):
+    """Which rows are unlabeled: those of the mask, or without it those of the label −1.
+
+    Parameters
+    ----------
+    y : ndarray of shape (n,)
+    unlabeled_mask : array-like of bool, shape (n,), default=None
+
+    Returns
+    -------
+    ndarray of bool, shape (n,)
+
+    Raises
+    ------
+    ValueError
+        For a mask of another shape, and where −1 is the string '-1'.
+    """
+    if unlabeled_mask is not None:
+        return checked_mask(unlabeled_mask, y.shape)
+    if y.dtype.kind in "USO" and np.any(np.asarray(y == "-1", dtype=bool)):
+        raise ValueError(
+            "y holds the string '-1'. To mark unlabeled rows among string "
+            "labels use an object array, np.array(labels, dtype=object), with the integer -1, "
+            "or pass unlabeled_mask to fit"
+        )
+    return np.asarray(y == -1, dtype=bool)
+
+
+def rows_without_score(y, classes, unlabeled_mask=None):
+    """The labels, and which rows are left out: those of the mask, or else −1 and missing ones.
+
+    Without a mask −1 counts where it is one of the classes.
+    """
+    labels = label_array(y).ravel()
+    if unlabeled_mask is not None:
+        mark_missing(labels, unlabeled_mask)
+        return labels, unlabeled_rows(labels, unlabeled_mask)
+    unlabeled = missing_entries(labels)
+    if -1 not in classes.tolist():
+        unlabeled[~unlabeled] = unlabeled_rows(labels[~unlabeled])
+    return labels, unlabeled
 
 
 def split_labels(y, unlabeled_mask=None, classes=None):
@@ -217,21 +347,7 @@ def split_labels(y, unlabeled_mask=None, classes=None):
         For a label that is not among ``classes``, for fewer than two classes, for a mask of
         another shape, and where −1 is the string '-1'.
     """
-    if unlabeled_mask is None:
-        if y.dtype.kind in "USO" and np.any(np.asarray(y == "-1", dtype=bool)):
-            raise ValueError(
-                "y holds the string '-1'. To mark unlabeled rows among string "
-                "labels use an object array, np.array(labels, dtype=object), with the integer -1, "
-                "or pass unlabeled_mask to fit"
-            )
-        mask = np.asarray(y == -1, dtype=bool)
-    else:
-        mask = np.asarray(unlabeled_mask)
-        if mask.shape != y.shape or mask.dtype != bool:
-            raise ValueError(
-                f"unlabeled_mask must be a boolean array of shape {y.shape}, got dtype "
-                f"{mask.dtype} and shape {mask.shape}"
-            )
+    mask = unlabeled_rows(y, unlabeled_mask)
     labeled = plain(y[~mask])
     integers = labeled.dtype.kind in "iub"
     if labeled.size and not integers:

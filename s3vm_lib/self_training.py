@@ -14,11 +14,12 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from s3vm_lib._findings import share_finding, warn, warn_of_time
 from s3vm_lib._limits import COUNT
 from s3vm_lib._machine import SemiSupervisedMixin
+from s3vm_lib._plain import checked_new_rows
 from s3vm_lib._validation import Rows, checked_input, unchanged_on_error, validated
 from s3vm_lib.labels import Labels
 
@@ -271,7 +272,7 @@ class SelfTrainingKNN(SemiSupervisedMixin, BaseEstimator):
     def predict_proba(self, X: Rows) -> np.ndarray:
         """Shares of the votes of the nearest labeled rows, shape (m, n_classes)."""
         check_is_fitted(self)
-        X = validate_data(self, X, accept_sparse="csr", dtype=np.float64, order="C", reset=False)
+        X = checked_new_rows(self, X, [np.float64])
         shares = np.zeros((X.shape[0], self.classes_.size))
         shares[:, self._model.classes_] = self._model.predict_proba(X)
         return shares

@@ -1,5 +1,8 @@
 """What all estimators share: labels, weights, ratios, penalties and prediction."""
 
+import ast
+import re
+import warnings
 from functools import partial
 
 import numpy as np
@@ -8,9 +11,21 @@ import pytest
 import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
 
-from s3vm_lib import QNS3VM, SVM, GKMRegressor, capabilities, encode_labels, mark_unlabeled
+from s3vm_lib import (
+    ILS3VM,
+    QNS3VM,
+    SVM,
+    GKMRegressor,
+    SelfTrainingKNN,
+    _plain,
+    capabilities,
+    encode_labels,
+    mark_unlabeled,
+)
 from s3vm_lib._base import BaseS3VM
 from s3vm_lib._machine import BinaryFit
+from s3vm_lib.calibration import CalibratedS3VM
+from s3vm_lib.model_selection import S3VMSearchCV, WithUnlabeled
 from s3vm_lib.objective import Problem
 from s3vm_lib.row_blocks import sized_slices
 
@@ -98,6 +113,341 @@ def test_encode_then_mark_is_the_way_out_of_the_trap():
     y = mark_unlabeled(codes, [False, False, True, True])
     assert y.tolist() == [0, 1, -1, -1]
     assert classes.tolist() == [-1, 1]
+
+
+# --- How files and tables mark unlabeled rows -----------------------------------------------------
+
+TRUTH = np.arange(24) % 2
+HIDDEN = np.arange(24) >= 6
+X24 = np.column_stack([3.0 * TRUTH - 1.5, np.linspace(-1, 1, 24)])
+SIGNS, WORDS = 2 * TRUTH - 1, np.array(["no", "yes"])[TRUTH]
+
+
+def strings(marker):
+    return np.where(HIDDEN, marker, WORDS)
+
+
+def masked(labels):
+    return np.ma.array(np.where(HIDDEN, labels[0], labels), mask=HIDDEN)
+
+
+def polars(labels):
+    return pytest.importorskip("polars").Series(list(labels))
+
+
+def new_strings(labels, **options):
+    if not hasattr(np.dtypes, "StringDType"):
+        pytest.skip("NumPy 2 has them")
+    return np.array(labels.tolist(), dtype=np.dtypes.StringDType(**options))
+
+
+NONE = np.where(HIDDEN, None, WORDS.astype(object))
+GAPS = pd.Series(TRUTH, dtype="Int64").mask(HIDDEN)
+# What becomes of the rows: read as unlabeled, or the name that the warning says, or an error.
+MARKED = {
+    "SVMlight: 0 among floats": (lambda: np.where(HIDDEN, 0.0, SIGNS), "0.0"),
+    "SVMlin: 0 among integers": (lambda: np.where(HIDDEN, 0, SIGNS), "0"),
+    "a list of them": (lambda: np.where(HIDDEN, 0, SIGNS).tolist(), "0"),
+    "few zeros among floats": (lambda: np.where(np.arange(24) > 20, 0.0, SIGNS), "0.0"),
+    "UniverSVM: -3": (lambda: np.where(HIDDEN, -3, SIGNS), "-3"),
+    "UniverSVM: -3 among floats": (lambda: np.where(HIDDEN, -3.0, SIGNS), "-3.0"),
+    "KEEL: 'unlabeled'": (lambda: strings("unlabeled"), "'unlabeled'"),
+    "Weka: '?'": (lambda: strings("?"), "'?'"),
+    "Weka by SciPy: b'?'": (lambda: strings("?").astype("S"), TypeError),
+    "nothing": (lambda: strings(""), "''"),
+    "another spelling": (lambda: strings(" Unlabelled"), "' Unlabelled'"),
+    "unknown": (lambda: strings("unknown").tolist(), "'unknown'"),
+    "NaN as a string": (lambda: pd.Series(NONE).astype(str), ("'None'", "'nan'", None)),
+    "NA as a string": (lambda: strings("<NA>"), "'<NA>'"),
+    "sslearn: '-1'": (lambda: strings("-1"), ValueError),
+    "scikit-learn: -1": (lambda: np.where(HIDDEN, -1, TRUTH), None),
+    "-1 among floats": (lambda: np.where(HIDDEN, -1.0, TRUTH), None),
+    "-1 among objects": (lambda: np.where(HIDDEN, -1, WORDS.astype(object)), None),
+    "NaN": (lambda: np.where(HIDDEN, np.nan, TRUTH), None),
+    "NaN beside a class -1": (lambda: np.where(HIDDEN, np.nan, SIGNS), ValueError),
+    "None": (lambda: NONE, None),
+    "pandas.NA": (lambda: pd.Series(NONE).astype("string"), None),
+    "pandas.NA among integers": (lambda: GAPS, None),
+    "pandas.NA in a column": (lambda: GAPS.to_frame("y"), None),
+    "no category": (lambda: pd.Series(pd.Categorical(NONE)), None),
+    "polars.null": (lambda: polars(NONE), None),
+    "polars.null among integers": (lambda: polars(np.where(HIDDEN, None, TRUTH)), None),
+    "a mask": (lambda: masked(TRUTH), None),
+    "a mask on strings": (lambda: masked(WORDS), None),
+    "a mask and a class -1": (lambda: masked(SIGNS), ValueError),
+    "NumPy's strings": (lambda: new_strings(strings("?")), "'?'"),
+    "NumPy's strings with None": (lambda: new_strings(NONE, na_object=None), None),
+}
+
+
+@pytest.mark.interface
+@pytest.mark.filterwarnings("ignore:A column-vector y")
+@pytest.mark.parametrize("fitted", ["fit", "partial_fit"])
+@pytest.mark.parametrize("kind", MARKED)
+def test_no_marker_of_the_field_becomes_a_class_in_silence(kind, fitted):
+    make, becomes = MARKED[kind]
+    y, model = make(), ILS3VM(kernel="linear") if fitted == "partial_fit" else SVM(kernel="linear")
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        if isinstance(becomes, type):
+            with pytest.raises(becomes):
+                getattr(model, fitted)(X24, y)
+            return
+        getattr(model, fitted)(X24, y)
+    said = [w for w in caught if "y holds the classes" in str(w.message)]
+    if not said:
+        assert becomes is None or None in becomes
+        expected = SVM(kernel="linear").fit(X24, np.where(HIDDEN, -1, TRUTH))
+        assert model.classes_.dtype.kind != "O" and model.classes_.size == 2
+        assert_array_equal(model.predict(X24) == model.classes_[1], expected.predict(X24) == 1)
+        return
+    names = (becomes,) if isinstance(becomes, str) else becomes
+    assert any(f"If {name} marks" in str(said[0].message) for name in names)
+    assert said[0].filename == __file__  # the line that called
+
+
+@pytest.mark.parametrize("kind", [k for k, (_, becomes) in MARKED.items() if type(becomes) is str])
+def test_what_the_warning_says_is_the_way_out(kind):
+    y = MARKED[kind][0]()
+    with pytest.warns(UserWarning, match="y holds the classes") as caught:
+        SVM(kernel="linear").fit(X24, y)
+    marker = ast.literal_eval(re.search(r"unlabeled=(.*)\); if", str(caught[0].message)).group(1))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        codes = encode_labels(y, unlabeled=marker)[0]
+        assert_array_equal(codes[:6], TRUTH[:6])
+        SVM(kernel="linear").fit(X24, codes)
+        # The other way out: what is a class in spite of its name.
+        SVM(kernel="linear").fit(X24, y, unlabeled_mask=np.arange(24) == 0)
+
+
+@pytest.mark.parametrize(
+    "y",
+    [
+        np.where(HIDDEN, -1, TRUTH),
+        np.where(np.arange(24) >= 20, -1, TRUTH),
+        np.where(HIDDEN, -1, TRUTH + 1),
+        np.where(HIDDEN, -1, np.arange(24) % 3),
+        np.where(HIDDEN, -1, TRUTH).astype(float),
+        np.where(np.arange(24) >= 20, np.nan, TRUTH),
+        np.where(np.arange(24) >= 20, np.nan, TRUTH).tolist(),
+        TRUTH * 1.0,
+        SIGNS - 5,
+        np.where(TRUTH, "+", "-"),
+        np.where(HIDDEN, -1, WORDS.astype(object)),
+        pd.Series(TRUTH, dtype=float).where(np.arange(24) < 20),
+    ],
+    ids=str,
+)
+def test_ordinary_labels_do_not_warn(y):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        SVM(kernel="linear").fit(X24, y)
+        ILS3VM(kernel="linear").partial_fit(X24, y)
+
+
+def test_markers_are_said_around_other_estimators_too():
+    y = strings("?")
+    for model in (WithUnlabeled(SVM(), X24), CalibratedS3VM(SVM()), SelfTrainingKNN()):
+        with pytest.warns(UserWarning, match=r"If '\?' marks") as caught:
+            model.fit(X24, y)
+        assert len([w for w in caught if "marks" in str(w.message)]) == 1
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            model.fit(X24, y, unlabeled_mask=np.arange(24) == 0)
+
+
+def test_masked_targets_are_unknown():
+    y = X24 @ [1.0, 2.0]
+    given = np.ma.array(np.where(HIDDEN, 1e9, y), mask=HIDDEN)
+    models = [
+        GKMRegressor(random_state=0).fit(X24, t) for t in (given, np.where(HIDDEN, np.nan, y))
+    ]
+    assert_array_equal(models[0].predict(X24), models[1].predict(X24))
+
+
+def test_classes_that_are_named_are_believed():
+    y = np.where(HIDDEN, 0, SIGNS)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        ILS3VM(kernel="linear").partial_fit(X24, y, classes=[0, 1])
+
+
+def test_what_is_said_without_unlabeled_rows_names_the_classes():
+    # 0 = "unlabeled" beside classes 1 and 2 is a class like any other.
+    with pytest.warns(UserWarning, match=r"no unlabeled rows .*Its classes are \[0, 1, 2\]"):
+        QNS3VM(kernel="linear", balance="labels").fit(X24, np.where(HIDDEN, 0, TRUTH + 1))
+
+
+@pytest.mark.parametrize("large", [2**53, -(2**53) - 8])
+def test_integers_beside_gaps_stay_the_integers_they_are(large):
+    for container in (
+        GAPS + large,
+        masked(TRUTH + large),
+        polars(np.where(HIDDEN, None, TRUTH + large)),
+    ):
+        model = SVM(kernel="linear").fit(X24, container)
+        assert model.classes_.tolist() == [large, large + 1] and model.classes_.dtype == int
+        assert model.score(X24, container) == 1
+        codes, classes = encode_labels(container)
+        assert classes.tolist() == [large, large + 1]
+        assert_array_equal(codes, np.where(HIDDEN, -1, TRUTH))
+
+
+@pytest.mark.parametrize(
+    ("y", "marker"),
+    [
+        (np.array([b"a", b"?", b"b"]), "?"),
+        (np.array(["a", "-1", "b"]), -1),
+        (["a", "b", "a"], "?"),
+        ([1, 2, 1], "0"),
+        ([1.0, 2.0, -1.0], 0),
+        (masked(WORDS).compressed(), ""),
+    ],
+)
+def test_encode_labels_refuses_a_marker_that_is_not_there(y, marker):
+    with pytest.raises(
+        ValueError, match=rf"unlabeled={re.escape(repr(marker))} must be in y, .*\["
+    ):
+        encode_labels(y, unlabeled=marker)
+
+
+def test_encode_labels_says_what_may_be_a_marker():
+    for y, name in ((["a", "?", "b"], "'?'"), (np.array([b"a", b"?"]), "b'?'")):
+        with pytest.warns(UserWarning, match=re.escape(f"If {name} marks")):
+            encode_labels(y)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert encode_labels(["1", "-1"])[1].tolist() == ["-1", "1"]  # two classes need both
+        assert encode_labels(["a", "none", "?"], unlabeled="?")[1].tolist() == ["a", "none"]
+
+
+def test_encode_labels_reads_tables_and_generators():
+    with pytest.raises(ValueError, match=r"one-dimensional, got an array of shape \(24, 1\)"):
+        encode_labels(pd.DataFrame({"y": TRUTH}))
+    codes, classes = encode_labels(v for v in ["b", "a", None])
+    assert codes.tolist() == [1, 0, -1] and classes.tolist() == ["a", "b"]
+    y = np.where(HIDDEN, -1, TRUTH)
+    model = SVM(kernel="linear").fit(X24, (v for v in y.tolist()))
+    assert_array_equal(model.dual_coef_, SVM(kernel="linear").fit(X24, y).dual_coef_)
+
+
+def test_marks_are_added_to_every_container():
+    for container in (masked(WORDS), pd.Series(NONE).astype("string"), GAPS):
+        found = mark_unlabeled(container, np.arange(24) < 2)
+        assert found[:2].tolist() == [-1, -1] and found[2] == container[2]
+
+
+# --- What is said of rows that cannot be read -----------------------------------------------------
+
+TABLE = pd.DataFrame(X24, columns=["size", "age"])
+Y24 = np.where(HIDDEN, -1, TRUTH)
+
+
+def replaced(value, dtype=object):
+    table = TABLE.astype({"age": dtype})
+    table.loc[3, "age"] = value
+    return table
+
+
+def sparse_with(value):
+    X = X24.copy()
+    X[3, 1] = value
+    return sp.csr_matrix(X)
+
+
+UNREADABLE = {
+    "text": (replaced("old"), r"columns \['age'\] .*'old'.*OneHotEncoder or TargetEncoder"),
+    "text in a list": ([[1.0, "old"]] * 24, r"columns \[1\] .*OneHotEncoder"),
+    "categories": (TABLE.assign(age=pd.Categorical(WORDS)), r"columns \[('age'|1)\] .*OneHot"),
+    "dates": (TABLE.assign(age=pd.Timestamp("2020")), r"columns \['age'\] .*OneHotEncoder"),
+    "NaN": (replaced(np.nan, float), r"NaN in the columns \['age'\].*SimpleImputer"),
+    "None": (replaced(None), r"NaN in the columns \['age'\].*SimpleImputer"),
+    "NA": (replaced(pd.NA), r"NaN in the columns \['age'\].*SimpleImputer"),
+    "NaN in an array": (replaced(np.nan, float).to_numpy(), r"NaN in the columns \[1\].*SimpleIm"),
+    "NaN in CSR": (sparse_with(np.nan), r"NaN in the columns \[1\].*SimpleImputer"),
+    "inf": (replaced(np.inf, float), r"infinity in the columns \['age'\]"),
+    "inf in CSR": (sparse_with(-np.inf), r"infinity in the columns \[1\]"),
+    "a mask": (np.ma.array(X24, mask=X24 > 1), r"no masked entries.*SimpleImputer"),
+}
+
+
+@pytest.mark.interface
+@pytest.mark.parametrize("kind", UNREADABLE)
+def test_rows_that_cannot_be_read_are_named(kind):
+    X, message = UNREADABLE[kind]
+    search = S3VMSearchCV(SVM(kernel="linear"), {"C": [1.0]}, cv=2)
+    pool = TABLE if isinstance(X, pd.DataFrame) else X24
+    for model, Z in (
+        (SVM(kernel="linear"), X),
+        (ILS3VM(), X),
+        (GKMRegressor(), X),
+        (SelfTrainingKNN(), X),
+        (CalibratedS3VM(SVM(kernel="linear")), X),
+        (search, X),
+        (WithUnlabeled(SVM(kernel="linear"), X), pool),
+    ):
+        y = TRUTH if isinstance(model, WithUnlabeled) else Y24
+        if kind == "categories" and isinstance(model, WithUnlabeled):
+            continue  # scikit-learn's check lets them through, and makes an array of the table
+        with pytest.raises((TypeError, ValueError), match=message) as caught:
+            model.fit(Z, y)
+        assert "HistGradient" not in str(caught.value)
+        assert ("X_unlabeled" in str(caught.value)) == isinstance(model, WithUnlabeled)
+    with pytest.raises((TypeError, ValueError), match=message):
+        ILS3VM().partial_fit(X, Y24, classes=[0, 1])
+    for model in (SVM(kernel="linear"), SelfTrainingKNN(), CalibratedS3VM(SVM(kernel="linear"))):
+        with pytest.raises((TypeError, ValueError), match=message):
+            model.fit(pool, Y24).predict(X)
+
+
+def test_a_masked_array_without_gaps_is_an_array():
+    model = SVM(kernel="linear").fit(np.ma.array(X24, mask=False), np.ma.array(Y24, mask=False))
+    assert_array_equal(model.coef_, SVM(kernel="linear").fit(X24, Y24).coef_)
+
+
+def test_kernel_values_are_called_so():
+    model = SVM(kernel="precomputed").fit(X24 @ X24.T, Y24)
+    with pytest.raises(ValueError, match="a kernel value for each row and each of all training"):
+        model.predict(X24)
+
+
+@pytest.mark.parametrize(
+    "model", [SVM(), ILS3VM(), GKMRegressor(), SelfTrainingKNN(), CalibratedS3VM(SVM())], ids=str
+)
+def test_unlabeled_rows_as_a_third_argument_are_shown_their_place(model):
+    for rows in (X24, TABLE):
+        with pytest.raises(ValueError, match=r"belong into X, with -1 in y.*WithUnlabeled"):
+            model.fit(X24, Y24, rows)
+    if hasattr(model, "partial_fit"):
+        with pytest.raises(ValueError, match=r"belong into X, with -1 in y.*WithUnlabeled"):
+            model.partial_fit(X24, Y24, X24, classes=[0, 1])
+
+
+@pytest.mark.parametrize("foreign", ["X", "y"])
+def test_arrays_of_other_libraries_are_refused_by_name(monkeypatch, foreign):
+    class Tensor(list):
+        device = "cpu"
+
+    def refuse(*_, **__):  # as scikit-learn does with tensors where it dispatches
+        raise TypeError("asarray(): argument 'dtype' must be torch.dtype, not type")
+
+    monkeypatch.setattr(_plain, "validate_data", refuse)
+    given = {"X": X24.tolist(), "y": Y24.tolist()}
+    given[foreign] = Tensor(given[foreign])
+    with pytest.raises(TypeError, match=r"torch\.dtype"):  # something else, without the dispatch
+        SVM().fit(**given)
+    monkeypatch.setattr(_plain, "get_config", lambda: {"array_api_dispatch": True})
+    with pytest.raises(TypeError, match=r"must be NumPy arrays.*got .*Tensor"):
+        SVM().fit(**given)
+
+
+def test_who_has_probabilities_is_said():
+    for model in (SVM(), QNS3VM().fit(X24, Y24)):
+        assert not hasattr(model, "predict_proba") and not hasattr(type(model), "predict_proba")
+        with pytest.raises(AttributeError, match=f"{type(model).__name__}.*CalibratedS3VM"):
+            model.predict_proba(X24)
+    assert hasattr(SelfTrainingKNN(), "predict_proba")
 
 
 # --- What a solver is given -----------------------------------------------------------------------

@@ -9,6 +9,7 @@ import re
 import warnings
 from typing import NamedTuple
 
+import joblib
 import numpy as np
 import pandas as pd
 import pytest
@@ -412,6 +413,7 @@ def test_labels_under_the_mask_are_ignored(case, semi_supervised):
     ],
     ids=["strings", "integers", "int8", "floats", "objects", "negative"],
 )
+@pytest.mark.filterwarnings("ignore:y holds the classes .-2, 3.:UserWarning")
 def test_labels_of_any_type(case, semi_supervised, values, classes):
     X, y = semi_supervised()
     expected = case().fit(X, y)
@@ -604,6 +606,7 @@ def test_threads_do_not_change_the_result(run_python):
         f"from {case.cls.__module__} import {case.cls.__name__}" for case in ESTIMATORS
     )
     code = f"""
+import joblib
 import numpy as np
 {imports}
 rng = np.random.default_rng(0)
@@ -1006,6 +1009,24 @@ def test_the_mask_and_weights_are_routed(case, semi_supervised):
         search.fit(X, signs, unlabeled_mask=hidden)
         best = clone(search.best_estimator_).fit(X, signs, unlabeled_mask=hidden)
         assert_array_equal(search.decision_function(X), best.decision_function(X))
+
+
+@those(lambda case: hasattr(case.cls, "partial_fit"))
+@pytest.mark.parametrize("changes", [{}, {"kernel": "linear"}], ids=["default", "linear"])
+def test_a_model_in_a_memory_map_goes_on_learning(case, changes, semi_supervised, tmp_path):
+    X, y = semi_supervised(n=120, n_labeled=24)
+    # Two batches before, after which there is room for more, and two behind.
+    model = case(**changes).fit(X[:70], y[:70]).partial_fit(X[70:80], y[70:80])
+    joblib.dump(model, tmp_path / "model")
+    mapped = joblib.load(tmp_path / "model", mmap_mode="r")
+    before = (tmp_path / "model").read_bytes()
+    for rows in (slice(80, 90), slice(90, 120)):
+        model.partial_fit(X[rows], y[rows])
+        mapped.partial_fit(X[rows], y[rows])
+        with pytest.raises(ValueError, match="NaN"):
+            mapped.partial_fit(replaced(X[rows], np.nan), y[rows])
+        assert_allclose(mapped.decision_function(X), model.decision_function(X), rtol=1e-9)
+    assert (tmp_path / "model").read_bytes() == before
 
 
 @pytest.mark.interface

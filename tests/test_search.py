@@ -665,3 +665,17 @@ def test_search_that_goes_on(moons):
         assert fast.cv_results_["params"] == exact.cv_results_["params"]
         difference = fast.cv_results_["mean_test_score"] - exact.cv_results_["mean_test_score"]
         assert not difference.any() and fast.best_params_ == exact.best_params_
+
+
+def test_folds_may_be_masks(moons):
+    X, y = moons
+    folds = list(SemiSupervisedKFold(3).split(X, y))
+    masks = [(np.isin(np.arange(80), train), np.isin(np.arange(80), test)) for train, test in folds]
+    grid = {"C": [0.1, 10.0]}
+    search = S3VMSearchCV(SVM(), grid, cv=masks).fit(X, y)
+    expected = S3VMSearchCV(SVM(), grid, cv=folds).fit(X, y)
+    peer = GridSearchCV(SVM(), grid, cv=masks, scoring=labeled_accuracy_scorer).fit(X, y)
+    for name in ("mean_test_score", "split2_test_score"):
+        found = search.cv_results_[name]
+        assert found.tolist() == expected.cv_results_[name].tolist()
+        assert found.tolist() == peer.cv_results_[name].tolist()

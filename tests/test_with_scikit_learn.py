@@ -6,11 +6,17 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
+import sklearn
 from sklearn.base import clone
 from sklearn.calibration import _SigmoidCalibration
 from sklearn.ensemble import BaggingClassifier, StackingClassifier, VotingClassifier
-from sklearn.metrics import log_loss
-from sklearn.model_selection import GridSearchCV, StratifiedKFold, cross_val_predict
+from sklearn.metrics import log_loss, make_scorer
+from sklearn.model_selection import (
+    GridSearchCV,
+    StratifiedKFold,
+    cross_val_predict,
+    cross_val_score,
+)
 from sklearn.multiclass import OneVsOneClassifier, OneVsRestClassifier
 from sklearn.semi_supervised import LabelPropagation
 from sklearn.utils.estimator_checks import check_estimator
@@ -18,7 +24,13 @@ from sklearn.utils.estimator_checks import check_estimator
 from s3vm_lib import CCCPS3VM, ILS3VM, QNS3VM, SVM, TSGS3VM, LapSVM, SelfTrainingKNN
 from s3vm_lib.calibration import CalibratedS3VM
 from s3vm_lib.datasets import hide_labels, make_mixture, make_moons
-from s3vm_lib.model_selection import SemiSupervisedKFold, WithUnlabeled, labeled_accuracy_scorer
+from s3vm_lib.model_selection import (
+    S3VMSearchCV,
+    SemiSupervisedKFold,
+    WithUnlabeled,
+    labeled_accuracy,
+    labeled_accuracy_scorer,
+)
 
 NAMES = np.array(["ham", "spam"])
 ESTIMATORS = {
@@ -203,6 +215,117 @@ def test_with_unlabeled_names_what_is_wrong(moons):
         WithUnlabeled("svm", X).fit(X, truth)
     empty = WithUnlabeled(SVM(), X[:0]).fit(X, truth)
     np.testing.assert_array_equal(empty.predict(X), SVM().fit(X, truth).predict(X))
+
+
+def test_with_unlabeled_asks_for_the_columns_of_the_rows(moons):
+    X, truth, y = moons
+    frame, labeled = pd.DataFrame(X, columns=["a", "b"]), y != -1
+    pool, signs = frame[~labeled], truth[labeled]
+    direct = WithUnlabeled(SVM(), X[~labeled]).fit(X[labeled], signs)
+    model = WithUnlabeled(SVM(), pool).fit(frame[labeled], signs)
+    np.testing.assert_array_equal(model.decision_function(frame), direct.decision_function(X))
+    for other in (pool[["b", "a"]], pool.rename(columns={"b": "c"})):
+        with pytest.raises(ValueError, match=r"the columns of X, \['a', 'b'\], got"):
+            WithUnlabeled(SVM(), other).fit(frame[labeled], signs)
+    with warnings.catch_warnings():  # tools of scikit-learn make arrays of tables
+        warnings.simplefilter("error")
+        WithUnlabeled(SVM(), pool).fit(X[labeled], signs)
+        WithUnlabeled(SVM(), X[~labeled]).fit(frame[labeled], signs)
+
+
+def test_with_unlabeled_takes_a_mask_for_further_rows(moons):
+    X, truth, y = moons
+    signs, hidden = np.where(y < 0, -1, 2 * truth - 1), y < 0
+    rows = np.arange(120)
+    direct = CCCPS3VM(gamma=8).fit(X, signs, unlabeled_mask=hidden | (rows >= 100))
+    for labels in (signs, np.where(hidden, np.nan, signs), signs.astype(str)):
+        model = WithUnlabeled(CCCPS3VM(gamma=8), X[100:])
+        model.fit(X[:100], labels[:100], unlabeled_mask=hidden[:100])
+        outputs = model.decision_function(X)
+        np.testing.assert_array_equal(outputs, direct.decision_function(X))
+        found = model.classes_[(direct.transduction_[100:] > 0).astype(int)]
+        np.testing.assert_array_equal(model.transduction_, found)
+    codes = np.where(hidden, 0, truth)  # an estimator without a mask
+    model = WithUnlabeled(LabelPropagation(), X[100:])
+    model.fit(X[:100], codes[:100], unlabeled_mask=hidden[:100])
+    expected = LabelPropagation().fit(X, np.where(hidden | (rows >= 100), -1, truth))
+    np.testing.assert_allclose(model.predict_proba(X), expected.predict_proba(X), rtol=1e-9)
+    assert model.score(X, codes, unlabeled_mask=hidden) == expected.score(X[~hidden], y[~hidden])
+
+
+def test_with_unlabeled_says_who_takes_no_strings(moons):
+    X, truth, y = moons
+    labeled = y != -1
+    for labels in (NAMES[truth], truth == 1):
+        model = WithUnlabeled(LabelPropagation(), X[~labeled])
+        if labels.dtype == bool:
+            assert model.fit(X[labeled], labels[labeled]).classes_.tolist() == [False, True]
+            continue
+        with pytest.raises(TypeError, match=r"LabelPropagation takes no -1 .*encode_labels"):
+            model.fit(X[labeled], labels[labeled])
+    with pytest.raises(ValueError, match=r"a label in every row .* missing in row 2"):
+        model.fit(X[labeled], np.ma.array(truth[labeled], mask=np.arange(labeled.sum()) == 2))
+
+
+def test_masks_are_routed_to_splitters_and_scores(moons):
+    X, truth, y = moons
+    hidden = y < 0
+    signs = np.where(hidden, -1, 2 * truth - 1)  # -1 is a class, and what hidden rows hold
+    folds = list(SemiSupervisedKFold(4).split(X, y))
+    expected = cross_val_score(SVM(gamma=8, C=0.1), X, y, cv=folds, scoring=labeled_accuracy_scorer)
+    with pytest.raises(ValueError, match=r"two labeled classes or more, got \[1\].*unlabeled_mask"):
+        cross_val_score(
+            SVM(gamma=8, C=0.1),
+            X,
+            signs,
+            cv=SemiSupervisedKFold(4),
+            params={"unlabeled_mask": hidden},
+        )
+    by_hand = list(SemiSupervisedKFold(4).split(X, signs, unlabeled_mask=hidden))
+    for mine, other in zip(by_hand, folds, strict=True):
+        np.testing.assert_array_equal(mine[0], other[0])
+        np.testing.assert_array_equal(mine[1], other[1])
+    found = cross_val_score(
+        SVM(gamma=8, C=0.1), X, signs, cv=by_hand, params={"unlabeled_mask": hidden}
+    )
+    np.testing.assert_array_equal(found, expected)
+    metric = make_scorer(labeled_accuracy)
+    with sklearn.config_context(enable_metadata_routing=True):
+        model = SVM(gamma=8, C=0.1).set_fit_request(unlabeled_mask=True)
+        metric.set_score_request(unlabeled_mask=True)
+        for scoring in (None, metric):
+            found = cross_val_score(
+                model, X, signs, cv=SemiSupervisedKFold(4), scoring=scoring,
+                params={"unlabeled_mask": hidden},
+            )  # fmt: skip
+            np.testing.assert_array_equal(found, expected)
+        # Of scikit-learn's folds hidden rows are part, and the score leaves them out.
+        search = GridSearchCV(
+            model.set_score_request(unlabeled_mask=True), {"C": [1.0, 10.0]}, cv=4
+        ).fit(X, signs, unlabeled_mask=hidden)
+        by_codes = GridSearchCV(SVM(gamma=8, C=0.1), {"C": [1.0, 10.0]}, cv=search.cv)
+        by_codes = by_codes.set_params(cv=list(StratifiedKFold(4).split(X, signs))).fit(X, y)
+        np.testing.assert_array_equal(
+            search.cv_results_["mean_test_score"], by_codes.cv_results_["mean_test_score"]
+        )
+        clone(SemiSupervisedKFold(3).set_split_request(unlabeled_mask=False), safe=False)
+
+
+@pytest.mark.parametrize("wrapped", [False, True])
+def test_a_score_with_a_mask_is_that_of_the_other_rows(moons, wrapped):
+    X, truth, y = moons
+    hidden, signs = y < 0, np.where(y < 0, -1, 2 * truth - 1)
+    model = SVM(C=0.1)
+    if wrapped:
+        model = S3VMSearchCV(model, {"C": [0.1]}, scoring="balanced_accuracy", cv=2)
+    model.fit(X, signs, unlabeled_mask=hidden)
+    alone = model.score(X[~hidden], signs[~hidden])
+    for labels in (signs, signs.tolist(), np.where(hidden, np.nan, signs), pd.Series(signs)):
+        assert model.score(X, labels, unlabeled_mask=hidden) == alone != model.score(X, signs)
+    with pytest.raises(ValueError, match="unlabeled_mask must be a boolean array"):
+        model.score(X, signs, unlabeled_mask=hidden[1:])
+    with pytest.raises(ValueError, match=f"missing in row {np.flatnonzero(~hidden)[0]}"):
+        model.score(X, np.where(hidden, 1, np.nan), unlabeled_mask=hidden)
 
 
 def test_a_failed_fit_leaves_the_one_before(moons):

@@ -32,12 +32,13 @@ def append_rows(memory, n, X, spare):
     """``memory`` with the rows X after its first n, which may be None: n = 0.
 
     Dense rows are written in place where there is room, and into a larger array with ``spare`` more
-    rows otherwise; sparse ones always come as a new matrix.
+    rows otherwise, also where ``memory`` is a file that is read only; sparse ones always come as a
+    new matrix.
     """
     if sp.issparse(X):
         return X if memory is None else sp.vstack([memory, X], format="csr")
     end = n + X.shape[0]
-    if memory is None or end > len(memory):
+    if memory is None or end > len(memory) or not memory.flags.writeable:
         old, memory = memory, np.empty((end + spare, X.shape[1]), X.dtype)
         if n:
             memory[:n] = old[:n]

@@ -222,14 +222,13 @@ class GraphClassifier(GraphMachine, OnlineS3VM):
         self._transduce(X, codes, data.rows, fits)
 
     def _snapshot(self, machine):
-        """A copy of what `_update` changes in place; arrays that it replaces are only kept."""
-        accumulators = machine.accumulators
-        inner = {
-            name: value.copy() if isinstance(value, np.ndarray) else value
-            for name, value in vars(accumulators).items()
-        }
+        """What is there; arrays that `_update` changes in place are replaced by copies.
+
+        So these can be written to, which arrays of a model in a memory map cannot.
+        """
+        inner = machine.accumulators.snapshot()
         # Rows beyond the size of the list may be overwritten, those within never are.
-        return dict(vars(machine)), inner, dict(vars(accumulators.sums))
+        return dict(vars(machine)), inner, dict(vars(machine.accumulators.sums))
 
     def _restore(self, machine, snapshot):
         outer, inner, sums = snapshot

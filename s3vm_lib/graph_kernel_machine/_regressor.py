@@ -8,14 +8,14 @@ from numpy.typing import ArrayLike
 from sklearn.base import RegressorMixin
 from sklearn.utils import check_array, check_consistent_length, column_or_1d
 from sklearn.utils._param_validation import StrOptions
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from s3vm_lib._limits import SHAPE, require_finite_outputs
-from s3vm_lib._plain import canonical, checked_new_rows
+from s3vm_lib._plain import canonical, checked_new_rows, checked_weight, validated_data
 from s3vm_lib._threads import using, with_threads
 from s3vm_lib._validation import Rows, checked_rows, parameters, unchanged_on_error, validated
 from s3vm_lib.graph_kernel_machine._common import GraphMachine
-from s3vm_lib.labels import Labels
+from s3vm_lib.labels import Labels, checked_mask, label_array
 from s3vm_lib.losses import LabeledLoss
 
 _LARGEST = 1e60  # of targets, as of outputs
@@ -180,13 +180,13 @@ class GKMRegressor(RegressorMixin, GraphMachine):
             raise ValueError(
                 f"{type(self).__name__} requires y to be passed, but the target y is None"
             )
-        X = validate_data(
+        X = validated_data(
             self, X, accept_sparse="csr", dtype=self._dtype, order="C", ensure_min_samples=2
         )
         X = canonical(X)
         y = _targets(X, y, unlabeled_mask)
         X = checked_rows(X, self._precomputed)
-        weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+        weight = checked_weight(sample_weight, X)
         known = ~np.isnan(y)
         if not np.any(weight[known] > 0):
             raise ValueError("y must hold at least one known target of positive weight")
@@ -267,6 +267,8 @@ class GKMRegressor(RegressorMixin, GraphMachine):
 
 def _targets(X, y, unlabeled_mask):
     """Targets as floats, NaN where they are not known."""
+    if isinstance(y, np.ma.MaskedArray):
+        y = label_array(y)
     y = check_array(
         y, ensure_2d=False, dtype=np.float64, ensure_all_finite="allow-nan", input_name="y",
         ensure_min_samples=0,
@@ -280,10 +282,4 @@ def _targets(X, y, unlabeled_mask):
         )
     if unlabeled_mask is None:
         return y
-    mask = np.asarray(unlabeled_mask)
-    if mask.shape != y.shape or mask.dtype != bool:
-        raise ValueError(
-            f"unlabeled_mask must be a boolean array of shape {y.shape}, got dtype {mask.dtype} "
-            f"and shape {mask.shape}"
-        )
-    return np.where(mask, np.nan, y)
+    return np.where(checked_mask(unlabeled_mask, y.shape), np.nan, y)

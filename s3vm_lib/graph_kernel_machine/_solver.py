@@ -197,6 +197,14 @@ class Accumulators:
         more = X.shape[0] - self.place.size
         self.place = np.concatenate([self.place, np.full(more, -1, np.int64)])
 
+    def snapshot(self, shared=()):
+        """The attributes as they are; the arrays among them, but for ``shared``, become copies."""
+        before = dict(vars(self))
+        for name, value in before.items():
+            if isinstance(value, np.ndarray) and name not in shared:
+                setattr(self, name, np.array(value))
+        return before
+
     @property
     def listed(self):
         """Rows with a coefficient, in the order in which they were visited."""

@@ -32,7 +32,7 @@ class LabeledMetric:
     def __hash__(self):
         return hash((type(self), self.metric))
 
-    def __call__(self, y_true, y_pred, *, sample_weight=None, **options):
+    def __call__(self, y_true, y_pred, *, sample_weight=None, unlabeled_mask=None, **options):
         """Value of the metric on the rows whose ``y_true`` is neither −1 nor missing.
 
         Parameters
@@ -43,6 +43,8 @@ class LabeledMetric:
             Predicted classes.
         sample_weight : array-like of shape (n_samples,), default=None
             Weights of the rows.
+        unlabeled_mask : array-like of bool, shape (n_samples,), default=None
+            True for rows that are left out; with it −1 is a label like any other.
         **options
             Passed to the metric.
 
@@ -55,7 +57,7 @@ class LabeledMetric:
         ValueError
             If no row is labeled, or if −1 and missing labels both occur.
         """
-        rows, y_true = labeled_rows(y_true)
+        rows, y_true = labeled_rows(y_true, unlabeled_mask)
         y_pred = np.asarray(y_pred)[rows]
         if y_pred.dtype == object:  # metrics want plain labels
             y_pred = np.array(y_pred.tolist())

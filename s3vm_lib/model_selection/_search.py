@@ -18,14 +18,10 @@ from sklearn.model_selection import check_cv
 from sklearn.utils import _safe_indexing, get_tags
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import (
-    _check_sample_weight,
-    check_is_fitted,
-    column_or_1d,
-    has_fit_parameter,
-)
+from sklearn.utils.validation import check_is_fitted, column_or_1d, has_fit_parameter
 
 from s3vm_lib._machine import BaseMachine, SemiSupervisedMixin
+from s3vm_lib._plain import checked_weight
 from s3vm_lib._prepared import Preparation
 from s3vm_lib._validation import N_JOBS, Rows, checked_input, unchanged_on_error, validated_inside
 from s3vm_lib.labels import Labels, mark_missing, mark_unlabeled, plain, split_labels
@@ -41,7 +37,7 @@ from s3vm_lib.model_selection._scores import (
     is_labeled_accuracy,
     labeled_accuracy_scorer,
 )
-from s3vm_lib.model_selection._splitters import SemiSupervisedKFold
+from s3vm_lib.model_selection._splitters import SemiSupervisedKFold, labeled_rows
 
 
 class Trial(NamedTuple):
@@ -400,7 +396,7 @@ class S3VMSearchCV(SemiSupervisedMixin, MetaEstimatorMixin, BaseEstimator):
         mask = None if unlabeled_mask is None else np.asarray(unlabeled_mask)
         weight = np.ones(len(y))
         if sample_weight is not None:
-            sample_weight = weight = _check_sample_weight(sample_weight, np.empty(len(y)))
+            sample_weight = weight = checked_weight(sample_weight, np.empty(len(y)))
         if self.exact == "choice":
             self._check_race()
         folds = self._folds(X, codes)
@@ -490,10 +486,11 @@ class S3VMSearchCV(SemiSupervisedMixin, MetaEstimatorMixin, BaseEstimator):
         cv = SemiSupervisedKFold(self.cv) if isinstance(self.cv, Integral) else check_cv(self.cv)
         folds = []
         for train, test in cv.split(X, codes):
-            test = np.asarray(test)[codes[test] >= 0]
+            train, test = np.arange(codes.size)[train], np.arange(codes.size)[test]  # of masks too
+            test = test[codes[test] >= 0]
             if not test.size:
                 raise ValueError("cv must leave a labeled row in every test part")
-            folds.append((np.asarray(train), test))
+            folds.append((train, test))
         return folds
 
     def _warn_of_failures(self, trials):
@@ -558,7 +555,7 @@ class S3VMSearchCV(SemiSupervisedMixin, MetaEstimatorMixin, BaseEstimator):
         """Probabilities of ``best_estimator_``; see `predict` for the rows."""
         return self._best().predict_proba(X)
 
-    def score(self, X: Rows, y: Labels) -> float:
+    def score(self, X: Rows, y: Labels, unlabeled_mask: ArrayLike | None = None) -> float:
         """The score of ``best_estimator_`` by ``scoring``.
 
         Where that is None or `labeled_accuracy_scorer`, it is the share of right predictions on the
@@ -571,6 +568,8 @@ class S3VMSearchCV(SemiSupervisedMixin, MetaEstimatorMixin, BaseEstimator):
             Rows.
         y : array-like of shape (m,)
             Labels.
+        unlabeled_mask : array-like of bool, shape (m,), default=None
+            True for rows that are left out, whatever their label.
 
         Returns
         -------
@@ -578,7 +577,10 @@ class S3VMSearchCV(SemiSupervisedMixin, MetaEstimatorMixin, BaseEstimator):
         """
         best = self._best()
         if is_labeled_accuracy(self.scorer_):
-            return super().score(X, y)
+            return super().score(X, y, unlabeled_mask=unlabeled_mask)
+        if unlabeled_mask is not None:
+            rows, y = labeled_rows(y, unlabeled_mask)
+            X = _safe_indexing(X, rows)
         return self.scorer_(best, X, y)
 
     def __sklearn_tags__(self):

@@ -6,23 +6,27 @@ counts as an error.
 
 import numpy as np
 from sklearn.model_selection import StratifiedKFold, StratifiedShuffleSplit
+from sklearn.utils.metadata_routing import UNUSED, _MetadataRequester
+from sklearn.utils.validation import column_or_1d
 
-from s3vm_lib.labels import encode_labels, mark_missing
+from s3vm_lib.labels import label_array, mark_missing, plain, unlabeled_rows
 
 
-def labeled_rows(y):
-    """Rows whose label is neither −1 nor missing, and their labels, of their own type."""
-    codes, classes = encode_labels(mark_missing(y), unlabeled=-1)
-    rows = np.flatnonzero(codes >= 0)
+def labeled_rows(y, unlabeled_mask=None):
+    """Rows that the mask, or else neither −1 nor a gap, marks, and their labels, as they are."""
+    y = column_or_1d(label_array(mark_missing(y, unlabeled_mask)))
+    rows = np.flatnonzero(~unlabeled_rows(y, unlabeled_mask))
     if len(rows) == 0:
         raise ValueError("y holds no labeled rows (all are -1 or missing)")
-    return rows, classes[codes[rows]]
+    return rows, plain(y[rows])
 
 
-class _LabeledSplit:
+class _LabeledSplit(_MetadataRequester):
     """What both splitters share: split the labeled rows, add the others to training."""
 
-    def split(self, X, y, groups=None):
+    __metadata_request__split = {"groups": UNUSED, "unlabeled_mask": True}
+
+    def split(self, X, y, groups=None, unlabeled_mask=None):
         """Rows of the training and of the test part.
 
         Parameters
@@ -33,6 +37,9 @@ class _LabeledSplit:
             Classes; −1 or a missing label (None, NaN, pandas.NA) for unlabeled rows.
         groups : None
             Ignored, present for compatibility with scikit-learn.
+        unlabeled_mask : array-like of bool, shape (n_samples,), default=None
+            True for unlabeled rows; with it −1 is a label like any other. Requested by default
+            where scikit-learn routes metadata.
 
         Yields
         ------
@@ -44,20 +51,26 @@ class _LabeledSplit:
         Raises
         ------
         ValueError
-            If no row is labeled, if −1 and missing labels both occur, if X and y differ in length,
-            or if scikit-learn's splitter finds too few labeled rows per class.
+            If no row is labeled, if −1 and missing labels both occur, if the labeled rows beside −1
+            are of one class, if X and y differ in length, or if scikit-learn's splitter finds too
+            few labeled rows per class.
         """
         if X is not None and (X.shape[0] if hasattr(X, "shape") else len(X)) != len(y):
             raise ValueError("X and y must have the same number of rows")
-        labeled, classes = labeled_rows(y)
+        labeled, labels = labeled_rows(y, unlabeled_mask)
         unlabeled = np.delete(np.arange(len(y)), labeled)
         # The classes are passed as numbers: scikit-learn takes 0.5 and 1.5 for a regression.
-        codes = np.unique(classes, return_inverse=True)[1]
+        classes, codes = np.unique(labels, return_inverse=True)
+        if unlabeled_mask is None and unlabeled.size and classes.size == 1:
+            raise ValueError(
+                f"y must hold two labeled classes or more, got {classes.tolist()}. -1 means "
+                "unlabeled: if it is a class, pass unlabeled_mask or encode_labels(y)[0]"
+            )
         for kept, tested in self._splitter().split(np.zeros(len(labeled)), codes):
             train = np.concatenate([unlabeled, labeled[kept]])
             yield np.sort(train), np.sort(labeled[tested])
 
-    def get_n_splits(self, X=None, y=None, groups=None):
+    def get_n_splits(self, X=None, y=None, groups=None, unlabeled_mask=None):
         """Number of splits; the arguments are ignored, as in scikit-learn.
 
         Returns
@@ -67,7 +80,8 @@ class _LabeledSplit:
         return self.n_splits
 
     def __repr__(self):
-        parameters = ", ".join(f"{key}={value!r}" for key, value in vars(self).items())
+        own = {key: value for key, value in vars(self).items() if key[0] != "_"}  # no requests
+        parameters = ", ".join(f"{key}={value!r}" for key, value in own.items())
         return f"{type(self).__name__}({parameters})"
 
 

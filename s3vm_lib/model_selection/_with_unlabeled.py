@@ -4,22 +4,25 @@ from typing import Self
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
+from numpy.typing import ArrayLike
+from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
 from sklearn.utils import check_array, get_tags
 from sklearn.utils._param_validation import HasMethods
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, has_fit_parameter, validate_data
+from sklearn.utils.validation import _get_feature_names, check_is_fitted, has_fit_parameter
 
+from s3vm_lib._machine import SemiSupervisedMixin
+from s3vm_lib._plain import explained, validated_data
 from s3vm_lib._validation import Rows, unchanged_on_error, validated_inside
-from s3vm_lib.labels import Labels, mark_unlabeled
+from s3vm_lib.labels import Labels, checked_mask, mark_missing, mark_unlabeled, plain, warn_of_marks
 
 
 def _fitted_has(name):
     return lambda self: hasattr(getattr(self, "estimator_", self.estimator), name)
 
 
-class WithUnlabeled(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
+class WithUnlabeled(SemiSupervisedMixin, MetaEstimatorMixin, BaseEstimator):
     """A semi-supervised classifier that carries its unlabeled rows along.
 
     To the outside it is a supervised one: `fit` takes labeled rows alone, and the unlabeled ones
@@ -69,7 +72,7 @@ class WithUnlabeled(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         self.X_unlabeled = X_unlabeled
 
     @validated_inside
-    def fit(self, X: Rows, y: Labels) -> Self:
+    def fit(self, X: Rows, y: Labels, unlabeled_mask: ArrayLike | None = None) -> Self:
         """Fit the classifier to these labeled rows and the unlabeled ones.
 
         Parameters
@@ -78,6 +81,8 @@ class WithUnlabeled(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
             Labeled rows.
         y : array-like of shape (n,)
             Their labels; −1 is one like any other if the estimator takes ``unlabeled_mask``.
+        unlabeled_mask : array-like of bool, shape (n,), default=None
+            True for rows of X that join the unlabeled ones, whatever ``y`` says of them.
 
         Returns
         -------
@@ -87,22 +92,20 @@ class WithUnlabeled(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         Raises
         ------
         ValueError
-            If ``X_unlabeled`` has another number of features than X, or y misses a label.
+            If ``X_unlabeled`` has another number of features than X or other names of columns, or
+            y misses a label.
         """
         with unchanged_on_error(self):
-            return self._fit(X, y)
+            return self._fit(X, y, unlabeled_mask)
 
-    def _fit(self, X, y):
-        X, y = validate_data(self, X, y, accept_sparse="csr")
-        check_classification_targets(y)
-        pool = check_array(
-            self.X_unlabeled, accept_sparse="csr", ensure_min_samples=0, input_name="X_unlabeled"
-        )
-        if pool.shape[1] != X.shape[1]:
-            raise ValueError(
-                f"X_unlabeled must have the {X.shape[1]} features of X, got {pool.shape[1]}"
-            )
-        mask = np.arange(X.shape[0] + pool.shape[0]) >= X.shape[0]
+    def _fit(self, X, y, unlabeled_mask):
+        hidden = np.zeros(np.shape(y)[:1], bool) if unlabeled_mask is None else unlabeled_mask
+        X, y = validated_data(self, X, mark_missing(y, hidden), accept_sparse="csr")
+        hidden = checked_mask(hidden, y.shape)
+        known = plain(y[~hidden])
+        check_classification_targets(known)
+        pool = self._checked_pool()
+        mask = np.concatenate([hidden, np.ones(pool.shape[0], dtype=bool)])
         stack = sp.vstack if sp.issparse(X) or sp.issparse(pool) else np.vstack
         rows = stack([X, pool])
         labels = np.concatenate([y, np.repeat(y[:1], pool.shape[0])])
@@ -110,16 +113,40 @@ class WithUnlabeled(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         if has_fit_parameter(estimator, "unlabeled_mask"):
             estimator.fit(rows, labels, unlabeled_mask=mask)
         else:
-            estimator.fit(rows, mark_unlabeled(labels, mask))
+            labels = mark_unlabeled(labels, mask)
+            try:
+                estimator.fit(rows, labels)
+            except TypeError as error:
+                if labels.dtype != object:
+                    raise
+                name = type(estimator).__name__
+                message = "takes no -1 among strings: make numbers of y by s3vm_lib.encode_labels"
+                raise TypeError(f"{name} {message} ({error})") from error
         self.estimator_ = estimator
-        self.classes_ = np.unique(y)
+        self.classes_ = np.unique(known)
+        if unlabeled_mask is None:
+            warn_of_marks(self.classes_)
         if hasattr(estimator, "transduction_"):
-            self.transduction_ = np.asarray(estimator.transduction_)[mask]
+            self.transduction_ = np.asarray(estimator.transduction_)[X.shape[0] :]
         return self
+
+    def _checked_pool(self):
+        """The unlabeled rows, with the columns of X."""
+        with explained(self.X_unlabeled, "X_unlabeled"):
+            options = {"accept_sparse": "csr", "ensure_min_samples": 0}
+            pool = check_array(self.X_unlabeled, input_name="X_unlabeled", **options)
+        n, names = self.n_features_in_, vars(self).get("feature_names_in_")
+        if pool.shape[1] != n:
+            raise ValueError(f"X_unlabeled must have the {n} features of X, got {pool.shape[1]}")
+        given = _get_feature_names(self.X_unlabeled)
+        if given is not None and names is not None and list(given) != list(names):
+            columns = f"{list(names)}, got {list(given)}"
+            raise ValueError(f"X_unlabeled must have the columns of X, {columns}")
+        return pool
 
     def _checked(self, X):
         check_is_fitted(self)
-        return validate_data(self, X, accept_sparse="csr", reset=False)
+        return validated_data(self, X, accept_sparse="csr", reset=False)
 
     def predict(self, X: Rows) -> np.ndarray:
         """Class of each row, as the classifier predicts it.

@@ -8,12 +8,13 @@ from typing import Literal, Self
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from s3vm_lib._limits import MEGABYTES, TOL, WEIGHT, ZERO, check_size, checked_gram
 from s3vm_lib._linear import centered
 from s3vm_lib._machine import BinaryFit
 from s3vm_lib._online import KeepingS3VM
+from s3vm_lib._plain import validated_data
 from s3vm_lib._threads import using
 from s3vm_lib._validation import KernelParameters, parameters, validated
 from s3vm_lib.cccp import solve_cccp
@@ -256,7 +257,7 @@ class ILS3VM(KernelParameters, KeepingS3VM):
         """With a precomputed kernel: values between the new rows and all, the new ones last."""
         if not self._precomputed:
             return super()._checked_batch(X, y, first)
-        X, y = validate_data(self, X, y, dtype=self._dtype, order="C")
+        X, y = validated_data(self, X, y, dtype=self._dtype, order="C")
         rows = X.shape[0] + (0 if first else self._held.place.size)
         if X.shape[1] != rows:
             raise ValueError(
