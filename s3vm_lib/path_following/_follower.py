@@ -138,7 +138,9 @@ class Follower:
         p, now = self.state, self.now
         scale = float(np.mean(self.store.view.diagonal[: self.store.n])) or 1.0
         if now["sigma"] == 0 or not 0.25 < scale / now["sigma"] < 4:
-            some, before = bool(p.x["alpha"][: self.store.n].any()), now["rho"]
+            # With one class alone M holds a row whose α is 0: the factor is there nevertheless.
+            some = bool(p.x["alpha"][: self.store.n].any()) or self.n_margin > 0
+            before = now["rho"]
             if some:
                 self._settled()  # by the factor and the outputs of the old ρ and σ
             now["rho"], now["sigma"] = self.ridge * scale, scale
