@@ -66,6 +66,24 @@ def leave(v, p, i, n):
 
 
 @njit
+def reweigh(v, p, ids, weight, n):
+    """Other weights c: into A with each α that is at the old one, or above the new one."""
+    for k in range(ids.size):
+        i = ids[k]
+        outside = p.x[i].where == M and p.x[i].s * p.x[i].alpha > weight[k]
+        if outside:
+            out_of_margin(p, np.full(1, p.x[i].place))
+        elif p.x[i].where == E:
+            if p.x[i].near > 0:
+                unwatch(p, i)
+            else:
+                bring_up(v, p, ids[k:], 1, n)
+        p.x[i].c = weight[k]
+        if outside or p.x[i].where == E:
+            into_moving(v, p, i, n, 1)
+
+
+@njit
 def violators(v, p, n, hold, tol):
     """After a refresh: into A with all that is not where it should be; returns how many."""
     now = p.now[0]

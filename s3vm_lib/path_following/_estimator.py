@@ -26,6 +26,8 @@ from s3vm_lib.path_following._sums import feature_weights
 
 _CHUNK = 256  # new rows that are stored at a time
 _GROUP = 20  # new rows on one path
+_FEW, _GROWTH = 500, 1 / 16  # rows, and their growth or that of C*, before CCCP is due again
+_ERROR = 1e-2  # in outputs, beyond which a solution is none
 _WORK_LEAST, _WORK = 2e7, 4  # multiplications, these and so many per n²: what CCCP may cost
 
 
@@ -62,8 +64,11 @@ class ILS3VM(KernelParameters, KeepingS3VM):
         Weight of the hinge losses of labeled rows.
     C_star : float, default=None
         Weight of the unlabeled losses; 0 gives the incremental supervised machine. None gives the
-        labeled and the unlabeled part equal total weight in the first call that has rows of both
-        kinds, and stays as it is from then on.
+        labeled and the unlabeled part equal total weight among all rows held: C* changes with every
+        row that comes or goes, and the solution with it, which takes several times as long. Up to
+        500 rows, and above when they or C* have changed by a sixteenth, a call then ends with what
+        ``start`` says for all of them, so that it finds what `fit` finds. Without labeled rows C*
+        stays as it is.
     kernel : {"linear", "poly", "rbf", "laplacian", "precomputed"}, default="rbf"
         Kernel function, see `Kernel`.
     gamma : {"scale", "auto"} or float, default="scale"
@@ -158,7 +163,8 @@ class ILS3VM(KernelParameters, KeepingS3VM):
         M and A, and the ``case`` (0: no row that moves has changed its sign, 1: all have, 2: some;
         4 more when a row is leaving).
     termination_condition_ : str
-        ``"converged"``, ``"max_iter"`` or ``"stopped"`` (by the callback, between two operations;
+        ``"converged"``, ``"max_iter"``, ``"stalled"`` (the ridge or rounding changes outputs by
+        more than 0.01: scale the data) or ``"stopped"`` (by the callback, between two operations;
         the next call goes on with what was left). A list of these with more than two classes.
     n_features_in_ : int
         Number of features.
@@ -314,12 +320,14 @@ class ILS3VM(KernelParameters, KeepingS3VM):
 
     def _start(self, data, problem, index):
         store = self._kernel_store or self._new_store(data, False)
-        return Follower(store, self.ridge, self.order, self.tol, self.record)
+        machine = Follower(store, self.ridge, self.order, self.tol, self.record)
+        machine.problem = problem
+        return machine
 
     def _fit_binary(self, data, shared, t, problem, index):
         machine = self._start(data, problem, index)
         self._machines.append(machine)
-        machine.problem, ids, tally = problem, np.arange(t.size), Tally(machine)
+        ids, tally = np.arange(t.size), Tally(machine)
         machine.take(ids, t, self._upper(problem, t, data.loss_weight))
         if shared is None:
             self._learn(tally, ids, self.update if self.update != "auto" else "path")
@@ -336,8 +344,8 @@ class ILS3VM(KernelParameters, KeepingS3VM):
         return np.where(t == 0, problem.C_star, problem.C) * loss_weight
 
     def _update(self, machine, data, t, problem, index):
-        machine.problem = problem = self._with_unlabeled(machine, problem)
-        c, tally = self._upper(problem, t, data.loss_weight), Tally(machine)
+        due, tally = self._so_far(machine, index), Tally(machine)
+        c = self._upper(machine.problem, t, data.loss_weight)
         end = self._kernel_store.n - (0 if index == 0 else t.size)
         # Rows that do not take part yet cost time with every refresh: not too many of them.
         for start in range(0, max(t.size, 1), _CHUNK):
@@ -345,8 +353,12 @@ class ILS3VM(KernelParameters, KeepingS3VM):
             if index == 0:
                 self._append(data.X[part])
             machine.take(np.arange(end, end + t.size)[part], t[part], c[part])
-            if tally.status == "converged":
+            if start == 0:
+                self._follow_C_star(tally, end, due)
+            if tally.status == "converged" and not due:
                 self._learn(tally, machine.pending())
+        if due:
+            self._start_over(tally)
         return self._result(tally)
 
     def _learn(self, tally, ids, update=None):
@@ -384,6 +396,7 @@ class ILS3VM(KernelParameters, KeepingS3VM):
             return self._note(tally, Operation(loop.n_iter, loop.n_changed, loop.objective))
 
         machine = tally.machine
+        machine.solved = rows.size, machine.problem.C_star
         found = solve_cccp(
             gram, t, weight, machine.problem, tol=self.start_tol,
             max_iter=self.max_iter - tally.n_iter, callback=note,
@@ -395,9 +408,9 @@ class ILS3VM(KernelParameters, KeepingS3VM):
         return found.status
 
     def _start_over(self, tally):
-        """CCCP on all rows, idle ones too, where the path has cost as much as that is expected to.
+        """CCCP on all rows, idle ones too: it is due, or the path has cost as much as it should.
 
-        If the expectation is right, the two cost at most twice as much as the better one of them.
+        If that expectation is right, the two cost at most twice as much as the better one of them.
         """
         machine, problem = tally.machine, tally.machine.problem
         rows, t, c = machine.present()
@@ -408,18 +421,38 @@ class ILS3VM(KernelParameters, KeepingS3VM):
         machine.run(budget=self.max_iter - tally.n_iter)
         self._finish(tally)
 
-    def _with_unlabeled(self, machine, problem):
-        """The problem with C* = C l/u, once there are rows of both kinds; see ``C_star``."""
-        if self.C_star is not None or problem.C_star > 0:
-            return problem
+    def _so_far(self, machine, index):
+        """Where ``C_star`` is None, take the C* of all rows held; whether CCCP is due again."""
         held = self._held
-        labeled, unlabeled = held.weight[held.codes >= 0].sum(), held.weight[held.codes < 0].sum()
-        if labeled == 0 or unlabeled == 0:
-            return problem
-        problem = replace(problem, C_star=problem.C * labeled / unlabeled)
-        known = held.take((held.place >= 0) & (held.codes < 0))
-        machine.set_weight(known.place, problem.C_star * known.loss_weight)
-        return problem
+        free, weighed = held.codes < 0, held.weight > 0
+        unlabeled, labeled = held.weight[free].sum(), held.weight[~free].sum()
+        if self.C_star is not None or labeled == 0:
+            return False
+        C_star = float(machine.problem.C * labeled / unlabeled) if unlabeled else 0.0
+        machine.problem = replace(machine.problem, C_star=C_star)
+        positive = held.codes[~free & weighed] == (1 if self.classes_.size == 2 else index)
+        if self.start == "path" or not unlabeled or positive.all() or not positive.any():
+            return False
+        now, then = np.array([held.used.size, C_star]), np.array(machine.solved)
+        return bool(np.any(abs(now - then) > (0 if now[0] <= _FEW else _GROWTH) * then))
+
+    def _follow_C_star(self, tally, end, due):
+        """Bring unlabeled rows at places before ``end`` to the new C*, without α if CCCP is due."""
+        if self.C_star is not None:
+            return
+        held, machine = self._held, tally.machine
+        known = held.take((held.place >= 0) & (held.place < end) & (held.codes < 0))
+        weight = machine.problem.C_star * known.loss_weight
+        if due:
+            machine.state.x["c"][known.place] = weight
+            return
+        # Each row on its way takes a kernel row, of which a cache has not many.
+        size = _CHUNK if self._kernel_store.storage == "rows" else max(weight.size, 1)
+        for start in range(0, weight.size, size):
+            part = slice(start, start + size)
+            if tally.status == "converged":
+                machine.reweigh(known.place[part], weight[part])
+                self._learn(tally, known.place[:0])
 
     @validated
     def forget(self, indices: ArrayLike) -> Self:
@@ -470,10 +503,14 @@ class ILS3VM(KernelParameters, KeepingS3VM):
         if self._precomputed:
             self.n_features_in_ = self._held.place.size
         fits = []
-        for machine in self._machines:
+        for index, machine in enumerate(self._machines):
+            due, tally = self._so_far(machine, index), Tally(machine)
             machine.leave(gone[gone >= 0])
-            tally = Tally(machine)
-            self._learn(tally, machine.pending())
+            self._follow_C_star(tally, self._kernel_store.n, due)
+            if due:
+                self._start_over(tally)
+            else:
+                self._learn(tally, machine.pending())
             fits.append(self._result(tally))
         self._store(None, None, fits)
         self._check_result()
@@ -499,9 +536,11 @@ class ILS3VM(KernelParameters, KeepingS3VM):
         """Prove that the solution is one, unless a limit comes before."""
         machine = tally.machine
         if tally.status == "converged":
-            machine.finish(budget=max(self.max_iter - tally.n_iter, 0))
+            residual = machine.finish(budget=max(self.max_iter - tally.n_iter, 0))
             if machine.n_moving and tally.n_iter >= self.max_iter:
                 tally.status = "max_iter"
+            elif machine.n_moving or residual + machine.ridge_error() > _ERROR:
+                tally.status = "stalled"
         else:
             machine.finish(False)
 
