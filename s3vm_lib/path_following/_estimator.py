@@ -423,10 +423,12 @@ class ILS3VM(KernelParameters, KeepingS3VM):
 
     def _so_far(self, machine, index):
         """Where ``C_star`` is None, take the C* of all rows held; whether CCCP is due again."""
+        if self.C_star is not None:
+            return False
         held = self._held
         free, weighed = held.codes < 0, held.weight > 0
         unlabeled, labeled = held.weight[free].sum(), held.weight[~free].sum()
-        if self.C_star is not None or labeled == 0:
+        if labeled == 0:
             return False
         C_star = float(machine.problem.C * labeled / unlabeled) if unlabeled else 0.0
         machine.problem = replace(machine.problem, C_star=C_star)
