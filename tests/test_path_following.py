@@ -1,6 +1,7 @@
 """Path following: optimality after every operation, energy, cross-over, blocks, the estimator."""
 
 import copy
+import itertools
 import pickle
 import warnings
 
@@ -23,6 +24,7 @@ from s3vm_lib.path_following import Follower, _estimator, solve_bordered
 from s3vm_lib.path_following._factor import append, delete, triangular
 from s3vm_lib.path_following._follower import ORDERS
 from s3vm_lib.reference import path_following as twin
+from s3vm_lib.reference import path_steps
 
 LINEAR, POLY, RBF = Kernel("linear"), Kernel("poly", 0.4, 2, 1.0), Kernel("rbf", 0.5)
 KERNELS = [LINEAR, POLY, RBF]
@@ -687,6 +689,55 @@ def stress(runs, size, operations, seed):
         worst = max(worst, violation, error)
         guards.append(machine.counters())
     return done, worst, restored, guards
+
+
+TIED = ([[1.0, -1.0], [0.0, 0.0], [0.0, 0.0], [-1.0, -2.0]], (1, -1, -1, 1), (2, 0.25, 1, 0.5))
+
+
+def tied_instances():
+    """`TIED`, and rows on three places of a line with all labels and weights that meet."""
+    yield TIED
+    for X in itertools.product((-1.0, 0.0, 1.0), repeat=4):
+        for t in itertools.product((-1, 1), repeat=3):
+            yield np.array(X)[:, None], (1, *t), (0.25, 0.5, 0.25, 1.0)
+
+
+@pytest.mark.parametrize("way", ["twin", "steps", "library"])
+def test_ties_and_copies_end_at_the_optimum(way):
+    """Copies meet the margin together, one of them under way: no set becomes singular.
+
+    The right value is the optimum by LIBSVM, with the best offset for its f.
+    """
+    for number, (X, t, u) in enumerate(tied_instances()):
+        if number % (9 if way == "library" else 3):
+            continue
+        X, t, u = np.array(X), np.array(t), np.array(u)
+        K, dual = X @ X.T, np.zeros(4)
+        if np.ptp(t):
+            svc = SVC(kernel="precomputed", C=1.0, tol=1e-12).fit(K, t, sample_weight=u)
+            dual[svc.support_] = svc.dual_coef_[0]
+        if way == "library":
+            model = ILS3VM(kernel="linear")
+            for k in range(4):
+                row = slice(k, k + 1)
+                model.partial_fit(X[row], np.maximum(t[row], 0), u[row], classes=[0, 1])
+            found = np.zeros(4)
+            found[model.support_] = model.dual_coef_[0]
+        elif way == "twin":
+            p = twin.empty(4)
+            for k in range(4):
+                twin.insert(K, p, k, t[k], u[k])
+            found = p.alpha
+        else:
+            p = path_steps.empty(4)
+            for k in range(4):
+                path_steps.add(K, p, k, t[k], u[k])
+            found = p.beta
+        J, best = (
+            0.5 * one @ K @ one + min(u @ np.maximum(0, 1 - t * (K @ one + b)) for b in t - K @ one)
+            for one in (found, dual)
+        )
+        assert J == pytest.approx(best, abs=1e-6)
 
 
 def test_stress_in_small():
