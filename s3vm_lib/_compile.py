@@ -109,9 +109,8 @@ def _fit(model, X, y):
 
 def main(arguments=None):
     """The command ``python -m s3vm_lib.compile [ESTIMATOR ...]``."""
-    command = "python -m s3vm_lib.compile"
     text = "Compile what estimators need, ahead of the first fit, and keep it on the disk."
-    parser = argparse.ArgumentParser(command, description=text)
+    parser = argparse.ArgumentParser("python -m s3vm_lib.compile", description=text)
     parser.add_argument("estimators", nargs="*", metavar="ESTIMATOR", help="none: all estimators")
     names = parser.parse_args(arguments).estimators
     try:

@@ -344,17 +344,15 @@ class ILS3VM(KernelParameters, KeepingS3VM):
         return np.where(t == 0, problem.C_star, problem.C) * loss_weight
 
     def _update(self, machine, data, t, problem, index):
-        due, tally = self._so_far(machine, index), Tally(machine)
+        tally, end = Tally(machine), self._kernel_store.n - (0 if index == 0 else t.size)
+        due = self._follow_C_star(tally, index, end)
         c = self._upper(machine.problem, t, data.loss_weight)
-        end = self._kernel_store.n - (0 if index == 0 else t.size)
         # Rows that do not take part yet cost time with every refresh: not too many of them.
         for start in range(0, max(t.size, 1), _CHUNK):
             part = slice(start, start + _CHUNK)
             if index == 0:
                 self._append(data.X[part])
             machine.take(np.arange(end, end + t.size)[part], t[part], c[part])
-            if start == 0:
-                self._follow_C_star(tally, end, due)
             if tally.status == "converged" and not due:
                 self._learn(tally, machine.pending())
         if due:
@@ -421,40 +419,33 @@ class ILS3VM(KernelParameters, KeepingS3VM):
         machine.run(budget=self.max_iter - tally.n_iter)
         self._finish(tally)
 
-    def _so_far(self, machine, index):
-        """Where ``C_star`` is None, take the C* of all rows held; whether CCCP is due again."""
-        if self.C_star is not None:
+    def _follow_C_star(self, tally, index, end):
+        """Where ``C_star`` is None, take that of all rows held; whether CCCP on all is due.
+
+        Otherwise a path brings α of the rows at places before ``end`` to the new weights.
+        """
+        machine, held = tally.machine, self._held
+        if self.C_star is not None or np.all(held.codes[held.used] < 0):
             return False
-        held = self._held
-        free, weighed = held.codes < 0, held.weight > 0
-        unlabeled, labeled = held.weight[free].sum(), held.weight[~free].sum()
-        if labeled == 0:
-            return False
+        held = held.take(held.used)
+        free = held.codes < 0
+        labeled, unlabeled = held.weight[~free].sum(), held.weight[free].sum()
         C_star = float(machine.problem.C * labeled / unlabeled) if unlabeled else 0.0
         machine.problem = replace(machine.problem, C_star=C_star)
-        positive = held.codes[~free & weighed] == (1 if self.classes_.size == 2 else index)
-        if self.start == "path" or not unlabeled or positive.all() or not positive.any():
-            return False
-        now, then = np.array([held.used.size, C_star]), np.array(machine.solved)
-        return bool(np.any(abs(now - then) > (0 if now[0] <= _FEW else _GROWTH) * then))
-
-    def _follow_C_star(self, tally, end, due):
-        """Bring unlabeled rows at places before ``end`` to the new C*, without α if CCCP is due."""
-        if self.C_star is not None:
-            return
-        held, machine = self._held, tally.machine
-        known = held.take((held.place >= 0) & (held.place < end) & (held.codes < 0))
-        weight = machine.problem.C_star * known.loss_weight
-        if due:
+        known = held.take(free & (held.place < end))
+        weight = C_star * known.loss_weight
+        share = np.mean(held.codes[~free] == (1 if self.classes_.size == 2 else index))
+        now, then = np.array([free.size, C_star]), np.array(machine.solved)
+        changed = np.any(abs(now - then) > (0 if now[0] <= _FEW else _GROWTH) * then)
+        if changed and unlabeled and 0 < share < 1 and self.start == "cccp":
             machine.state.x["c"][known.place] = weight
-            return
-        # Each row on its way takes a kernel row, of which a cache has not many.
-        size = _CHUNK if self._kernel_store.storage == "rows" else max(weight.size, 1)
-        for start in range(0, weight.size, size):
-            part = slice(start, start + size)
+            return True
+        for start in range(0, weight.size, _CHUNK):  # a cache need not hold more kernel rows
+            part = slice(start, start + _CHUNK)
             if tally.status == "converged":
                 machine.reweigh(known.place[part], weight[part])
                 self._learn(tally, known.place[:0])
+        return False
 
     @validated
     def forget(self, indices: ArrayLike) -> Self:
@@ -506,10 +497,9 @@ class ILS3VM(KernelParameters, KeepingS3VM):
             self.n_features_in_ = self._held.place.size
         fits = []
         for index, machine in enumerate(self._machines):
-            due, tally = self._so_far(machine, index), Tally(machine)
+            tally = Tally(machine)
             machine.leave(gone[gone >= 0])
-            self._follow_C_star(tally, self._kernel_store.n, due)
-            if due:
+            if self._follow_C_star(tally, index, self._kernel_store.n):
                 self._start_over(tally)
             else:
                 self._learn(tally, machine.pending())

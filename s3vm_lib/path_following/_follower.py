@@ -207,7 +207,7 @@ class Follower:
 
     def reweigh(self, ids, weight):
         """Other weights for rows of the store; what that moves is in A: `run` or `learn` next."""
-        self._fetched()
+        self.take(ids[:0], weight[:0], weight[:0])  # memory for all rows of the store
         new = self.state.x["c"][ids] != weight
         ends.reweigh(self.store.view, self.state, ids[new], weight[new], self.store.n)
 
