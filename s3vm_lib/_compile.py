@@ -1,11 +1,13 @@
 """Compiling ahead of time: small fits of every estimator, which leave machine code on the disk."""
 
+import argparse
 import sys
 import time
 import warnings
 
 import numpy as np
 import scipy.sparse as sp
+from sklearn.base import clone
 
 import s3vm_lib
 from s3vm_lib._numba import no_notice
@@ -42,7 +44,8 @@ def compile(estimators=None, *, progress=True):
     Notes
     -----
     The fits are those of each kernel, on dense and on sparse rows, with the defaults of the
-    estimator. What other parameters choose is compiled when it is first used. As a command:
+    estimator; where it has ``partial_fit`` and ``forget``, they are called, too. What other
+    parameters choose is compiled when it is first used. As a command:
     ``python -m s3vm_lib.compile``, with the names of estimators or without.
     """
     known = [name for name in s3vm_lib.__all__ if hasattr(getattr(s3vm_lib, name), "fit")]
@@ -82,6 +85,8 @@ def _cases(estimator):
         yield estimator(**chosen), sparse, y
         if "gram" in parameters:  # steps of many variables between their bounds
             yield estimator(C=100.0, **chosen), X + rng.standard_normal(X.shape), y
+        if estimator is s3vm_lib.ILS3VM:  # what large margin sets take
+            yield estimator(update="block", **chosen), X, y
         # What larger data take: rows of kernel values that are computed as they are visited.
         if parameters.get("gram") == "auto" and kernel != "linear":
             yield estimator(gram="rows", **chosen), X, y
@@ -89,9 +94,14 @@ def _cases(estimator):
 
 
 def _fit(model, X, y):
-    """Fit and predict; whether the estimator takes such data at all."""
+    """Call what compiles, ``partial_fit`` too; whether the estimator takes such data at all."""
     try:
         model.fit(X, y).predict(X[:2])
+        if hasattr(model, "partial_fit"):  # after `fit`, and as the first call
+            for one, classes in ((model, None), (clone(model), model.classes_)):
+                one.partial_fit(X, y, classes=classes).partial_fit(X[:1], y[:1]).predict(X[:2])
+                if hasattr(one, "forget"):
+                    one.forget(np.arange(_ROWS))
     except (TypeError, ValueError):  # sparse rows, or this kernel
         return False
     return True
@@ -99,7 +109,10 @@ def _fit(model, X, y):
 
 def main(arguments=None):
     """The command ``python -m s3vm_lib.compile [ESTIMATOR ...]``."""
-    names = sys.argv[1:] if arguments is None else arguments
+    text = "Compile what estimators need, ahead of the first fit, and keep it on the disk."
+    parser = argparse.ArgumentParser("python -m s3vm_lib.compile", description=text)
+    parser.add_argument("estimators", nargs="*", metavar="ESTIMATOR", help="none: all estimators")
+    names = parser.parse_args(arguments).estimators
     try:
         seconds = compile(names or None)
     except ValueError as error:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import s3vm_lib
-from s3vm_lib import _numba
+from s3vm_lib import _compile, _numba
 
 pytestmark = pytest.mark.interface
 
@@ -100,6 +100,19 @@ def fit(name, **parameters):
     estimator(**parameters).fit(X, y).predict(X)
     if not parameters and "kernel" in estimator().get_params():
         fit(name, kernel="laplacian")
+
+def stream(name, **parameters):
+    # After `fit` and as the first call, rows in numbers and one by one; some are forgotten.
+    estimator = getattr(s3vm_lib, name)
+    fit(name)
+    if hasattr(estimator, "partial_fit"):
+        y = np.where(np.arange(60) < 20, classes, -1)
+        for model in (estimator(**parameters).fit(X, y), estimator(**parameters)):
+            model.partial_fit(X, y, classes=[0, 1]).partial_fit(X[:1], y[:1]).predict(X)
+            if hasattr(model, "forget"):
+                model.forget(range(0, 40, 2)).predict(X)
+        if not parameters and "kernel" in estimator().get_params():
+            stream(name, kernel="linear")
 """
 COUNT = """
 from numba.core import event
@@ -113,7 +126,7 @@ class Compiled(event.Listener):
 
 event.register("numba:compile", Compiled())
 for name in {names}:
-    fit(name)
+    {call}(name)
     print(name, *Compiled.names)
     Compiled.names.clear()
 """
@@ -133,7 +146,7 @@ def called():
 s3vm_lib.compile({names}, progress=False)
 for name in {names}:
     before = called()
-    fit(name)
+    stream(name)
     print(name, *sorted(name for _, name, _ in called() - before))
 """
 
@@ -143,7 +156,7 @@ def test_after_compile_a_fit_compiles_nothing(run_python, tmp_path):
     """In an empty cache."""
     names, cache = ["QNS3VM", "SVM"], {"NUMBA_CACHE_DIR": str(tmp_path)}
     run_python(f"import s3vm_lib; s3vm_lib.compile({names})", **cache)
-    assert run_python(FIT + COUNT.format(names=names), **cache).splitlines() == names
+    assert run_python(FIT + COUNT.format(names=names, call="fit"), **cache).splitlines() == names
 
 
 @pytest.mark.slow
@@ -152,12 +165,30 @@ def test_after_compile_no_fit_compiles_anything(run_python):
     """Whatever a cache holds already: no fit asks for more than `compile` has asked for."""
     assert run_python(FIT + CALLED.format(names=ESTIMATORS)).splitlines() == ESTIMATORS
     # All of it is on the disk.
-    assert run_python(FIT + COUNT.format(names=ESTIMATORS)).splitlines() == ESTIMATORS
+    count = COUNT.format(names=ESTIMATORS, call="stream")
+    assert run_python(FIT + count).splitlines() == ESTIMATORS
+
+
+@needs_numba
+def test_after_compile_no_row_that_comes_or_goes_compiles_anything(run_python):
+    names = ["ILS3VM"]
+    assert run_python(FIT + CALLED.format(names=names)).splitlines() == names
+
+
+def test_the_command_has_a_usage(capsys):
+    for arguments, code in ((["--help"], 0), (["--nothing"], 2)):
+        with pytest.raises(SystemExit) as end:
+            _compile.main(arguments)
+        assert end.value.code == code
+        shown = capsys.readouterr()
+        assert "usage: python -m s3vm_lib.compile [-h] [ESTIMATOR ...]" in shown.out + shown.err
+    with pytest.raises(SystemExit, match="'SVC' is not an estimator"):
+        _compile.main(["SVC"])
 
 
 @needs_numba
 def test_a_whole_matrix_needs_nothing_that_computes_kernel_rows(run_python, tmp_path):
-    code = FIT + COUNT.format(names=["ILS3VM"])
+    code = FIT + COUNT.format(names=["ILS3VM"], call="fit")
     found = set(run_python(code, NUMBA_CACHE_DIR=str(tmp_path)).split())
     assert {"smo_iterations", "polish", "violators"} <= found
     assert not {"kernel_row", "add_part"} & found

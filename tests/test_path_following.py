@@ -1,6 +1,7 @@
 """Path following: optimality after every operation, energy, cross-over, blocks, the estimator."""
 
 import copy
+import itertools
 import pickle
 import warnings
 
@@ -23,6 +24,7 @@ from s3vm_lib.path_following import Follower, _estimator, solve_bordered
 from s3vm_lib.path_following._factor import append, delete, triangular
 from s3vm_lib.path_following._follower import ORDERS
 from s3vm_lib.reference import path_following as twin
+from s3vm_lib.reference import path_steps
 
 LINEAR, POLY, RBF = Kernel("linear"), Kernel("poly", 0.4, 2, 1.0), Kernel("rbf", 0.5)
 KERNELS = [LINEAR, POLY, RBF]
@@ -689,6 +691,55 @@ def stress(runs, size, operations, seed):
     return done, worst, restored, guards
 
 
+TIED = ([[1.0, -1.0], [0.0, 0.0], [0.0, 0.0], [-1.0, -2.0]], (1, -1, -1, 1), (2, 0.25, 1, 0.5))
+
+
+def tied_instances():
+    """`TIED`, and rows on three places of a line with all labels and weights that meet."""
+    yield TIED
+    for X in itertools.product((-1.0, 0.0, 1.0), repeat=4):
+        for t in itertools.product((-1, 1), repeat=3):
+            yield np.array(X)[:, None], (1, *t), (0.25, 0.5, 0.25, 1.0)
+
+
+@pytest.mark.parametrize("way", ["twin", "steps", "library"])
+def test_ties_and_copies_end_at_the_optimum(way):
+    """Copies meet the margin together, one of them under way: no set becomes singular.
+
+    The right value is the optimum by LIBSVM, with the best offset for its f.
+    """
+    for number, (X, t, u) in enumerate(tied_instances()):
+        if number % (9 if way == "library" else 3):
+            continue
+        X, t, u = np.array(X), np.array(t), np.array(u)
+        K, dual = X @ X.T, np.zeros(4)
+        if np.ptp(t):
+            svc = SVC(kernel="precomputed", C=1.0, tol=1e-12).fit(K, t, sample_weight=u)
+            dual[svc.support_] = svc.dual_coef_[0]
+        if way == "library":
+            model = ILS3VM(kernel="linear")
+            for k in range(4):
+                row = slice(k, k + 1)
+                model.partial_fit(X[row], np.maximum(t[row], 0), u[row], classes=[0, 1])
+            found = np.zeros(4)
+            found[model.support_] = model.dual_coef_[0]
+        elif way == "twin":
+            p = twin.empty(4)
+            for k in range(4):
+                twin.insert(K, p, k, t[k], u[k])
+            found = p.alpha
+        else:
+            p = path_steps.empty(4)
+            for k in range(4):
+                path_steps.add(K, p, k, t[k], u[k])
+            found = p.beta
+        J, best = (
+            0.5 * one @ K @ one + min(u @ np.maximum(0, 1 - t * (K @ one + b)) for b in t - K @ one)
+            for one in (found, dual)
+        )
+        assert J == pytest.approx(best, abs=1e-6)
+
+
 def test_stress_in_small():
     done, worst, restored, guards = stress(30, 25, 60, seed=0)
     assert done > 1500
@@ -773,6 +824,100 @@ def test_a_stream_from_nothing():
     agrees_with_scratch(model.partial_fit(X, y), X, y)
 
 
+def supervised_optimum(kernel, X, y):
+    """J of the SVM by LIBSVM; 0 with one class, C = 1."""
+    if np.ptp(y) == 0:
+        return 0.0
+    K, t = kernel.gram(X - X.mean(axis=0) if kernel.name == "linear" else X), 2.0 * y - 1
+    found = SVC(kernel="precomputed", tol=1e-10).fit(K, y)
+    dual = np.zeros(y.size)
+    dual[found.support_] = found.dual_coef_[0]
+    return 0.5 * dual @ K @ dual + np.maximum(0, 1 - t * found.decision_function(K)).sum()
+
+
+@pytest.mark.parametrize("kernel", [*KERNELS, Kernel("laplacian", 0.5)], ids=name_of)
+def test_a_stream_of_rows_that_begins_with_one_class_ends_at_the_optimum(kernel):
+    """One row a call, with copies and ties, far from the origin, in other units; some rows go.
+
+    The first rows are of one class: the margin set then holds a row whose α is 0, while the size
+    of the kernel matrix is still unknown.
+    """
+    rng = np.random.default_rng(0)
+    far = [([[-1.0], [6.0], [5.0]], [0, 0, 1])]
+    for k in range(30):
+        n, d = rng.integers(3, 9), rng.integers(1, 4)
+        X = rng.integers(-6, 7, (n, d)) if k % 2 else 3 * rng.standard_normal((n, d))
+        unit, shift = (1.0, 0.0) if kernel.name == "poly" else ([1, 0.1, 10][k % 3], k % 4 * 1e3)
+        far.append((unit * (X + shift), np.sort(rng.integers(0, 2, n))))
+    for X, y in far:
+        X, y = np.array(X), np.array(y)
+        parameters = dict(kernel=kernel.name, gamma=kernel.gamma, degree=2, coef0=1.0)
+        model, kept = ILS3VM(**parameters), np.arange(0)
+        for k in range(y.size):
+            model.partial_fit(X[k : k + 1], y[k : k + 1], classes=[0, 1])
+            kept = np.append(kept, k)
+            if k % 4 == 3:
+                model.forget([1])
+                kept = np.delete(kept, 1)
+            assert model.termination_condition_ == "converged"
+            assert model.residual_ < 1e-8
+            rho = model._machines[0].now["rho"]
+            expected = supervised_optimum(kernel, X[kept], y[kept])
+            assert abs(model.objective_ - expected) <= 1e-6 * expected + 2 * rho * kept.size
+
+
+@pytest.mark.parametrize("kernel", ["linear", "rbf"])
+@pytest.mark.parametrize("order", ["random", "labels", "unlabeled first"])
+def test_the_default_C_star_follows_the_stream(kernel, order):
+    """After each row, and after rows have gone, the model is that of `fit` on the rows held."""
+    rng = np.random.default_rng(3)
+    t = rng.integers(0, 2, 60)
+    X = rng.standard_normal((60, 2)) + 2.5 * np.outer(t, [1, 0])
+    y = np.where(np.arange(60) % 5, -1, t)
+    if order != "random":
+        index = np.argsort(t if order == "labels" else y >= 0, kind="stable")
+        X, y, t = X[index], y[index], t[index]
+    model = ILS3VM(kernel=kernel, gamma=0.5)
+    for k in range(60):
+        model.partial_fit(X[k : k + 1], y[k : k + 1], classes=[0, 1])
+        seen = y[: k + 1]
+        labeled, unlabeled = np.sum(seen >= 0), np.sum(seen < 0)
+        if labeled:
+            assert model.problem_.C_star == (labeled / unlabeled if unlabeled else 0)
+            agrees_with_scratch(model, X[: k + 1], seen)
+        if np.unique(seen[seen >= 0]).size == 2:
+            found = ILS3VM(kernel=kernel, gamma=0.5).fit(X[: k + 1], seen).objective_
+            assert model.objective_ == pytest.approx(found, rel=1e-6)
+    gone = np.arange(0, 60, 7)
+    X, y = np.delete(X, gone, axis=0), np.delete(y, gone)
+    found = ILS3VM(kernel=kernel, gamma=0.5).fit(X, y)
+    agrees_with_scratch(model.forget(gone), X, y)
+    assert model.problem_.C_star == found.problem_.C_star
+    assert model.objective_ == pytest.approx(found.objective_, rel=1e-6)
+
+
+@pytest.mark.parametrize("gram", ["full", "rows"])
+def test_a_path_in_C_star_where_cccp_would_be_too_long(gram, monkeypatch):
+    """Weights of rows held change: with few rows more, α follows; a cache takes them in groups."""
+    monkeypatch.setattr(_estimator, "_FEW", 0)
+    monkeypatch.setattr(_estimator, "_GROWTH", np.inf)
+    monkeypatch.setattr(_estimator, "_CHUNK", 16)
+    X, t = clouds(120, seed=8)
+    y = labels(t)
+    model = ILS3VM(gamma=0.5, gram=gram).fit(X[:80], y[:80])
+    steps = model.counters_["n_iter"]
+    for k in range(80, 120):
+        model.partial_fit(X[k : k + 1], y[k : k + 1])
+        agrees_with_scratch(model, X[: k + 1], y[: k + 1])
+        assert model.problem_.C_star == np.sum(y[: k + 1] >= 0) / np.sum(y[: k + 1] < 0)
+        bound = np.where(y[: k + 1] < 0, model.problem_.C_star, 1.0)
+        dual = np.zeros(k + 1)
+        dual[model.support_] = model.dual_coef_[0]
+        assert np.all(np.abs(dual) < bound + 1e-9)
+        assert_allclose(np.abs(dual)[model.partition_["E"]], bound[model.partition_["E"]])
+    assert model.counters_["n_iter"] > steps
+
+
 @pytest.mark.parametrize("weighted", [False, True])
 def test_first_only_unlabeled_then_only_one_class(weighted):
     X, t = clouds(30, seed=5)
@@ -787,8 +932,7 @@ def test_first_only_unlabeled_then_only_one_class(weighted):
             model.partial_fit(X[rows], y[rows], s[rows], classes=[0, 1])
         agrees_with_scratch(model, X, y, s)
         if C_star is None:
-            # Resolved when the first labels came, all of class 0.
-            assert model.problem_.C_star == pytest.approx(s[y == 0].sum() / s[y < 0].sum())
+            assert model.problem_.C_star == pytest.approx(s[y >= 0].sum() / s[y < 0].sum())
         else:
             assert model.problem_.C_star == 0.5
 
@@ -1118,7 +1262,8 @@ def test_indices_of_every_integer_type_name_the_same_rows(dtype):
 def test_forget_has_the_threads_of_n_jobs():
     X, t = clouds(60, seed=2)
     counts = []
-    model = ILS3VM(gamma=0.5, n_jobs=3, callback=lambda state: counts.append(thread_count()))
+    options = dict(gamma=0.5, C_star=0.4, n_jobs=3)
+    model = ILS3VM(**options, callback=lambda state: counts.append(thread_count()))
     model.fit(X, labels(t)).partial_fit(X[:2], labels(t)[:2])
     counts.clear()
     model.forget([1, 2, 3])
@@ -1365,7 +1510,10 @@ def test_outputs_are_shown_without_the_ridge():
     """Where it matters: with the ridge one unlabeled row is on the other side."""
     X, t = clouds(30, d=1, labeled=0.4, seed=12)
     y = np.where(t == 0, -1, (t > 0).astype(int))
-    model = ILS3VM(gamma=0.5, ridge=1e-3, C=100.0, C_star=100.0, start="path").fit(X, y)
+    model = ILS3VM(gamma=0.5, ridge=1e-3, C=100.0, C_star=100.0, start="path")
+    with pytest.warns(ConvergenceWarning, match="scale the data"):  # outputs move by up to 0.1
+        model.fit(X, y)
+    assert model.termination_condition_ == "stalled"
     outputs = model.decision_function(X)
     dual = np.zeros(30)
     dual[model.support_] = model.dual_coef_[0]

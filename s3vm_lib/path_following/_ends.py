@@ -47,8 +47,8 @@ def enter(v, p, ids, n):
 
 
 @njit
-def leave(v, p, i, n):
-    """A row is to go: at once when its α is 0, otherwise by way of A: line 1."""
+def take_out(v, p, i, n):
+    """Out of its set, into no list, with a current output."""
     if p.x[i].where == M:
         out_of_margin(p, np.full(1, p.x[i].place))
     elif p.x[i].near > 0:
@@ -58,11 +58,31 @@ def leave(v, p, i, n):
         bring_up(v, p, ids, 1, n)
     elif p.x[i].where == A:
         out_of_moving(p, i)
+
+
+@njit
+def leave(v, p, i, n):
+    """A row is to go: at once when its α is 0, otherwise by way of A: line 1."""
+    take_out(v, p, i, n)
     if p.x[i].alpha == 0.0:
         p.x[i].where = GONE
         return
     into_moving(v, p, i, n, 0)
     p.x[i].leaving = 1
+
+
+@njit
+def reweigh(v, p, ids, weight, n):
+    """Other weights c: into A with each α that is at the old one, or above the new one."""
+    for k in range(ids.size):
+        i = ids[k]
+        above = p.x[i].s * p.x[i].alpha > weight[k]
+        moves = p.x[i].where == E or (p.x[i].where == M and above)
+        if moves:
+            take_out(v, p, i, n)
+        p.x[i].c = weight[k]
+        if moves:
+            into_moving(v, p, i, n, 1)
 
 
 @njit

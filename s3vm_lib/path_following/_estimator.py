@@ -27,6 +27,8 @@ from s3vm_lib.path_following._sums import feature_weights
 
 _CHUNK = 256  # new rows that are stored at a time
 _GROUP = 20  # new rows on one path
+_FEW, _GROWTH = 500, 1 / 16  # rows, and their growth or that of C*, before CCCP is due again
+_ERROR = 1e-2  # in outputs, beyond which a solution is none
 _WORK_LEAST, _WORK = 2e7, 4  # multiplications, these and so many per n²: what CCCP may cost
 
 
@@ -63,8 +65,11 @@ class ILS3VM(KernelParameters, KeepingS3VM):
         Weight of the hinge losses of labeled rows.
     C_star : float, default=None
         Weight of the unlabeled losses; 0 gives the incremental supervised machine. None gives the
-        labeled and the unlabeled part equal total weight in the first call that has rows of both
-        kinds, and stays as it is from then on.
+        labeled and the unlabeled part equal total weight among all rows held: C* changes with every
+        row that comes or goes, and the solution with it, which takes several times as long. Up to
+        500 rows, and above when they or C* have changed by a sixteenth, a call then ends with what
+        ``start`` says for all of them, so that it finds what `fit` finds. Without labeled rows C*
+        stays as it is.
     kernel : {"linear", "poly", "rbf", "laplacian", "precomputed"}, default="rbf"
         Kernel function, see `Kernel`.
     gamma : {"scale", "auto"} or float, default="scale"
@@ -159,7 +164,8 @@ class ILS3VM(KernelParameters, KeepingS3VM):
         M and A, and the ``case`` (0: no row that moves has changed its sign, 1: all have, 2: some;
         4 more when a row is leaving).
     termination_condition_ : str
-        ``"converged"``, ``"max_iter"`` or ``"stopped"`` (by the callback, between two operations;
+        ``"converged"``, ``"max_iter"``, ``"stalled"`` (the ridge or rounding changes outputs by
+        more than 0.01: scale the data) or ``"stopped"`` (by the callback, between two operations;
         the next call goes on with what was left). A list of these with more than two classes.
     findings_ : dict of str to str
         What a look at the result found wrong, see `FitWarning`.
@@ -317,12 +323,14 @@ class ILS3VM(KernelParameters, KeepingS3VM):
 
     def _start(self, data, problem, index):
         store = self._kernel_store or self._new_store(data, False)
-        return Follower(store, self.ridge, self.order, self.tol, self.record)
+        machine = Follower(store, self.ridge, self.order, self.tol, self.record)
+        machine.problem = problem
+        return machine
 
     def _fit_binary(self, data, shared, t, problem, index):
         machine = self._start(data, problem, index)
         self._machines.append(machine)
-        machine.problem, ids, tally = problem, np.arange(t.size), Tally(machine)
+        ids, tally = np.arange(t.size), Tally(machine)
         machine.take(ids, t, self._upper(problem, t, data.loss_weight))
         if shared is None:
             self._learn(tally, ids, self.update if self.update != "auto" else "path")
@@ -339,17 +347,19 @@ class ILS3VM(KernelParameters, KeepingS3VM):
         return np.where(t == 0, problem.C_star, problem.C) * loss_weight
 
     def _update(self, machine, data, t, problem, index):
-        machine.problem = problem = self._with_unlabeled(machine, problem)
-        c, tally = self._upper(problem, t, data.loss_weight), Tally(machine)
-        end = self._kernel_store.n - (0 if index == 0 else t.size)
+        tally, end = Tally(machine), self._kernel_store.n - (0 if index == 0 else t.size)
+        due = self._follow_C_star(tally, index, end)
+        c = self._upper(machine.problem, t, data.loss_weight)
         # Rows that do not take part yet cost time with every refresh: not too many of them.
         for start in range(0, max(t.size, 1), _CHUNK):
             part = slice(start, start + _CHUNK)
             if index == 0:
                 self._append(data.X[part])
             machine.take(np.arange(end, end + t.size)[part], t[part], c[part])
-            if tally.status == "converged":
+            if tally.status == "converged" and not due:
                 self._learn(tally, machine.pending())
+        if due:
+            self._start_over(tally)
         return self._result(tally)
 
     def _learn(self, tally, ids, update=None):
@@ -387,6 +397,7 @@ class ILS3VM(KernelParameters, KeepingS3VM):
             return self._note(tally, Operation(loop.n_iter, loop.n_changed, loop.objective))
 
         machine = tally.machine
+        machine.solved = rows.size, machine.problem.C_star
         found = solve_cccp(
             gram, t, weight, machine.problem, tol=self.start_tol,
             max_iter=self.max_iter - tally.n_iter, callback=note,
@@ -398,9 +409,9 @@ class ILS3VM(KernelParameters, KeepingS3VM):
         return found.status
 
     def _start_over(self, tally):
-        """CCCP on all rows, idle ones too, where the path has cost as much as that is expected to.
+        """CCCP on all rows, idle ones too: it is due, or the path has cost as much as it should.
 
-        If the expectation is right, the two cost at most twice as much as the better one of them.
+        If that expectation is right, the two cost at most twice as much as the better one of them.
         """
         machine, problem = tally.machine, tally.machine.problem
         rows, t, c = machine.present()
@@ -411,18 +422,33 @@ class ILS3VM(KernelParameters, KeepingS3VM):
         machine.run(budget=self.max_iter - tally.n_iter)
         self._finish(tally)
 
-    def _with_unlabeled(self, machine, problem):
-        """The problem with C* = C l/u, once there are rows of both kinds; see ``C_star``."""
-        if self.C_star is not None or problem.C_star > 0:
-            return problem
-        held = self._held
-        labeled, unlabeled = held.weight[held.codes >= 0].sum(), held.weight[held.codes < 0].sum()
-        if labeled == 0 or unlabeled == 0:
-            return problem
-        problem = replace(problem, C_star=problem.C * labeled / unlabeled)
-        known = held.take((held.place >= 0) & (held.codes < 0))
-        machine.set_weight(known.place, problem.C_star * known.loss_weight)
-        return problem
+    def _follow_C_star(self, tally, index, end):
+        """Where ``C_star`` is None, take that of all rows held; whether CCCP on all is due.
+
+        Otherwise a path brings α of the rows at places before ``end`` to the new weights.
+        """
+        machine, held = tally.machine, self._held
+        if self.C_star is not None or np.all(held.codes[held.used] < 0):
+            return False
+        held = held.take(held.used)
+        free = held.codes < 0
+        labeled, unlabeled = held.weight[~free].sum(), held.weight[free].sum()
+        C_star = float(machine.problem.C * labeled / unlabeled) if unlabeled else 0.0
+        machine.problem = replace(machine.problem, C_star=C_star)
+        known = held.take(free & (held.place < end))
+        weight = C_star * known.loss_weight
+        share = np.mean(held.codes[~free] == (1 if self.classes_.size == 2 else index))
+        now, then = np.array([free.size, C_star]), np.array(machine.solved)
+        changed = np.any(abs(now - then) > (0 if now[0] <= _FEW else _GROWTH) * then)
+        if changed and unlabeled and 0 < share < 1 and self.start == "cccp":
+            machine.state.x["c"][known.place] = weight
+            return True
+        for start in range(0, weight.size, _CHUNK):  # a cache need not hold more kernel rows
+            part = slice(start, start + _CHUNK)
+            if tally.status == "converged":
+                machine.reweigh(known.place[part], weight[part])
+                self._learn(tally, known.place[:0])
+        return False
 
     @validated
     def forget(self, indices: ArrayLike) -> Self:
@@ -473,10 +499,13 @@ class ILS3VM(KernelParameters, KeepingS3VM):
         if self._precomputed:
             self.n_features_in_ = self._held.place.size
         fits = []
-        for machine in self._machines:
-            machine.leave(gone[gone >= 0])
+        for index, machine in enumerate(self._machines):
             tally = Tally(machine)
-            self._learn(tally, machine.pending())
+            machine.leave(gone[gone >= 0])
+            if self._follow_C_star(tally, index, self._kernel_store.n):
+                self._start_over(tally)
+            else:
+                self._learn(tally, machine.pending())
             fits.append(self._result(tally))
         self._store(None, None, fits)
         self._check_result()
@@ -502,9 +531,11 @@ class ILS3VM(KernelParameters, KeepingS3VM):
         """Prove that the solution is one, unless a limit comes before."""
         machine = tally.machine
         if tally.status == "converged":
-            machine.finish(budget=max(self.max_iter - tally.n_iter, 0))
+            residual = machine.finish(budget=max(self.max_iter - tally.n_iter, 0))
             if machine.n_moving and tally.n_iter >= self.max_iter:
                 tally.status = "max_iter"
+            elif machine.n_moving or residual + machine.ridge_error() > _ERROR:
+                tally.status = "stalled"
         else:
             machine.finish(False)
 

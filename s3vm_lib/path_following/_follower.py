@@ -87,6 +87,7 @@ class Follower:
         self.store, self.ridge, self.order, self.tol = store, ridge, order, tol
         self.log, self.record, self.problem = [], record, None
         self.fallbacks = self.refactored = 0
+        self.solved = 0, 0.0  # rows and C* of the last start
         self._begin()
 
     def _begin(self):
@@ -138,7 +139,9 @@ class Follower:
         p, now = self.state, self.now
         scale = float(np.mean(self.store.view.diagonal[: self.store.n])) or 1.0
         if now["sigma"] == 0 or not 0.25 < scale / now["sigma"] < 4:
-            some, before = bool(p.x["alpha"][: self.store.n].any()), now["rho"]
+            # With one class alone M holds a row whose α is 0: the factor is there nevertheless.
+            some = bool(p.x["alpha"][: self.store.n].any()) or self.n_margin > 0
+            before = now["rho"]
             if some:
                 self._settled()  # by the factor and the outputs of the old ρ and σ
             now["rho"], now["sigma"] = self.ridge * scale, scale
@@ -202,10 +205,11 @@ class Follower:
         x = self.state.x[: self.store.n]
         return np.flatnonzero((x["where"] == IDLE) & (x["c"] > 0))
 
-    def set_weight(self, ids, weight):
-        """Other weights for idle rows; those that were never taken are left alone."""
-        known = ids < self.state.x.size
-        self.state.x["c"][ids[known]] = weight[known]
+    def reweigh(self, ids, weight):
+        """Other weights for rows of the store; what that moves is in A: `run` or `learn` next."""
+        self.take(ids[:0], weight[:0], weight[:0])  # memory for all rows of the store
+        new = self.state.x["c"][ids] != weight
+        ends.reweigh(self.store.view, self.state, ids[new], weight[new], self.store.n)
 
     def mode(self, update):
         """How rows are to come in where ``update`` is "auto"."""
@@ -484,6 +488,10 @@ class Follower:
         """Largest violation of the KKT, box, sign and sum conditions, after `finish`."""
         return ends.residual(self.state, self.store.n)
 
+    def ridge_error(self):
+        """The largest part of the ridge in an output."""
+        return float(self.now["rho"] * np.abs(self.state.x["alpha"][: self.store.n]).max(initial=0))
+
     def sets(self, ids):
         """Indices into ``ids`` of the members of O, M, E and A; negative ids are nobody's."""
         where = np.where(ids < 0, GONE, self.state.x["where"][ids])
@@ -509,12 +517,12 @@ class Follower:
         known = self._known(self.store.n)
         # NumPy copies records field by field, and bytes at once.
         known = {name: part.view(np.uint8).copy() for name, part in known.items()}
-        rest = (len(self.log), self.fallbacks, self.refactored, self.problem)
+        rest = (len(self.log), self.fallbacks, self.refactored, self.problem, self.solved)
         return known, self.state.now.copy(), rest
 
     def load(self, saved):
         """Back to what was saved; the store must have been taken back before."""
-        known, now, (n_log, self.fallbacks, refactored, self.problem) = saved
+        known, now, (n_log, self.fallbacks, refactored, self.problem, self.solved) = saved
         self.state.x[:] = _NOBODY
         for name, part in known.items():
             getattr(self.state, name).view(np.uint8)[: part.size] = part

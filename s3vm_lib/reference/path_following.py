@@ -45,16 +45,17 @@ def follow(K, p):
     """From event to event until A is empty."""
     while np.any(p.sets == "A"):
         O, M, E, A = (p.sets == name for name in "OMEA")
+        a, z, box = p.s * p.alpha, p.s * p.f, A & (p.c > 0) & (p.s * p.alpha > -TINY * p.c)
+        p.up[box] = z[box] < 1 + 1e-9
         d = np.where(A, p.s * p.c * p.up - p.alpha, 0.0)  # 2
         v, delta = direction(K, p, d)  # 3
-        g, here = K @ v + delta, A & (v.any() or not d.any())
-        a, rate_a, z, rate_z = p.s * p.alpha, p.s * v, p.s * p.f, p.s * g
+        g, here, rate_a = K @ v + delta, A & (v.any() or not d.any()), p.s * v
         still, flat = TINY * abs(v).max(), TINY * (max(abs(K) @ abs(v)) + abs(delta))
-        up, down, box = rate_z > flat, rate_z < -flat, A & (p.c > 0) & (a > -TINY * p.c)
+        up, down = p.s * g > flat, p.s * g < -flat
         margin = (O | box & ~p.up) & down | (E | box & p.up) & up
         enters, turns = A & (a < -TINY * p.c) & (rate_a > still), p.free & (E | A & p.up) & down
         who = np.array([M & (rate_a < -still), M & (rate_a > still), margin, turns, enters, here])
-        way, rate = [a, p.c - a, 1 - z, z, -a, A], [-rate_a, rate_a, rate_z, -rate_z, rate_a, A]
+        way, rate = [a, p.c - a, 1 - z, z, -a, A], [-rate_a, rate_a, p.s * g, -p.s * g, rate_a, A]
         times = np.where(who, np.maximum(way / np.where(who, rate, 1), 0), np.inf)  # 4
         event, i = np.unravel_index(np.argmin(times), times.shape)
         eta = times[event, i]
@@ -62,4 +63,4 @@ def follow(K, p):
         p.history.append((eta, "OEMA+ "[event], i))
         settled = np.where(p.c == 0, "-", np.where(p.up, "E", "O"))[A]  # 6
         p.sets[A if event == 5 else i] = settled if event == 5 else "OEMAA"[event]  # 7
-        p.s[i], p.up[i] = (-p.s[i], True) if event == 3 else (p.s[i], p.s[i] * p.f[i] < 1)  # 8
+        p.s[i], p.up[i] = (-p.s[i], True) if event == 3 else (p.s[i], p.up[i])  # 8

@@ -25,11 +25,11 @@ def empty(n):
 def targets(p, margin, alpha):
     """Where the α of rows in A go: a row outside of its box first has to come in."""
     inside = alpha > -NEAR * p.upper
-    return np.where(p.leaving | ((margin > 1 - NEAR) & inside), 0.0, p.upper)  # 9
+    return np.where(p.leaving | ((margin > 1 + NEAR) & inside), 0.0, p.upper)  # 9
 
 
 def settle(p, margin, alpha):
-    """Rows of A that have arrived join O, E or M, or leave."""
+    """Rows of A that have arrived join O or E, or leave; one at the margin may depend on M."""
     for i in np.flatnonzero(p.where == "A"):
         near = NEAR * p.upper[i]
         if p.leaving[i]:
@@ -38,8 +38,6 @@ def settle(p, margin, alpha):
             p.where[i] = "O"
         elif abs(alpha[i] - p.upper[i]) < near and margin[i] < 1 + NEAR:
             p.where[i] = "E"
-        elif -near < alpha[i] < p.upper[i] + near and abs(margin[i] - 1) < NEAR:
-            p.where[i] = "M"
 
 
 def rates(K, M, d):
@@ -64,7 +62,7 @@ def events(p, margin, alpha, rise, drift, hold, terms):
     yield from (((p.upper[i] - alpha[i]) / rise[i], i, "E") for i in ends)
     meets = (O & (drift < -flat)) | (E & (drift > flat))
     inside = A & (alpha > -near)
-    meets |= inside & np.where(margin < 1, drift > flat, drift < -flat)
+    meets |= inside & np.where(margin <= 1 + NEAR, drift > flat, drift < -flat)
     yield from (((1 - margin[i]) / drift[i], i, "M") for i in np.flatnonzero(meets))
     enters = np.flatnonzero(A & (alpha < -near) & (rise > still))
     yield from ((-alpha[i] / rise[i], i, "A") for i in enters)
