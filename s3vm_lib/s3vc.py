@@ -13,12 +13,13 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils import get_tags
 from sklearn.utils._param_validation import HasMethods, StrOptions
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from s3vm_lib._base import BALANCE, Balance
 from s3vm_lib._findings import FitWarning, share_finding, warn, warn_of_time
 from s3vm_lib._limits import SCALE, WEIGHT
 from s3vm_lib._machine import SemiSupervisedMixin
+from s3vm_lib._plain import checked_new_rows
 from s3vm_lib._threads import using, with_threads
 from s3vm_lib._validation import N_JOBS, Rows, checked_input, unchanged_on_error, validated_inside
 from s3vm_lib.calibration import CalibratedS3VM
@@ -548,7 +549,7 @@ class S3VC(SemiSupervisedMixin, MetaEstimatorMixin, BaseEstimator):
 
     def _rows(self, X):
         check_is_fitted(self)
-        X = validate_data(self, X, accept_sparse="csr", dtype=np.float64, order="C", reset=False)
+        X = checked_new_rows(self, X, [np.float64])
         return X if self.scaler_ is None else self.scaler_.transform(X)
 
     @with_threads

@@ -11,12 +11,13 @@ from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state, get_tags
 from sklearn.utils._param_validation import HasMethods, Interval
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from s3vm_lib._base import BaseS3VM
 from s3vm_lib._findings import FitWarning, kernel_finding, share_finding, spared, warn, warn_of_time
 from s3vm_lib._limits import COUNT
 from s3vm_lib._machine import SemiSupervisedMixin
+from s3vm_lib._plain import checked_new_rows
 from s3vm_lib._threads import using, with_threads
 from s3vm_lib._validation import N_JOBS, Rows, checked_input, unchanged_on_error, validated_inside
 from s3vm_lib.kernels import KERNELS
@@ -572,7 +573,7 @@ class SafeS3VM(MetaEstimatorMixin, SemiSupervisedMixin, BaseEstimator):
 
     def _checked(self, X):
         check_is_fitted(self)
-        return validate_data(self, X, accept_sparse="csr", dtype=np.float64, order="C", reset=False)
+        return checked_new_rows(self, X, [np.float64])
 
     def _answers(self, taken, X):
         """Class indices that the baseline, the estimator or the vote gives to rows."""
