@@ -79,7 +79,7 @@ def test_with_three_classes_labels_are_held_out_once_and_shares_asked_for_once(m
     assert_array_equal(model.transduction_, by_hand.transduction_)
     assert_array_equal(model.model_.cv_right_, by_hand.cv_right_)
     assert np.all(by_hand.cv_right_ % 1 == 0)
-    assert "of the labels, summed over the 3 separators." in model.summary()
+    assert "of the labels, in the mean of the 3 separators." in model.summary()
 
 
 def test_what_is_not_taken_gets_no_pool(clusters, monkeypatch):

@@ -527,11 +527,11 @@ class SafeS3VM(MetaEstimatorMixin, SemiSupervisedMixin, BaseEstimator):
                 f"{self.cv_error_:.1f})."
             )
         if not np.isnan(self.contradicted_):
-            k = len(counts)
-            summed = f", summed over the {k} separators" if k > 2 else ""
+            k = len(counts) if len(counts) > 2 else 1  # separators
+            mean = f", in the mean of the {k} separators" if k > 1 else ""
             lines.append(
-                f"What the unlabeled rows add contradicts {self.contradicted_:.0%} of the labels"
-                f"{summed}."
+                f"What the unlabeled rows add contradicts {self.contradicted_ / k:.0%} of the "
+                f"labels{mean}."
             )
         lines.append(
             f"The pool has {len(self.pool_)} labeling{'s' * (len(self.pool_) > 1)}; on "
