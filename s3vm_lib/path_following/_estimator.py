@@ -534,7 +534,7 @@ class ILS3VM(KernelParameters, KeepingS3VM):
             residual = machine.finish(budget=max(self.max_iter - tally.n_iter, 0))
             if machine.n_moving and tally.n_iter >= self.max_iter:
                 tally.status = "max_iter"
-            elif machine.n_moving or residual + machine.ridge_error() > _ERROR:
+            elif machine.n_moving or residual > _ERROR:
                 tally.status = "stalled"
         else:
             machine.finish(False)
@@ -545,6 +545,8 @@ class ILS3VM(KernelParameters, KeepingS3VM):
         self._finish(tally)
         ids, coef = held.place[held.place >= 0], None
         alpha, f, b, rho = machine.read(ids)
+        if tally.status == "converged" and rho * np.abs(alpha).max(initial=0) > _ERROR:
+            tally.status = "stalled"  # the outputs that are shown leave the ridge out
         # Rows that a limit kept from leaving are no part of the model that is shown.
         leaving = machine.of_leaving()
         if store.storage == "linear":

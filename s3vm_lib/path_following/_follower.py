@@ -488,10 +488,6 @@ class Follower:
         """Largest violation of the KKT, box, sign and sum conditions, after `finish`."""
         return ends.residual(self.state, self.store.n)
 
-    def ridge_error(self):
-        """The largest part of the ridge in an output."""
-        return float(self.now["rho"] * np.abs(self.state.x["alpha"][: self.store.n]).max(initial=0))
-
     def sets(self, ids):
         """Indices into ``ids`` of the members of O, M, E and A; negative ids are nobody's."""
         where = np.where(ids < 0, GONE, self.state.x["where"][ids])
