@@ -145,7 +145,7 @@ class BaseMachine(BaseEstimator):
     _kernel_constraints = {
         "C": [WEIGHT],
         "kernel": [StrOptions(set(KERNELS))],
-        "gamma": [StrOptions({"scale", "auto"}), SCALE],
+        "gamma": [StrOptions({"scale", "variance", "auto"}), SCALE],
         "degree": [DEGREE],
         "coef0": [COEF0],
         "sigma_f": [SIGMA],

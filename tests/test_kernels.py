@@ -15,6 +15,7 @@ from s3vm_lib.kernels import (
     exp_inplace,
     kernel_row,
     kernel_rows,
+    nearly_constant,
     pivoted_cholesky,
     resolve_gamma,
     squared_norms,
@@ -123,19 +124,44 @@ def test_gamma(rows, form):
     assert resolve_gamma("auto", X) == 1 / 7
     assert resolve_gamma(0.25, X) == 0.25
     assert_allclose(resolve_gamma("scale", X), 1 / (7 * rows.var()), rtol=1e-12)
+    assert_allclose(resolve_gamma("variance", X), 1 / rows.var(axis=0).sum(), rtol=1e-12)
 
 
 @pytest.mark.parametrize("form", [np.asarray, sp.csr_matrix])
-def test_gamma_with_weights_is_gamma_of_copies(rows, form):
+@pytest.mark.parametrize("name", ["scale", "variance"])
+def test_gamma_with_weights_is_gamma_of_copies(rows, form, name):
     weight = np.arange(len(rows)) % 4
-    expected = resolve_gamma("scale", np.repeat(rows, weight, axis=0))
-    assert_allclose(resolve_gamma("scale", form(rows), weight.astype(float)), expected, rtol=1e-12)
+    expected = resolve_gamma(name, np.repeat(rows, weight, axis=0))
+    assert_allclose(resolve_gamma(name, form(rows), weight.astype(float)), expected, rtol=1e-12)
 
 
 @pytest.mark.parametrize("form", [np.asarray, sp.csr_matrix])
-@pytest.mark.parametrize("value", [0.0, 1.0])
-def test_gamma_of_constant_data_is_one(form, value):
-    assert resolve_gamma("scale", form(np.full((5, 2), value))) == 1.0
+@pytest.mark.parametrize("value", [0.0, 1.0, 1e7 / 3])
+@pytest.mark.parametrize("name", ["scale", "variance"])
+def test_gamma_of_constant_data_is_one(form, value, name):
+    assert resolve_gamma(name, form(np.full((5, 2), value))) == 1.0
+
+
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_matrix])
+def test_gamma_of_the_variances_has_no_origin(rows, form):
+    weight = np.random.default_rng(0).uniform(0.5, 2, len(rows))
+    for s in (None, weight):
+        gamma = resolve_gamma("variance", rows, s)
+        far = rows + 1e7 * np.arange(7) * rows.std(axis=0)
+        assert_allclose(resolve_gamma("variance", form(far), s), gamma, rtol=1e-9)
+        even = rows - np.average(rows, axis=0, weights=s)  # one mean of all columns
+        assert_allclose(resolve_gamma("scale", form(even + 3), s), gamma, rtol=1e-12)
+
+
+def test_kernel_values_that_are_almost_equal(rows):
+    tight = Kernel("rbf", resolve_gamma("scale", np.c_[rows, np.full(len(rows), 1e4)]))
+    assert nearly_constant(tight, rows)
+    assert nearly_constant(Kernel("precomputed"), tight.gram(rows))
+    assert nearly_constant(Kernel("poly", coef0=1e6), rows)
+    for name in ("rbf", "laplacian", "poly", "linear"):
+        assert not nearly_constant(Kernel(name, resolve_gamma("scale", rows)), rows)
+        assert not nearly_constant(Kernel(name, 1.0), sp.csr_matrix(rows))
+    assert not nearly_constant(Kernel("linear"), rows + 1e9)
 
 
 # --- One row at a time ----------------------------------------------------------------------------

@@ -7,7 +7,7 @@ numba, in the precision of the data it is given: the road of SMO, which visits f
 Read in this order: `_rows` (compiled), `_kernel` (`Kernel`), `_low_rank` (the factorization).
 """
 
-from s3vm_lib.kernels._kernel import Kernel, resolve_gamma
+from s3vm_lib.kernels._kernel import Kernel, nearly_constant, resolve_gamma
 from s3vm_lib.kernels._low_rank import LowRank, pivoted_cholesky
 from s3vm_lib.kernels._rows import (
     KERNELS,
@@ -38,6 +38,7 @@ __all__ = [
     "exp_inplace",
     "kernel_row",
     "kernel_rows",
+    "nearly_constant",
     "pivoted_cholesky",
     "resolve_gamma",
     "squared_norms",

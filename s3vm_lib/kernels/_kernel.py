@@ -182,8 +182,11 @@ def resolve_gamma(gamma, X, sample_weight=None):
 
     Parameters
     ----------
-    gamma : {"scale", "auto"} or float
-        ``"scale"`` means 1 / (d · Var X), ``"auto"`` 1 / d.
+    gamma : {"scale", "variance", "auto"} or float
+        ``"scale"`` means 1 / (d · Var X) with the variance of all entries together, as in
+        scikit-learn: a column whose mean is far from the others' makes it small. ``"variance"``
+        means one over the sum of the variances of the columns, which no shift of X changes; where
+        the columns have the same mean both are equal. ``"auto"`` means 1 / d.
     X : ndarray or CSR matrix of shape (n, d)
         Training rows, labeled and unlabeled.
     sample_weight : ndarray of shape (n,), default=None
@@ -192,6 +195,7 @@ def resolve_gamma(gamma, X, sample_weight=None):
     Returns
     -------
     float
+        1.0 where the variance is 0, rounding apart.
     """
     if not isinstance(gamma, str):
         return float(gamma)
@@ -199,20 +203,51 @@ def resolve_gamma(gamma, X, sample_weight=None):
     if gamma == "auto":
         return 1.0 / d
     s = np.ones(X.shape[0]) if sample_weight is None else sample_weight
-    total = s.sum() * d
+    # All entries are one sample, or those of each column are.
+    pooled, width = (np.sum, d) if gamma == "scale" else (np.asarray, 1)
+    total = s.sum() * width
     if sp.issparse(X):
-        mean = float(np.sum(s @ X)) / total
+        mean = pooled(s @ X) / total
         # In two passes: E x² − mean² would leave rounding of the size of mean².
         stored = np.repeat(s, np.diff(X.indptr))
-        squares = float(stored @ (X.data - mean) ** 2) + (total - stored.sum()) * mean**2
-        variance = squares / total
+        at, present = mean, stored.sum()
+        if width == 1:
+            at, present = mean[X.indices], np.bincount(X.indices, stored, d)
+            present[np.bincount(X.indices, minlength=d) == X.shape[0]] = total  # to the last bit
+        squares = float(stored @ (X.data - at) ** 2) + float(np.sum((total - present) * mean**2))
     else:
         # Block by block, so that a memory map is read and not copied.
         blocks = [slice(k, k + _ROWS) for k in range(0, X.shape[0], _ROWS)]
-        mean = sum(float(np.sum(s[b] @ np.asarray(X[b], dtype=float))) for b in blocks) / total
-        variance = (
-            sum(float(np.sum(s[b] @ (np.asarray(X[b], dtype=float) - mean) ** 2)) for b in blocks)
-            / total
+        mean = sum(pooled(s[b] @ np.asarray(X[b], dtype=float)) for b in blocks) / total
+        squares = sum(
+            float(np.sum(s[b] @ (np.asarray(X[b], dtype=float) - mean) ** 2)) for b in blocks
         )
-    rounding = X.shape[0] * d * np.finfo(float).eps * abs(mean)  # of the mean, at most
-    return 1.0 / (d * variance) if variance > rounding**2 else 1.0
+    variance = squares / total
+    rounding = X.shape[0] * width * np.finfo(float).eps * np.linalg.norm(mean)  # of it, at most
+    return 1.0 / (width * variance) if variance > rounding**2 else 1.0
+
+
+def nearly_constant(kernel, X, tol=1e-3, rows=100):
+    """Whether all rows of X are almost one point for a kernel, so that a machine tells none apart.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        Of the linear one the answer is False: there an offset takes up what is constant.
+    X : ndarray or CSR matrix of shape (n, d)
+    tol : float, default=1e-3
+        Largest squared distance in feature space, relative to the largest k(x, x).
+    rows : int, default=100
+        How many rows are looked at, spread evenly.
+
+    Returns
+    -------
+    bool
+    """
+    if kernel.name == "linear":
+        return False
+    index = np.unique(np.linspace(0, X.shape[0] - 1, min(rows, X.shape[0])).astype(int))
+    part = X[index]
+    K = part[:, index] if kernel.name == "precomputed" else kernel.gram(part)
+    own = np.diagonal(K)
+    return bool(np.max(own[:, None] + own - 2 * K) <= tol * np.max(own))
