@@ -131,8 +131,9 @@ def test_gamma(rows, form):
 @pytest.mark.parametrize("name", ["scale", "variance"])
 def test_gamma_with_weights_is_gamma_of_copies(rows, form, name):
     weight = np.arange(len(rows)) % 4
-    expected = resolve_gamma(name, np.repeat(rows, weight, axis=0))
-    assert_allclose(resolve_gamma(name, form(rows), weight.astype(float)), expected, rtol=1e-12)
+    for X in (rows, rows[:, :1]):
+        expected = resolve_gamma(name, np.repeat(X, weight, axis=0))
+        assert_allclose(resolve_gamma(name, form(X), weight.astype(float)), expected, rtol=1e-12)
 
 
 @pytest.mark.parametrize("form", [np.asarray, sp.csr_matrix])

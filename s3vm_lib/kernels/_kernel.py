@@ -211,7 +211,7 @@ def resolve_gamma(gamma, X, sample_weight=None):
         # In two passes: E x² − mean² would leave rounding of the size of mean².
         stored = np.repeat(s, np.diff(X.indptr))
         at, present = mean, stored.sum()
-        if width == 1:
+        if gamma == "variance":
             at, present = mean[X.indices], np.bincount(X.indices, stored, d)
             present[np.bincount(X.indices, minlength=d) == X.shape[0]] = total  # to the last bit
         squares = float(stored @ (X.data - at) ** 2) + float(np.sum((total - present) * mean**2))
