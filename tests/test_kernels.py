@@ -115,6 +115,26 @@ def test_squared_norms(rows):
     assert_allclose(squared_norms(sp.csr_matrix(rows)), expected)
 
 
+@pytest.mark.parametrize("name", ["rbf", "laplacian"])
+@pytest.mark.parametrize("scale", [1e4, 1e8, 1e12])
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_matrix])
+def test_distances_between_near_rows_far_from_others(name, scale, form):
+    """Against distances in extended precision of the very same numbers."""
+    rng = np.random.default_rng(0)
+    X = 0.5 * rng.standard_normal((24, 3)) + scale * rng.integers(-2, 3, (24, 1)) * [1, 1, 0]
+    X[::4, 1] = 0
+    Q = X.astype(np.longdouble)
+    D = np.abs(Q[:, None] - Q)
+    expected = np.exp(-(D**2).sum(axis=2) if name == "rbf" else -D.sum(axis=2))
+    assert np.sum(expected > 0.1) > 40  # pairs other than a row with itself
+    kernel, X = Kernel(name, 1.0), form(X)
+    rows, K = kernel_rows(X, kernel), np.empty((24, 24))
+    for i in range(24):
+        kernel_row(rows, i, K[i])
+    for found in (K, kernel.gram(X), kernel.gram(X[:5], X), kernel.gram(X, X[:5]).T):
+        assert_allclose(found, expected[: len(found)], atol=1e-9)
+
+
 # --- gamma ----------------------------------------------------------------------------------------
 
 

@@ -6,7 +6,15 @@ import numpy as np
 import scipy.sparse as sp
 
 from s3vm_lib._threads import in_threads
-from s3vm_lib.kernels._rows import KERNELS, center_of, floats, manhattan_row, squared_norms
+from s3vm_lib.kernels._rows import (
+    KERNELS,
+    center_of,
+    csr_distance_row,
+    floats,
+    is_far,
+    manhattan_row,
+    squared_norms,
+)
 from s3vm_lib.row_blocks import sized_slices
 
 _ROWS = 2**16  # rows that are read at once
@@ -87,17 +95,22 @@ class Kernel:
         sparse, once = sp.issparse(X) or sp.issparse(Y), Y is None
         X = floats(X)
         Y = X if once else floats(Y)
+        far = False
         if self.name == "rbf" and not sparse and Y.shape[0]:
             # Distances of points near each other and far from 0 would lose their digits. Of Y, so
             # that what becomes of a row of X does not depend on the others.
             center = center_of(Y)
-            X = X - center
-            Y = X if once else Y - center
+            near = Y - center
+            far = is_far(self, near)
+            if not far:
+                X, Y = near if once else X - center, near
+        elif sparse and self.name in ("rbf", "laplacian"):
+            far = is_far(self, Y)
         squares = None
-        if self.name == "rbf":
+        if self.name == "rbf" and not far:
             rows = squared_norms(X)
             squares = rows, rows if once else squared_norms(Y)
-        if sparse and self.name == "laplacian":
+        if sparse and (far or self.name == "laplacian"):
             X, Y = sp.csr_matrix(X, dtype=np.float64), sp.csr_matrix(Y, dtype=np.float64)
         dtype = np.result_type(X.dtype, Y.dtype)
         if self.name == "laplacian":
@@ -121,16 +134,20 @@ class Kernel:
         return K
 
     def _fill(self, K, X, Y, squares):
-        """Write the values between the rows of X and of Y into K; rbf knows their squares."""
-        if self.name == "laplacian":
-            _manhattan(X, Y, K)
+        """Write the values between the rows of X and of Y into K.
+
+        Those of rbf follow from the squares of the rows, or where these are None from differences.
+        """
+        differences = self.name == "laplacian" or (self.name == "rbf" and squares is None)
+        if differences:
+            self._distances(X, Y, K)
             K *= -self.gamma
             np.exp(K, out=K)
         elif sp.issparse(X) or sp.issparse(Y):
             K[:] = _dense(X @ Y.T)
         else:
             np.matmul(X, Y.T, out=K)
-        if self.name == "rbf":
+        if squares is not None:
             K *= -2
             K += squares[0][:, None] + squares[1]  # the same for (i, j) and (j, i)
             np.maximum(K, 0, out=K)
@@ -146,6 +163,22 @@ class Kernel:
                 power, rest = power * power if rest > 1 else power, rest // 2
         if self.sigma_f != 1:
             K *= self.sigma_f**2
+
+    def _distances(self, X, Y, out):
+        """Distances between the rows, ‖x − z‖₁ or with rbf ‖x − z‖², by their differences."""
+        if not sp.issparse(X):
+            from scipy.spatial.distance import cdist
+
+            out[:] = cdist(X, Y, "sqeuclidean" if self.name == "rbf" else "cityblock")
+            return
+        rows = Y.data, Y.indices, Y.indptr
+        far = self.name == "rbf" or is_far(self, Y)
+        for i in range(X.shape[0]):
+            x, present = np.ravel(X[i].toarray()), X.indices[X.indptr[i] : X.indptr[i + 1]]
+            if far:
+                csr_distance_row(x, present, *rows, self.name == "rbf", out[i])
+            else:
+                manhattan_row(x, *rows, out[i])
 
     def diagonal(self, X):
         """The values k(x, x) of the rows of X, shape (n,); X is square with ``precomputed``."""
@@ -165,16 +198,6 @@ class Kernel:
 
 def _dense(K):
     return K.toarray() if sp.issparse(K) else np.asarray(K)
-
-
-def _manhattan(X, Y, out):
-    if sp.issparse(X):
-        for i in range(X.shape[0]):
-            manhattan_row(np.ravel(X[i].toarray()), Y.data, Y.indices, Y.indptr, out[i])
-        return
-    from scipy.spatial.distance import cdist
-
-    out[:] = cdist(X, Y, "cityblock")
 
 
 def resolve_gamma(gamma, X, sample_weight=None):
