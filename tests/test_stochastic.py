@@ -221,6 +221,20 @@ def test_without_losses_everything_shrinks_the_offset_included(blobs, solver):
     assert_allclose(run.last[1], 5.0 * 0.95**10, rtol=1e-12)
 
 
+def test_a_polynomial_kernel_without_unlabeled_part(blobs):
+    """Batches of no row have features too, and the fit is that of the labeled rows alone."""
+    X, t, _ = blobs
+    y, labeled = np.select([t < 0, t > 0], [0, 1], -1), t != 0
+    model = TSGS3VM(
+        update="block", kernel="poly", gamma=0.3, C_star=0.0, n_steps=20, random_state=0,
+        features=Features(block_size=8), balance=None,
+    )  # fmt: skip
+    known = np.zeros(labeled.sum(), dtype=bool)
+    alone = model.fit(X[labeled], y[labeled], unlabeled_mask=known).objective_
+    for form in (np.asarray, sp.csr_matrix):
+        assert_allclose(model.fit(form(X), y).objective_, alone, rtol=1e-4)
+
+
 @SOLVERS
 def test_unlabeled_rows_of_weight_three_are_three_times_C_star(blobs, solver):
     _, t, _ = blobs
