@@ -19,6 +19,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from s3vm_lib._limits import SHAPE, require_finite_outputs
+from s3vm_lib._linear import nearer
 from s3vm_lib._machine import BaseMachine, SemiSupervisedMixin
 from s3vm_lib._plain import checked_new_rows
 from s3vm_lib._threads import in_threads, thread_count, using, with_threads
@@ -236,7 +237,9 @@ class BaseS3VM(SemiSupervisedMixin, BaseMachine):
                 return label_shares(data)
             if balance not in RATIO_RULES:
                 importlib.import_module("s3vm_lib.class_ratio")
-            return RATIO_RULES[balance](data, float(self.C))
+            # The outputs that it looks at have a free offset.
+            near = data._replace(X=nearer(data.X, data.kernel)[0])
+            return RATIO_RULES[balance](near, float(self.C))
         if isinstance(balance, dict):
             missing = [c for c in classes if c not in balance]
             if missing or len(balance) > len(classes):

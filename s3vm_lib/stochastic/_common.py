@@ -13,6 +13,7 @@ from tqdm.auto import tqdm
 
 from s3vm_lib._base import BALANCE, Balance, BaseS3VM, checked_labeled_loss
 from s3vm_lib._limits import COUNT, WEIGHT, ZERO
+from s3vm_lib._linear import nearer
 from s3vm_lib._machine import BinaryFit
 from s3vm_lib._online import OnlineS3VM
 from s3vm_lib._validation import KernelParameters, parameters
@@ -207,22 +208,28 @@ class RandomFeatureS3VM(KernelParameters, OnlineS3VM):
     def _fit_binary(self, data, shared, t, problem, index):
         stream, seed = shared
         weight, n_steps = data.loss_weight, self._planned_steps(np.sum(t == 0))
+        # Single precision keeps little of what is far from 0.
+        X, center = nearer(data.X, data.kernel) if problem.balance == "mean" else (data.X, None)
         alpha, last = np.zeros((0, stream.block_size)), None
         offset, n_iter, status, history = 0.0, 0, "completed", []
         if n_steps > 0:
-            run = self._steps(data.X, t, weight, problem, stream, n_steps, self._schedule, seed)
+            run = self._steps(X, t, weight, problem, stream, n_steps, self._schedule, seed)
             alpha, offset, n_iter, status = run.alpha, run.offset, run.n_iter, run.status
             last = run.last
             history += run.history
         n_taken = n_iter
         if self._polishes(n_steps) and status != "stopped":
             start = (alpha, offset) if len(alpha) else None
-            found = self._polish(data.X, t, weight, problem, stream, seed, start)
+            found = self._polish(X, t, weight, problem, stream, seed, start)
             alpha, offset, status = found.alpha, found.offset, found.status
             n_iter += found.n_iter
             history += found.history
             last = None
-        fit = self._binary_fit(data.X, t, weight, problem, alpha, offset, n_iter, status, history)
+        fit = self._binary_fit(X, t, weight, problem, alpha, offset, n_iter, status, history)
+        if center is not None:
+            fit = fit._replace(intercept=float(fit.intercept - fit.coef @ center))
+            if last is not None:
+                last = last[0], last[1] - float(_coef(stream, last[0]) @ center)
         machine = self._start(data, problem, index)
         self._keep(machine, data, t)
         machine.average = alpha, fit.intercept
@@ -302,7 +309,7 @@ class RandomFeatureS3VM(KernelParameters, OnlineS3VM):
         """Outputs on all rows, the offset that meets the balance on them (``exact``), and J."""
         stream, kernel, coef = self.stream_, problem.kernel, None
         if kernel.name == "linear":
-            coef = math.sqrt(stream.n_dims) * kernel.sigma_f * alpha.sum(axis=0)
+            coef = _coef(stream, alpha)
         norm = _squared_norm(alpha, coef, kernel)
         f, objective = np.full(t.size, np.nan), float("nan")
         if self.transduce:
@@ -437,6 +444,11 @@ def _newest(kept, X, rows, limit):
     if rows.size:
         kept = _stacked(kept, single(X[rows[-limit:]]))
     return kept[max(0, kept.shape[0] - limit) :]
+
+
+def _coef(stream, alpha):
+    """Weights of the columns, with the linear kernel."""
+    return math.sqrt(stream.n_dims) * stream.kernel.sigma_f * alpha.sum(axis=0)
 
 
 def _outputs(stream, X, alpha, coef, n_jobs):
