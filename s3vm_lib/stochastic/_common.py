@@ -20,13 +20,16 @@ from s3vm_lib._validation import KernelParameters, parameters
 from s3vm_lib.losses import LabeledLoss, unlabeled_loss
 from s3vm_lib.objective import Problem
 from s3vm_lib.random_features import FEATURE_KERNELS, FeatureStream, outputs, single
+from s3vm_lib.row_blocks import spread
 from s3vm_lib.stochastic._blocks import CACHE, BlockSum
 from s3vm_lib.stochastic._full_batch import loss_codes, solve_full_batch
-from s3vm_lib.stochastic._parameters import Features, Polish, Schedule
+from s3vm_lib.stochastic._parameters import RULES, Features, Polish, Schedule
 from s3vm_lib.stochastic._steps import POLISH, Progress, Sampler
 
 _MOST = 2**27  # numbers that random features are made of, 512 MB
 _FARTHEST = 2.0**20  # turns: single precision then resolves no more than an eighth of one
+_BORNE = 2.0  # largest mean k(x, x) that steps of the default size bear
+_CENTERED = 4096  # unlabeled rows whose mean is looked at
 _FEWEST_ONLINE = 25  # steps of one call of partial_fit
 # The losses that these methods were shown for.
 _LABELED = ("hinge", "squared_hinge", "smooth_hinge", "logistic", "modified_logistic")
@@ -213,7 +216,11 @@ class RandomFeatureS3VM(KernelParameters, OnlineS3VM):
         alpha, last = np.zeros((0, stream.block_size)), None
         offset, n_iter, status, history = 0.0, 0, "completed", []
         if n_steps > 0:
-            run = self._steps(X, t, weight, problem, stream, n_steps, self._schedule, seed)
+            schedule = self._schedule
+            if schedule.eta0 is None:
+                eta0 = RULES[schedule.rule] / _steepness(X, t, weight, problem)
+                schedule = replace(schedule, eta0=eta0)
+            run = self._steps(X, t, weight, problem, stream, n_steps, schedule, seed)
             alpha, offset, n_iter, status = run.alpha, run.offset, run.n_iter, run.status
             last = run.last
             history += run.history
@@ -444,6 +451,24 @@ def _newest(kept, X, rows, limit):
     if rows.size:
         kept = _stacked(kept, single(X[rows[-limit:]]))
     return kept[max(0, kept.shape[0] - limit) :]
+
+
+def _steepness(X, t, weight, problem):
+    """The mean k(x, x) of the labeled rows, as a multiple of what steps bear; at least 1.
+
+    A step moves the output of a row by k(x, x) times what it does with the rbf kernel. Where that
+    is some units, the first steps overshoot, what rounding has changed grows with every step, and
+    it decides in which minimum the fit ends. Features that are centered are shorter.
+    """
+    kernel, labeled = problem.kernel, np.flatnonzero(t != 0)
+    rows, s = single(X[labeled]), weight[labeled]
+    size = s @ kernel.diagonal(rows)
+    if kernel.name == "linear" and problem.balance == "mean":
+        others = np.flatnonzero(t == 0)
+        others = others[spread(others.size, _CENTERED)]
+        mean = weight[others] @ single(X[others]) / weight[others].sum()
+        size += kernel.sigma_f**2 * (s.sum() * (mean @ mean) - 2 * s @ (rows @ mean))
+    return min(max(1.0, float(size / s.sum()) / _BORNE), 1e30)
 
 
 def _coef(stream, alpha):
