@@ -176,7 +176,7 @@ class BaseS3VM(SemiSupervisedMixin, BaseMachine):
         with released(self._prepare(data)) as shared:
             fits = self._fit_prepared(data, shared, self._ratios(data))[1]
         self._transduce(X, codes, data.rows, fits)
-        self._warn_of_limits(fits)
+        self._warn_of_limits(fits, X=data.X)
         return self
 
     def _fit_prepared(self, data, shared, ratios):

@@ -26,6 +26,7 @@ from s3vm_lib._limits import (
     check_kernel,
     check_reach,
     require_finite,
+    scaling,
     without_client,
 )
 from s3vm_lib._plain import parameters_hold
@@ -177,22 +178,28 @@ class BaseMachine(BaseEstimator):
         if not parameters_hold(self):
             super()._validate_params()
 
-    def _warn_of_limits(self, fits, stacklevel=5):
-        """A warning, at the line that called `fit`, when a solver met its limit."""
+    def _warn_of_limits(self, fits, stacklevel=5, X=None):
+        """A warning, at the line that called `fit`, when a solver met its limit.
+
+        It says which column of the rows X to scale, where they are given.
+        """
+        if not any(fit.status in ("max_iter", "stalled") for fit in fits):
+            return
+        scale = "scale the data" if X is None or self._precomputed else scaling(X)
         if any(fit.status == "max_iter" for fit in fits):
             limits = {"max_iter": self._limit}
             limits |= {name: getattr(self, name) for name in self._further_limits}
             met = " or ".join(f"{name}={value}" for name, value in limits.items())
             warnings.warn(
                 f"{type(self).__name__} stopped after {met} iterations without reaching tol; "
-                f"increase {' or '.join(limits)}, scale the data or relax tol",
+                f"increase {' or '.join(limits)}, {scale} or relax tol",
                 ConvergenceWarning,
                 stacklevel=stacklevel,
             )
         if any(fit.status == "stalled" for fit in fits):
             warnings.warn(
                 f"{type(self).__name__} stopped where rounding lets no step make progress, before "
-                f"tol={self.tol} was reached: scale the data, or take less extreme parameters",
+                f"tol={self.tol} was reached: {scale}, or take less extreme parameters",
                 ConvergenceWarning,
                 stacklevel=stacklevel,
             )
