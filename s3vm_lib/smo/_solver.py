@@ -11,6 +11,7 @@ from s3vm_lib.smo._lines import face_step, null_step
 TAU = 1e-12  # smallest curvature along a pair, relative to the largest kernel value
 _ROUNDING = 8 * np.finfo(float).eps  # of F, relative: no iteration sees smaller violations
 _COARSE = 0.1  # of F, in units of the margin: where rounding leaves more, nothing is solved
+_DRIFT = 1e-6  # rounding from which on F is computed anew before it is believed
 _SHRINK_BELOW = 0.7  # compact when the active share falls below this
 _SLOW = 4  # a solve that takes more iterations per variable gets Newton steps, if told so
 _STUCK = 300  # one that takes so many gets them in any case
@@ -98,11 +99,17 @@ def solve_smo(
             gram.null if null_steps else None, face_steps, total, history, callback,
         )  # fmt: skip
         total += n_iter
-        violation = _violation(costs, beta, F)
-        goal = max(tol, _rounding(gram.diagonal, beta, F))
+        violation, rounding = _violation(costs, beta, F), _rounding(gram.diagonal, beta, F)
+        goal = max(tol, rounding)
+        if violation < goal and rounding > max(tol, _DRIFT):  # steps may have left more in F
+            F = np.zeros(beta.size)
+            add_rows(gram.cache, gram.rows, beta, F)
+            violation = _violation(costs, beta, F)
         if stopped or violation < goal:
             status = "stopped" if violation >= goal else "converged"
-            if goal > max(tol, _COARSE):
+            # What the precision of the kernel values, perhaps single, makes of outputs.
+            single = np.finfo(gram.cache.values.dtype).eps * rounding / _ROUNDING
+            if violation < goal and max(goal, single) > max(tol, _COARSE):
                 status = "stalled"
             break
         if n_iter == 0:
