@@ -64,7 +64,8 @@ def without_client(state):
 
 def scaling(X):
     """What to do about the scale of X, as words: the largest column and a factor for it."""
-    size = np.maximum(np.ravel(_dense(X.max(axis=0))), -np.ravel(_dense(X.min(axis=0))))
+    size = abs(X).max(axis=0)
+    size = np.ravel(size.toarray() if sp.issparse(size) else size)
     worst = int(np.argmax(size))
     if not 10.0 < size[worst] < np.inf:
         return "scale the data"
@@ -73,10 +74,6 @@ def scaling(X):
         f"scale the data (column {worst} of X has absolute values up to {size[worst]:.3g}: divide "
         f"it by {factor:g}, or use sklearn.preprocessing.StandardScaler)"
     )
-
-
-def _dense(X):
-    return X.toarray() if sp.issparse(X) else X
 
 
 def check_size(X):

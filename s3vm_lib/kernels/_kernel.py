@@ -138,8 +138,7 @@ class Kernel:
 
         Those of rbf follow from the squares of the rows, or where these are None from differences.
         """
-        differences = self.name == "laplacian" or (self.name == "rbf" and squares is None)
-        if differences:
+        if self.name == "laplacian" or (self.name == "rbf" and squares is None):
             self._distances(X, Y, K)
             K *= -self.gamma
             np.exp(K, out=K)
