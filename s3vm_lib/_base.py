@@ -28,6 +28,7 @@ from s3vm_lib._findings import (
     warn_of_time,
 )
 from s3vm_lib._limits import SHAPE, require_finite_outputs
+from s3vm_lib._linear import nearer
 from s3vm_lib._machine import BaseMachine, SemiSupervisedMixin
 from s3vm_lib._plain import checked_new_rows
 from s3vm_lib._threads import in_threads, thread_count, using, with_threads
@@ -203,7 +204,7 @@ class BaseS3VM(SemiSupervisedMixin, BaseMachine):
         reach = float(self.C) * data.loss_weight.sum()
         reason = kernel_finding(data.kernel, data.X, reach)
         findings |= {} if reason is None else {"kernel": reason}
-        self._warn_of_limits(fits, 6, findings)
+        self._warn_of_limits(fits, 6, findings, data.X)
 
     def _objective_finding(self, data, fits):
         """Whether a constant has a lower objective: then the solver has not converged."""
@@ -309,7 +310,9 @@ class BaseS3VM(SemiSupervisedMixin, BaseMachine):
                 return label_shares(data)
             if balance not in RATIO_RULES:
                 importlib.import_module("s3vm_lib.class_ratio")
-            return RATIO_RULES[balance](data, float(self.C))
+            # The outputs that it looks at have a free offset.
+            near = data._replace(X=nearer(data.X, data.kernel)[0])
+            return RATIO_RULES[balance](near, float(self.C))
         if isinstance(balance, dict):
             missing = [c for c in classes if c not in balance]
             if missing or len(balance) > len(classes):

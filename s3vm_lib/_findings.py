@@ -14,6 +14,7 @@ ODDS = 3.0  # factor between the odds of a share that was asked for and those th
 _SPARED = 0.02  # share of its labels that a machine may err on beyond the supervised one
 COMPARED = 500  # labeled rows up to which the supervised machine is fitted
 _PROBED = 32  # rows whose kernel values are looked at
+_ALIKE = 1e-3  # relative: smaller differences between kernel values, or smaller values, are none
 
 
 class FitWarning(UserWarning):
@@ -164,23 +165,29 @@ def kernel_finding(kernel, X, reach):
     -------
     str or None
     """
-    if kernel.name not in ("rbf", "laplacian") or X.shape[0] < 3:
-        return None
-    rows = X[np.unique(np.linspace(0, X.shape[0] - 1, _PROBED).astype(int))]
-    K = kernel.gram(rows) / kernel.sigma_f**2
-    between = K[np.triu_indices_from(K, 1)]
-    low, high = between.min(), between.max()
-    if low == 1:
+    if kernel.name == "linear" or X.shape[0] < 3:
+        return None  # of a linear machine an offset takes up what is constant
+    index = np.unique(np.linspace(0, X.shape[0] - 1, _PROBED).astype(int))
+    K = X[np.ix_(index, index)] if kernel.name == "precomputed" else kernel.gram(X[index])
+    own, between = np.diagonal(K), K[np.triu_indices_from(K, 1)]
+    largest = own.max()
+    apart = 0.5 * np.max(own[:, None] + own - 2 * K)  # half a squared distance
+    radial = kernel.name in ("rbf", "laplacian")
+    if apart <= 0:
         return "sees no difference between rows: all kernel values are equal"
-    if 1 - low < 1e-3 and reach * kernel.sigma_f**2 * (1 - low) < 1:
+    if apart < _ALIKE * largest and reach * apart < 1:
+        if not radial:
+            return "sees almost no difference between rows: all kernel values are almost equal"
         return (
-            f"sees almost no difference between rows: all kernel values are at least {low:.6f}. "
-            f"gamma={kernel.gamma:.3g} is too small for them; scale the columns of X, or take "
-            "gamma='variance', which no offset of a column changes"
+            "sees almost no difference between rows: all kernel values are at least "
+            f"{between.min() / largest:.6f} of k(x, x). gamma={kernel.gamma:.3g} is too small for "
+            "them; scale the columns of X, or take gamma='variance', which no offset of a column "
+            "changes"
         )
-    if high < 1e-3:
+    if radial and between.max() < _ALIKE * largest:
         return (
-            f"sees no similarity between rows: all kernel values are at most {high:.1e}. "
-            f"gamma={kernel.gamma:.3g} is too large for them; take a smaller one"
+            "sees no similarity between rows: all kernel values are at most "
+            f"{between.max() / largest:.1e} of k(x, x). gamma={kernel.gamma:.3g} is too large for "
+            "them; take a smaller one"
         )
     return None

@@ -62,6 +62,20 @@ def without_client(state):
     return {k: None if k == "client" else v for k, v in state.items()}
 
 
+def scaling(X):
+    """What to do about the scale of X, as words: the largest column and a factor for it."""
+    size = abs(X).max(axis=0)
+    size = np.ravel(size.toarray() if sp.issparse(size) else size)
+    worst = int(np.argmax(size))
+    if not 10.0 < size[worst] < np.inf:
+        return "scale the data"
+    factor = 10.0 ** round(np.log10(size[worst]))
+    return (
+        f"scale the data (column {worst} of X has absolute values up to {size[worst]:.3g}: divide "
+        f"it by {factor:g}, or use sklearn.preprocessing.StandardScaler)"
+    )
+
+
 def check_size(X):
     """Refuse rows whose squares overflow, or all vanish."""
     if X.shape[0] == 0 or X.shape[1] == 0:
@@ -70,21 +84,8 @@ def check_size(X):
     if largest > _ENTRIES[1] or 0 < largest < _ENTRIES[0]:
         raise ValueError(
             f"the largest absolute value of X must be 0 or between {_ENTRIES[0]:g} and "
-            f"{_ENTRIES[1]:g}, got {largest:g}; scale the data"
+            f"{_ENTRIES[1]:g}, got {largest:g}; {scaling(X)}"
         )
-
-
-def scale_advice(X, kernel):
-    """What to do where rounding spoils a fit: the column to scale, if one is much larger."""
-    if kernel.name != "precomputed" and X.shape[1] > 1:
-        size = abs(X).max(axis=0)
-        size = np.ravel(size.toarray() if sp.issparse(size) else size)
-        j = int(np.argmax(size))
-        usual = np.median(np.delete(size, j))
-        if size[j] > 100 * usual > 0:
-            factor = size[j] / usual
-            return f"scale X: column {j} is {factor:.3g} times as large as the median column"
-    return "scale the data, or take less extreme parameters"
 
 
 def largest_value(kernel, X):
@@ -107,7 +108,7 @@ def check_kernel(kernel, X):
         if kernel.name == "precomputed":
             remedy = "divide the Gram matrix X by a number"
         else:
-            remedy = "scale the data, or change gamma, degree, coef0 or sigma_f"
+            remedy = f"{scaling(X)}, or change gamma, degree, coef0 or sigma_f"
         raise ValueError(
             f"the largest value k(x, x) of kernel={kernel.name!r} on X must lie between "
             f"{_VALUES[0]:g} and {_VALUES[1]:g}, got {largest:g}; {remedy}"

@@ -26,6 +26,7 @@ from s3vm_lib._limits import (
     check_kernel,
     check_reach,
     require_finite,
+    scaling,
     without_client,
 )
 from s3vm_lib._plain import parameters_hold
@@ -165,7 +166,7 @@ class BaseMachine(BaseEstimator):
     _kernel_constraints = {
         "C": [WEIGHT],
         "kernel": [StrOptions(set(KERNELS))],
-        "gamma": [StrOptions({"scale", "auto"}), SCALE],
+        "gamma": [StrOptions({"scale", "variance", "auto"}), SCALE],
         "degree": [DEGREE],
         "coef0": [COEF0],
         "sigma_f": [SIGMA],
@@ -197,23 +198,26 @@ class BaseMachine(BaseEstimator):
         if not parameters_hold(self):
             super()._validate_params()
 
-    def _warn_of_limits(self, fits, stacklevel=5, findings=()):
-        """Keep what is wrong with the fits in ``findings_``; warn at the line that called `fit`."""
-        found = {}
-        if any(fit.status == "max_iter" for fit in fits):
+    def _warn_of_limits(self, fits, stacklevel=5, findings=(), X=None):
+        """Keep what is wrong with the fits in ``findings_``; warn at the line that called `fit`.
+
+        The warning says which column of the rows X to scale, where they are given.
+        """
+        found, statuses = {}, {fit.status for fit in fits}
+        if statuses & {"max_iter", "stalled"}:
+            scale = "scale the data" if X is None or self._precomputed else scaling(X)
+        if "max_iter" in statuses:
             limits = {"max_iter": self._limit}
             limits |= {name: getattr(self, name) for name in self._further_limits}
             met = " or ".join(f"{name}={value}" for name, value in limits.items())
             found["limit"] = (
                 f"stopped after {met} iterations without reaching tol; "
-                f"increase {' or '.join(limits)}, scale the data or relax tol"
+                f"increase {' or '.join(limits)}, {scale} or relax tol"
             )
-        stalled = [fit for fit in fits if fit.status == "stalled"]
-        if stalled:
-            usual = "scale the data, or take less extreme parameters"
+        if "stalled" in statuses:
             found["rounding"] = (
                 "stopped where rounding lets no step make progress, before "
-                f"tol={self.tol} was reached: {(stalled[0].extra or {}).get('advice', usual)}"
+                f"tol={self.tol} was reached: {scale}, or take less extreme parameters"
             )
         self.findings_ = {**found, **dict(findings)}
         warn(type(self).__name__, self.findings_, stacklevel)

@@ -122,7 +122,7 @@ class KernelParameters:
     """The kernel of an estimator."""
 
     kernel: Literal["linear", "poly", "rbf", "laplacian", "precomputed"] = "rbf"
-    gamma: Literal["scale", "auto"] | float = "scale"
+    gamma: Literal["scale", "variance", "auto"] | float = "scale"
     degree: int = 3
     coef0: float = 0.0
     sigma_f: float = 1.0

@@ -201,7 +201,7 @@ class NNBBS3VM(KernelParameters, KeepingS3VM):
         call equal total weight.
     kernel : {"linear", "poly", "rbf", "laplacian", "precomputed"}, default="rbf"
         Kernel function, see `Kernel`. ``"precomputed"`` is for `fit` only.
-    gamma : {"scale", "auto"} or float, default="scale"
+    gamma : {"scale", "variance", "auto"} or float, default="scale"
         Kernel coefficient of rbf, poly and laplacian, see `resolve_gamma`.
     degree : int, default=3
         Degree of the polynomial kernel, at most 30.

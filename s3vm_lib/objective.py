@@ -199,7 +199,8 @@ class Problem:
 
     def value(self, f, t, norm2, b=0.0, sample_weight=None):
         """J at the outputs f (offset included) of a function with squared norm ``norm2``."""
-        penalty = 0.5 * norm2 + (0.5 * b**2 if self.bias == "regularized" else 0.0)
+        # A norm that rounding made negative is none.
+        penalty = 0.5 * max(norm2, 0.0) + (0.5 * b**2 if self.bias == "regularized" else 0.0)
         return penalty + sum(self.data_terms(f, t, sample_weight)) + self.graph_term(f, b)
 
     def output_gradient(self, f, t, sample_weight=None):

@@ -230,7 +230,7 @@ class FeatureStream:
         elif name == "poly":
             T = _product(X, block.W)
             T += block.b
-            np.prod(T.reshape(n, -1, block.size), axis=1, out=out)
+            np.prod(T.reshape(n, self.kernel.degree, block.size), axis=1, out=out)
         elif self._pairs:
             cosines_and_sines(_product(X, block.W), out)
         else:

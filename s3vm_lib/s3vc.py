@@ -61,7 +61,7 @@ class S3VC(SemiSupervisedMixin, MetaEstimatorMixin, BaseEstimator):
         For each kernel and C each label is held out twice, with more than two classes once. With a
         ``solver`` of one's own ``"auto"`` is its kernel, and others but ``"linear"`` need a solver
         that has one.
-    gamma : {"scale", "auto"} or float, default="scale"
+    gamma : {"scale", "variance", "auto"} or float, default="scale"
         Kernel coefficient, see `resolve_gamma`.
     scale : {"auto", True, False}, default="auto"
         Whether columns are brought to mean 0 and variance 1. ``"auto"`` does it to dense rows whose
@@ -148,7 +148,7 @@ class S3VC(SemiSupervisedMixin, MetaEstimatorMixin, BaseEstimator):
         "C": [StrOptions({"auto"}), WEIGHT],
         "C_star": [WEIGHT, None],
         "kernel": [StrOptions({"auto", *KERNELS})],
-        "gamma": [StrOptions({"scale", "auto"}), SCALE],
+        "gamma": [StrOptions({"scale", "variance", "auto"}), SCALE],
         "scale": [StrOptions({"auto"}), "boolean"],
         "solver": [StrOptions({"auto"}), HasMethods(["fit", "predict"])],
         "balance": BALANCE,
@@ -167,7 +167,7 @@ class S3VC(SemiSupervisedMixin, MetaEstimatorMixin, BaseEstimator):
         C: Literal["auto"] | float = "auto",
         C_star: float | None = None,
         kernel: Literal["auto", "linear", "poly", "rbf", "laplacian", "precomputed"] = "auto",
-        gamma: Literal["scale", "auto"] | float = "scale",
+        gamma: Literal["scale", "variance", "auto"] | float = "scale",
         scale: Literal["auto"] | bool = "auto",
         solver: Literal["auto"] | BaseEstimator = "auto",
         balance: Balance = "auto",

@@ -210,7 +210,13 @@ def test_kernels_without_differences_and_without_similarities():
             said = kernel_finding(Kernel(name, gamma), X, 10.0)
             assert (said is None) if word is None else word in said and f"gamma={gamma:.3g}" in said
     assert kernel_finding(Kernel("rbf", 1e-9), X, 1e12) is None  # a C that makes up for it
-    assert kernel_finding(Kernel("linear"), X, 1.0) is None
+    assert kernel_finding(Kernel("linear"), X + 1e9, 1.0) is None
+    K = Kernel("rbf", 1e-9).gram(X)
+    assert "almost equal" in kernel_finding(Kernel("precomputed"), K, 10.0)
+    assert kernel_finding(Kernel("precomputed"), Kernel("rbf", 1.0).gram(X), 10.0) is None
+    assert "almost equal" in kernel_finding(Kernel("poly", 1e-9, 2, 1.0), X, 10.0)
+    assert kernel_finding(Kernel("poly", 1.0, 2, 1.0), X, 10.0) is None
+    assert "all kernel values are equal" in kernel_finding(Kernel("rbf"), np.ones((5, 2)), 1.0)
 
 
 @pytest.mark.parametrize("cls", [QNS3VM, NewtonS3VM, LapSVM], ids=lambda cls: cls.__name__)

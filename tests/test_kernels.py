@@ -114,6 +114,26 @@ def test_squared_norms(rows):
     assert_allclose(squared_norms(sp.csr_matrix(rows)), expected)
 
 
+@pytest.mark.parametrize("name", ["rbf", "laplacian"])
+@pytest.mark.parametrize("scale", [1e4, 1e8, 1e12])
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_matrix])
+def test_distances_between_near_rows_far_from_others(name, scale, form):
+    """Against distances in extended precision of the very same numbers."""
+    rng = np.random.default_rng(0)
+    X = 0.5 * rng.standard_normal((24, 3)) + scale * rng.integers(-2, 3, (24, 1)) * [1, 1, 0]
+    X[::4, 1] = 0
+    Q = X.astype(np.longdouble)
+    D = np.abs(Q[:, None] - Q)
+    expected = np.exp(-(D**2).sum(axis=2) if name == "rbf" else -D.sum(axis=2))
+    assert np.sum(expected > 0.1) > 40  # pairs other than a row with itself
+    kernel, X = Kernel(name, 1.0), form(X)
+    rows, K = kernel_rows(X, kernel), np.empty((24, 24))
+    for i in range(24):
+        kernel_row(rows, i, K[i])
+    for found in (K, kernel.gram(X), kernel.gram(X[:5], X), kernel.gram(X, X[:5]).T):
+        assert_allclose(found, expected[: len(found)], atol=1e-9)
+
+
 # --- gamma ----------------------------------------------------------------------------------------
 
 
@@ -123,19 +143,34 @@ def test_gamma(rows, form):
     assert resolve_gamma("auto", X) == 1 / 7
     assert resolve_gamma(0.25, X) == 0.25
     assert_allclose(resolve_gamma("scale", X), 1 / (7 * rows.var()), rtol=1e-12)
+    assert_allclose(resolve_gamma("variance", X), 1 / rows.var(axis=0).sum(), rtol=1e-12)
 
 
 @pytest.mark.parametrize("form", [np.asarray, sp.csr_matrix])
-def test_gamma_with_weights_is_gamma_of_copies(rows, form):
+@pytest.mark.parametrize("name", ["scale", "variance"])
+def test_gamma_with_weights_is_gamma_of_copies(rows, form, name):
     weight = np.arange(len(rows)) % 4
-    expected = resolve_gamma("scale", np.repeat(rows, weight, axis=0))
-    assert_allclose(resolve_gamma("scale", form(rows), weight.astype(float)), expected, rtol=1e-12)
+    for X in (rows, rows[:, :1]):
+        expected = resolve_gamma(name, np.repeat(X, weight, axis=0))
+        assert_allclose(resolve_gamma(name, form(X), weight.astype(float)), expected, rtol=1e-12)
 
 
 @pytest.mark.parametrize("form", [np.asarray, sp.csr_matrix])
-@pytest.mark.parametrize("value", [0.0, 1.0])
-def test_gamma_of_constant_data_is_one(form, value):
-    assert resolve_gamma("scale", form(np.full((5, 2), value))) == 1.0
+@pytest.mark.parametrize("value", [0.0, 1.0, 1e7 / 3])
+@pytest.mark.parametrize("name", ["scale", "variance"])
+def test_gamma_of_constant_data_is_one(form, value, name):
+    assert resolve_gamma(name, form(np.full((5, 2), value))) == 1.0
+
+
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_matrix])
+def test_gamma_of_the_variances_has_no_origin(rows, form):
+    weight = np.random.default_rng(0).uniform(0.5, 2, len(rows))
+    for s in (None, weight):
+        gamma = resolve_gamma("variance", rows, s)
+        far = rows + 1e7 * np.arange(7) * rows.std(axis=0)
+        assert_allclose(resolve_gamma("variance", form(far), s), gamma, rtol=1e-9)
+        even = rows - np.average(rows, axis=0, weights=s)  # one mean of all columns
+        assert_allclose(resolve_gamma("scale", form(even + 3), s), gamma, rtol=1e-12)
 
 
 # --- One row at a time ----------------------------------------------------------------------------

@@ -283,6 +283,28 @@ def test_the_trust_region_step_minimizes_the_model(seed, radius):
         assert p @ gradient + 0.5 * p**2 @ values <= model.min()
 
 
+@pytest.mark.parametrize("size", [1e16, 1e30])
+def test_the_trust_region_step_beside_a_far_eigenvalue(size):
+    """Where the shift is so large that what is added to it to shorten the step is rounded away."""
+    values, gradient = np.array([-size, -size * (1 - 1e-14), 3.0]), np.array([size, 0.2, 0.3])
+    p = model_step(values, gradient, "trust", 1e3, 1e-9)
+    assert_allclose(np.linalg.norm(p), 1e3, rtol=1e-8)
+    assert gradient @ p < 0
+
+
+def test_polynomial_values_of_large_columns_end_in_no_error_of_the_search():
+    for seed in range(30):
+        rng = np.random.default_rng(seed)
+        t = np.arange(8) % 2
+        X = np.c_[rng.normal(size=8) + 3 * t, rng.normal(size=8)] * [1e5, 1]
+        y = np.where(np.arange(8) < 4, t, -1)
+        model = NewtonS3VM(kernel="poly", degree=2, gamma=1.0).fit(X, y)
+        # f = 0 meets the constraint of the balance too.
+        signs = np.where(y < 0, 0.0, 2.0 * y - 1)
+        b = 2 * model.class_ratio_[1] - 1
+        assert model.objective_ <= model.problem_.value(np.full(8, b), signs, 0.0, b)
+
+
 @pytest.mark.parametrize("curvature", CURVATURES)
 @pytest.mark.parametrize("low", [-2.0, 0.0, 0.5])
 def test_directions_descend_and_agree_between_both_systems(curvature, low):

@@ -15,10 +15,12 @@ from test_estimators import ESTIMATORS
 from s3vm_lib.annealing import DAS3VM
 from s3vm_lib.branch_and_bound import BranchBoundS3VM
 from s3vm_lib.budgeted import BGS3VM
+from s3vm_lib.cccp import CCCPS3VM
 from s3vm_lib.graph_kernel_machine import GKM
 from s3vm_lib.kernels import Kernel, resolve_gamma
-from s3vm_lib.label_switching import MultiSwitchTSVM
+from s3vm_lib.label_switching import MultiSwitchTSVM, S3VMLight
 from s3vm_lib.laplacian_svm import LapSVM
+from s3vm_lib.nn_branch_and_bound import NNBBS3VM
 from s3vm_lib.path_following import ILS3VM
 from s3vm_lib.primal_newton import NewtonS3VM
 from s3vm_lib.quasi_newton import QNS3VM
@@ -214,3 +216,44 @@ def test_the_origin_decides_nothing(case, kernel, semi_supervised):
     expected = fit(case, X, y, kernel).decision_function(X)
     found = fit(case, X + 100, y, kernel).decision_function(X + 100)
     assert_allclose(found, expected, atol=case.decimals, err_msg=HINT)
+
+
+# --- Where the origin is --------------------------------------------------------------------------
+
+# Without a regularized offset, drawn features or a polynomial kernel a shift of X changes nothing.
+WITHOUT_ORIGIN = [
+    (SVM, {}),
+    (CCCPS3VM, {}),
+    (CCCPS3VM, {"balance": "em"}),
+    (S3VMLight, {}),
+    (QNS3VM, {}),
+    (NewtonS3VM, {}),
+    (NNBBS3VM, {}),
+    (BranchBoundS3VM, {}),
+    (FRS3VM, {"random_state": 0}),
+]
+
+
+@pytest.mark.parametrize(
+    ("Estimator", "options"), WITHOUT_ORIGIN, ids=lambda v: getattr(v, "__name__", str(v))
+)
+def test_a_shift_of_the_rows_leaves_the_machine_alone(Estimator, options):
+    """Nor does it change the estimated share of the classes."""
+    rng = np.random.default_rng(1)
+    n = 12 if Estimator is BranchBoundS3VM else 60
+    truth = np.arange(n) % 2
+    X = rng.normal(size=(n, 3)) + 2.5 * truth[:, None] * [1, 0, 0]
+    y = np.where(np.arange(n) < 0.6 * n, truth, -1)
+    kernels = ["linear"] if Estimator is FRS3VM else ["linear", "rbf", "laplacian"]
+    shifts = 2.0 ** np.array([[7, 7, 7], [13, 13, 13], [17, 17, 17], [17, 0, 0]])
+    X = np.round(X * 2**20) / 2**20  # so that the sums are exact
+    for kernel in kernels:
+        model = Estimator(kernel=kernel, gamma="variance", **options)
+        expected = model.fit(X, y).objective_
+        for shift in shifts:
+            for form in (np.asarray, sp.csr_matrix) if kernel == "linear" else (np.asarray,):
+                found = model.fit(form(X + shift), y)
+                assert_allclose(found.objective_, expected, rtol=1e-3)
+                assert found.termination_condition_ == "converged"
+        constant = np.c_[X, np.full(n, 1e5)]
+        assert_allclose(model.fit(constant, y).objective_, expected, rtol=1e-3)

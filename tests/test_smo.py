@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.svm import SVC
 
 from s3vm_lib import SVM
@@ -849,3 +850,44 @@ def test_larger_problems_equal_svc(mixture, C):
     dual = [svm_dual(K, signed_dual(model, len(t)), t) for model in (ours, theirs)]
     assert_allclose(dual[0], dual[1], rtol=1e-6)
     assert abs(ours.n_iter_ / int(theirs.n_iter_.sum()) - 1) < 0.05
+
+
+# --- Scales that people really have ---------------------------------------------------------------
+
+
+def amounts_and_years(seed):
+    """25 raw rows of a table: amounts, years and two counts."""
+    rng = np.random.default_rng(seed)
+    y = np.arange(25) % 2
+    X = np.c_[rng.lognormal(10, 1.2, 25), rng.integers(1950, 2021, 25), rng.poisson(3, 25) + y]
+    return np.round(X, 2), y
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_raw_columns_are_solved_in_few_iterations(seed):
+    X, y = amounts_and_years(seed)
+    model = SVM(kernel="linear", max_iter=50_000).fit(X, y)
+    assert model.termination_condition_ == "converged"
+    beta, Z = np.zeros(25), X - X.mean(axis=0)
+    beta[model.support_] = model.dual_coef_[0]
+    b = float(model.intercept_[0] + model.coef_[0] @ X.mean(axis=0))
+    assert svm_duality_gap(Z @ Z.T, beta, b, 2.0 * y - 1, np.ones(25)) < 1e-3 * model.objective_
+
+
+@pytest.mark.parametrize("kernel", ["rbf", "linear", "laplacian"])
+def test_a_tolerance_below_rounding_ends(kernel):
+    for seed in range(40):
+        rng = np.random.default_rng(seed)
+        X, y = rng.normal(size=(10, 2)) * 10.0 ** rng.integers(-2, 4), np.arange(10) % 2
+        model = SVM(kernel=kernel, tol=1e-16, C=10.0 ** rng.integers(-2, 3), max_iter=20_000)
+        assert model.fit(X, y).termination_condition_ == "converged"
+
+
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_matrix])
+def test_what_rounding_leaves_unsolved_is_said_with_column_and_factor(form):
+    X, y = amounts_and_years(0)
+    message = "column 0 of X has absolute values up to .*: divide it by 100000"
+    with pytest.warns(ConvergenceWarning, match=message):
+        model = SVM(kernel="poly", degree=4, gamma=1.0).fit(form(X), y)
+    assert model.termination_condition_ == "stalled"
+    assert model.objective_ >= 0

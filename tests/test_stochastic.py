@@ -14,6 +14,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval
 
 from s3vm_lib import FRS3VM, QNS3VM, TSGS3VM
+from s3vm_lib.datasets import hide_labels, make_g50c
 from s3vm_lib.kernels import Kernel
 from s3vm_lib.losses import LabeledLoss, UnlabeledLoss
 from s3vm_lib.objective import Problem, evaluate
@@ -219,6 +220,20 @@ def test_without_losses_everything_shrinks_the_offset_included(blobs, solver):
     run = run_of(solver, plus, problem, 10, plain(0.05, labeled=None), start=start)
     assert_allclose(run.last[0][:3], start[0] * 0.95**10, rtol=1e-6)
     assert_allclose(run.last[1], 5.0 * 0.95**10, rtol=1e-12)
+
+
+def test_a_polynomial_kernel_without_unlabeled_part(blobs):
+    """Batches of no row have features too, and the fit is that of the labeled rows alone."""
+    X, t, _ = blobs
+    y, labeled = np.select([t < 0, t > 0], [0, 1], -1), t != 0
+    model = TSGS3VM(
+        update="block", kernel="poly", gamma=0.3, C_star=0.0, n_steps=20, random_state=0,
+        features=Features(block_size=8), balance=None,
+    )  # fmt: skip
+    known = np.zeros(labeled.sum(), dtype=bool)
+    alone = model.fit(X[labeled], y[labeled], unlabeled_mask=known).objective_
+    for form in (np.asarray, sp.csr_matrix):
+        assert_allclose(model.fit(form(X), y).objective_, alone, rtol=1e-4)
 
 
 @SOLVERS
@@ -928,3 +943,43 @@ def test_stored_features_against_plain_numpy(blobs, labeled):
         star = np.where(np.abs(f) < 1, -np.sign(f), 0) * 3.0 / 16
         c = 0.95 * c - 0.05 / 64 * (Z[L].T @ slope + Z[rows].T @ star)
     assert_allclose(run.last[0].ravel(), c, atol=1e-6)
+
+
+# --- What rounding changes, and where the origin is -----------------------------------------------
+
+
+def g50c():
+    """550 rows in 50 columns, 60 of them labeled, with ‖x‖² of about 50."""
+    X, truth = make_g50c(550, random_state=0)
+    return X, hide_labels(truth, 60, random_state=0)
+
+
+@pytest.mark.parametrize(
+    "kernel", [{"kernel": "linear"}, {"sigma_f": 10.0}, {"kernel": "poly", "coef0": 1.0}], ids=str
+)
+def test_rounding_does_not_decide_where_long_features_lead(kernel):
+    """Steps of the size that suits k(x, x) = 1 would make every last bit grow."""
+    X, y = g50c()
+    found = [
+        FRS3VM(random_state=0, **kernel).fit(form, y).objective_
+        for form in (X, X * (1 + 1e-12), sp.csr_matrix(X))
+    ]
+    assert_allclose(found, found[0], rtol=1e-3)
+
+
+@BOTH
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_matrix, np.float32])
+def test_linear_features_have_no_origin(Estimator, form):
+    X, y = g50c()
+    X = X[:200, :4].astype(np.float32).astype(float)
+    model = Estimator(kernel="linear", balance=0.5, random_state=0)
+    near = model.fit(X, y[:200]).objective_
+    far = np.round(X * 2**6) / 2**6 + 2.0**17  # a hundred thousand standard deviations
+    model.fit(form(far), y[:200])
+    assert_allclose(model.objective_, near, rtol=0.02 if form is np.float32 else 1e-3)
+    found = model.predict(form(far))
+    assert_array_equal(found[y[:200] < 0], model.transduction_[y[:200] < 0])
+    # J of the very machine that predicts, on the rows as they are.
+    shares = evaluate(model, far, y[:200], model.problem_)
+    assert_allclose(shares.objective, model.objective_, rtol=1e-6)
+    assert shares.balance_residual < 1e-6

@@ -42,7 +42,7 @@ class BranchBoundS3VM(KernelParameters, BaseS3VM):
         weight.
     kernel : {"linear", "poly", "rbf", "laplacian", "precomputed"}, default="rbf"
         Kernel function, see `Kernel`.
-    gamma : {"scale", "auto"} or float, default="scale"
+    gamma : {"scale", "variance", "auto"} or float, default="scale"
         Kernel coefficient of rbf, poly and laplacian, see `resolve_gamma`.
     degree : int, default=3
         Degree of the polynomial kernel, at most 30.

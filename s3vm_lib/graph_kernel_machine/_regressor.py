@@ -56,7 +56,7 @@ class GKMRegressor(RegressorMixin, GraphMachine):
         Power p of the differences over edges, p ≥ 1.
     kernel : {"linear", "poly", "rbf", "laplacian", "precomputed"}, default="rbf"
         Kernel function, see `Kernel`.
-    gamma : {"scale", "auto"} or float, default="scale"
+    gamma : {"scale", "variance", "auto"} or float, default="scale"
         Kernel coefficient of rbf, poly and laplacian, see `resolve_gamma`.
     degree : int, default=3
         Degree of the polynomial kernel, at most 30.

@@ -6,7 +6,15 @@ import numpy as np
 import scipy.sparse as sp
 
 from s3vm_lib._threads import in_threads
-from s3vm_lib.kernels._rows import KERNELS, center_of, floats, manhattan_row, squared_norms
+from s3vm_lib.kernels._rows import (
+    KERNELS,
+    center_of,
+    csr_distance_row,
+    floats,
+    is_far,
+    manhattan_row,
+    squared_norms,
+)
 from s3vm_lib.row_blocks import sized_slices
 
 _ROWS = 2**16  # rows that are read at once
@@ -87,17 +95,22 @@ class Kernel:
         sparse, once = sp.issparse(X) or sp.issparse(Y), Y is None
         X = floats(X)
         Y = X if once else floats(Y)
+        far = False
         if self.name == "rbf" and not sparse and Y.shape[0]:
             # Distances of points near each other and far from 0 would lose their digits. Of Y, so
             # that what becomes of a row of X does not depend on the others.
             center = center_of(Y)
-            X = X - center
-            Y = X if once else Y - center
+            near = Y - center
+            far = is_far(self, near)
+            if not far:
+                X, Y = near if once else X - center, near
+        elif sparse and self.name in ("rbf", "laplacian"):
+            far = is_far(self, Y)
         squares = None
-        if self.name == "rbf":
+        if self.name == "rbf" and not far:
             rows = squared_norms(X)
             squares = rows, rows if once else squared_norms(Y)
-        if sparse and self.name == "laplacian":
+        if sparse and (far or self.name == "laplacian"):
             X, Y = sp.csr_matrix(X, dtype=np.float64), sp.csr_matrix(Y, dtype=np.float64)
         dtype = np.result_type(X.dtype, Y.dtype)
         if self.name == "laplacian":
@@ -121,16 +134,19 @@ class Kernel:
         return K
 
     def _fill(self, K, X, Y, squares):
-        """Write the values between the rows of X and of Y into K; rbf knows their squares."""
-        if self.name == "laplacian":
-            _manhattan(X, Y, K)
+        """Write the values between the rows of X and of Y into K.
+
+        Those of rbf follow from the squares of the rows, or where these are None from differences.
+        """
+        if self.name == "laplacian" or (self.name == "rbf" and squares is None):
+            self._distances(X, Y, K)
             K *= -self.gamma
             np.exp(K, out=K)
         elif sp.issparse(X) or sp.issparse(Y):
             K[:] = _dense(X @ Y.T)
         else:
             np.matmul(X, Y.T, out=K)
-        if self.name == "rbf":
+        if squares is not None:
             K *= -2
             K += squares[0][:, None] + squares[1]  # the same for (i, j) and (j, i)
             np.maximum(K, 0, out=K)
@@ -146,6 +162,22 @@ class Kernel:
                 power, rest = power * power if rest > 1 else power, rest // 2
         if self.sigma_f != 1:
             K *= self.sigma_f**2
+
+    def _distances(self, X, Y, out):
+        """Distances between the rows, ‖x − z‖₁ or with rbf ‖x − z‖², by their differences."""
+        if not sp.issparse(X):
+            from scipy.spatial.distance import cdist
+
+            out[:] = cdist(X, Y, "sqeuclidean" if self.name == "rbf" else "cityblock")
+            return
+        rows = Y.data, Y.indices, Y.indptr
+        far = self.name == "rbf" or is_far(self, Y)
+        for i in range(X.shape[0]):
+            x, present = np.ravel(X[i].toarray()), X.indices[X.indptr[i] : X.indptr[i + 1]]
+            if far:
+                csr_distance_row(x, present, *rows, self.name == "rbf", out[i])
+            else:
+                manhattan_row(x, *rows, out[i])
 
     def diagonal(self, X):
         """The values k(x, x) of the rows of X, shape (n,); X is square with ``precomputed``."""
@@ -167,23 +199,16 @@ def _dense(K):
     return K.toarray() if sp.issparse(K) else np.asarray(K)
 
 
-def _manhattan(X, Y, out):
-    if sp.issparse(X):
-        for i in range(X.shape[0]):
-            manhattan_row(np.ravel(X[i].toarray()), Y.data, Y.indices, Y.indptr, out[i])
-        return
-    from scipy.spatial.distance import cdist
-
-    out[:] = cdist(X, Y, "cityblock")
-
-
 def resolve_gamma(gamma, X, sample_weight=None):
     """The number that ``gamma`` stands for on the data X.
 
     Parameters
     ----------
-    gamma : {"scale", "auto"} or float
-        ``"scale"`` means 1 / (d · Var X), ``"auto"`` 1 / d.
+    gamma : {"scale", "variance", "auto"} or float
+        ``"scale"`` means 1 / (d · Var X) with the variance of all entries together, as in
+        scikit-learn: a column whose mean is far from the others' makes it small. ``"variance"``
+        means one over the sum of the variances of the columns, which no shift of X changes; where
+        the columns have the same mean both are equal. ``"auto"`` means 1 / d.
     X : ndarray or CSR matrix of shape (n, d)
         Training rows, labeled and unlabeled.
     sample_weight : ndarray of shape (n,), default=None
@@ -192,6 +217,7 @@ def resolve_gamma(gamma, X, sample_weight=None):
     Returns
     -------
     float
+        1.0 where the variance is 0, rounding apart.
     """
     if not isinstance(gamma, str):
         return float(gamma)
@@ -199,20 +225,25 @@ def resolve_gamma(gamma, X, sample_weight=None):
     if gamma == "auto":
         return 1.0 / d
     s = np.ones(X.shape[0]) if sample_weight is None else sample_weight
-    total = s.sum() * d
+    # All entries are one sample, or those of each column are.
+    pooled, width = (np.sum, d) if gamma == "scale" else (np.asarray, 1)
+    total = s.sum() * width
     if sp.issparse(X):
-        mean = float(np.sum(s @ X)) / total
+        mean = pooled(s @ X) / total
         # In two passes: E x² − mean² would leave rounding of the size of mean².
         stored = np.repeat(s, np.diff(X.indptr))
-        squares = float(stored @ (X.data - mean) ** 2) + (total - stored.sum()) * mean**2
-        variance = squares / total
+        at, present = mean, stored.sum()
+        if gamma == "variance":
+            at, present = mean[X.indices], np.bincount(X.indices, stored, d)
+            present[np.bincount(X.indices, minlength=d) == X.shape[0]] = total  # to the last bit
+        squares = float(stored @ (X.data - at) ** 2) + float(np.sum((total - present) * mean**2))
     else:
         # Block by block, so that a memory map is read and not copied.
         blocks = [slice(k, k + _ROWS) for k in range(0, X.shape[0], _ROWS)]
-        mean = sum(float(np.sum(s[b] @ np.asarray(X[b], dtype=float))) for b in blocks) / total
-        variance = (
-            sum(float(np.sum(s[b] @ (np.asarray(X[b], dtype=float) - mean) ** 2)) for b in blocks)
-            / total
+        mean = sum(pooled(s[b] @ np.asarray(X[b], dtype=float)) for b in blocks) / total
+        squares = sum(
+            float(np.sum(s[b] @ (np.asarray(X[b], dtype=float) - mean) ** 2)) for b in blocks
         )
-    rounding = X.shape[0] * d * np.finfo(float).eps * abs(mean)  # of the mean, at most
-    return 1.0 / (d * variance) if variance > rounding**2 else 1.0
+    variance = squares / total
+    rounding = X.shape[0] * width * np.finfo(float).eps * np.linalg.norm(mean)  # of it, at most
+    return 1.0 / (width * variance) if variance > rounding**2 else 1.0

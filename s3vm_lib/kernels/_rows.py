@@ -12,6 +12,7 @@ LINEAR, POLY, RBF, LAPLACIAN, PRECOMPUTED = range(5)
 _FEW = 2**14  # rows that are copied at once
 _BLOCK = 512
 FAR = 1e4  # squared distance from the origin, in that among the rows, which costs four digits
+_FAR = 2.0**20  # distances from 0, in powers of the width of the kernel
 
 
 def floats(X):
@@ -55,6 +56,16 @@ def squared_norms(X):
             return np.concatenate(parts)
         return np.asarray(X.multiply(X).sum(axis=1), dtype=float).ravel()
     return np.einsum("ij,ij->i", X, X)
+
+
+def is_far(kernel, X):
+    """Whether distances of the rows of X need differences, entry by entry, of X as it is given.
+
+    What ‖x‖² + ‖z‖² − 2⟨x, z⟩, or a shift of X, leaves of distances between near rows would then
+    be seen in the values of the kernel, rbf or laplacian.
+    """
+    norms = squared_norms(X) if kernel.name == "rbf" else np.asarray(abs(X).sum(axis=1))
+    return bool(kernel.gamma * norms.max(initial=0.0) > _FAR)
 
 
 # Constants of the module cost the compiler less than calls of np.float32 in the loop.
@@ -172,6 +183,32 @@ def manhattan_row(x, data, indices, indptr, out):
 
 
 @njit
+def csr_distance_row(x, present, data, indices, indptr, square, out):
+    """Distances between a dense x and the rows of a CSR matrix, each entry by entry.
+
+    Parameters
+    ----------
+    x : ndarray of shape (d,)
+        Zero but in the columns ``present``.
+    square : bool
+        ‖x − x_j‖² in place of ‖x − x_j‖₁.
+    out : ndarray
+        Result.
+    """
+    seen = np.full(x.size, -1)
+    for j in range(out.size):
+        total = 0.0
+        for k in range(indptr[j], indptr[j + 1]):
+            difference = abs(x[indices[k]] - data[k])
+            total += difference * difference if square else difference
+            seen[indices[k]] = j
+        for k in present:
+            if seen[k] != j:
+                total += x[k] * x[k] if square else abs(x[k])
+        out[j] = total
+
+
+@njit
 def _scale(variance, out):
     for j in range(out.size):
         out[j] *= variance
@@ -217,7 +254,7 @@ class KernelRows(NamedTuple):
     code: int
     parameters: np.ndarray  # gamma, degree, coef0, σ_f²
     XT: np.ndarray  # dense data, transposed: (d, n); (d, 0) for CSR data
-    squares: np.ndarray  # squared norms of CSR rows; empty for dense data
+    squares: np.ndarray  # squared norms of CSR rows; empty where they `is_far`, and for dense data
     data: np.ndarray
     indices: np.ndarray
     indptr: np.ndarray  # size 1 for dense data
@@ -243,6 +280,8 @@ def kernel_rows(X, kernel, dtype=np.float64):
     parameters = np.array([kernel.gamma, kernel.degree, kernel.coef0, kernel.sigma_f**2], dtype)
     if sp.issparse(X):
         squares = squared_norms(X).astype(dtype)
+        if kernel.name in ("rbf", "laplacian") and is_far(kernel, X):
+            squares = squares[:0]
         parts = (X.data.astype(dtype), X.indices.astype(np.int32), X.indptr.astype(np.int64))
         return KernelRows(
             kernel.code, parameters, np.empty((X.shape[1], 0), dtype), squares, *parts
@@ -250,7 +289,9 @@ def kernel_rows(X, kernel, dtype=np.float64):
     parts = (np.empty(0, dtype), np.empty(0, np.int32), np.zeros(1, np.int64))
     if kernel.name in ("rbf", "laplacian"):
         X = floats(X)
-        X = X - center_of(X)  # distances stay the same, and single precision keeps their digits
+        near = X - center_of(X)  # distances stay the same, and single precision keeps their digits
+        if dtype == np.float32 or not is_far(kernel, near):
+            X = near
     XT = np.ascontiguousarray(X.T, dtype=dtype)
     return KernelRows(kernel.code, parameters, XT, np.empty(0, dtype), *parts)
 
@@ -273,11 +314,16 @@ def kernel_row(rows, i, out):
         x = np.zeros(rows.XT.shape[0], rows.data.dtype)
         for k in range(rows.indptr[i], rows.indptr[i + 1]):
             x[rows.indices[k]] = rows.data[k]
-        if rows.code == LAPLACIAN:
+        far = rows.squares.size == 0 and (rows.code == RBF or rows.code == LAPLACIAN)
+        if far:
+            present = rows.indices[rows.indptr[i] : rows.indptr[i + 1]]
+            square = rows.code == RBF
+            csr_distance_row(x, present, rows.data, rows.indices, rows.indptr, square, out)
+        elif rows.code == LAPLACIAN:
             manhattan_row(x, rows.data, rows.indices, rows.indptr, out)
         else:
             _csr_dot_row(x, rows.data, rows.indices, rows.indptr, out)
-        if rows.code == RBF:
+        if rows.code == RBF and not far:
             for j in range(out.size):
                 out[j] = max(rows.squares[i] + rows.squares[j] - 2 * out[j], 0.0)
             out[i] = 0

@@ -12,7 +12,7 @@ from scipy.linalg import LinAlgError
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from s3vm_lib._base import BaseS3VM
-from s3vm_lib._limits import COUNT, MEGABYTES, WEIGHT, ZERO, scale_advice
+from s3vm_lib._limits import COUNT, MEGABYTES, WEIGHT, ZERO, scaling
 from s3vm_lib._machine import BinaryFit
 from s3vm_lib._validation import CLIENT, KernelParameters, parameters
 from s3vm_lib.graphs import (
@@ -86,7 +86,7 @@ class LapSVM(KernelParameters, BaseS3VM):
         C Σ_L s_i: the graph counts as much as the labeled rows together.
     kernel : {"linear", "poly", "rbf", "laplacian", "precomputed"}, default="rbf"
         Kernel function, see `Kernel`.
-    gamma : {"scale", "auto"} or float, default="scale"
+    gamma : {"scale", "variance", "auto"} or float, default="scale"
         Kernel coefficient of rbf, poly and laplacian, see `resolve_gamma`.
     degree : int, default=3
         Degree of the polynomial kernel, at most 30.
@@ -442,7 +442,7 @@ class LapSVM(KernelParameters, BaseS3VM):
             solve = solve_hinge if self.labeled_loss == "hinge" else solve_deformed
             solution = solve(kernel.block, t[labeled], upper, **options)
             c, f, norm2 = kernel.expand(solution.beta)
-        b, gap, status, advice = solution.b, solution.gap, solution.status, None
+        b, gap, status = solution.b, solution.gap, solution.status
         objective = float(problem.value(f + b, t, norm2, b, data.loss_weight))
         # What rounding may have done to J: in the solver, and in the kernel values.
         doubt = 0.0 if solution.c is not None else abs(objective - solution.objective)
@@ -456,7 +456,7 @@ class LapSVM(KernelParameters, BaseS3VM):
         if status == "no_step" or gap < 0:
             doubt += abs(gap)
         if status != "stopped" and not doubt <= max(self.tol, _NEAR) * objective:
-            gap, status, advice = gap + doubt, "stalled", scale_advice(X, data.kernel)
+            gap, status = gap + doubt, "stalled"
         if shift is not None:
             c = c - c.mean()  # which changes nothing but digits
         coef, used = None, np.flatnonzero(c)
@@ -465,7 +465,7 @@ class LapSVM(KernelParameters, BaseS3VM):
             coef = factor * w if exact else factor**2 * np.ravel(c[used] @ doubles(X[used]))
         if shift is not None:
             b = b - (c if coef is None else coef) @ shift
-        extra = {"gap_": float(max(0.0, gap)), "problem_": problem, "advice": advice}
+        extra = {"gap_": float(max(0.0, gap)), "problem_": problem}
         n_iter, history = max(solution.n_iter, 1), solution.history
         return [BinaryFit(c, coef, b, f + solution.b, objective, n_iter, status, history, extra)]
 
@@ -501,6 +501,7 @@ def _centered_gram(K):
 
 
 def _spoiled(X, kernel):
+    what = "scale the data" if kernel.name == "precomputed" else scaling(X)
     return FloatingPointError(
-        f"LapSVM cannot be fitted in double precision: {scale_advice(X, kernel)}"
+        f"LapSVM cannot be fitted in double precision: {what}, or take less extreme parameters"
     )

@@ -72,7 +72,7 @@ class ILS3VM(KernelParameters, KeepingS3VM):
         stays as it is.
     kernel : {"linear", "poly", "rbf", "laplacian", "precomputed"}, default="rbf"
         Kernel function, see `Kernel`.
-    gamma : {"scale", "auto"} or float, default="scale"
+    gamma : {"scale", "variance", "auto"} or float, default="scale"
         Kernel coefficient of rbf, poly and laplacian, see `resolve_gamma`; frozen at the first
         call.
     degree : int, default=3

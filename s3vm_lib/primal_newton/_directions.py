@@ -34,7 +34,9 @@ def model_step(values, gradient, curvature, radius, floor):
     if curvature != "trust" or values[0] >= floor:
         return -gradient / np.maximum(np.abs(values), floor)
     # The smallest shift that makes the Hessian positive definite; a larger one, a shorter step.
-    least = floor - values[0]
+    least, reach = floor - values[0], np.linalg.norm(gradient) / radius
+    if reach < 1e-6 * least or values[0] + least < 0.5 * floor:  # much would be rounded away
+        values, least, reach = (values - values[0]) + floor, 0.0, 2.0 * reach
     p = -gradient / (values + least)
     missing = radius**2 - p @ p
     if missing >= 0:  # the "hard case": go on along the eigenvector of the most negative curvature
@@ -44,8 +46,7 @@ def model_step(values, gradient, curvature, radius, floor):
     def excess(shift):
         return 1.0 / radius - 1.0 / np.linalg.norm(gradient / (values + shift))
 
-    most = least + np.linalg.norm(gradient) / radius
-    return -gradient / (values + brentq(excess, least, most, rtol=1e-10))
+    return -gradient / (values + brentq(excess, least, least + reach, rtol=1e-10))
 
 
 def dense_direction(hessian, gradient, curvature, radius, floor):

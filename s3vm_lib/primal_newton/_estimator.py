@@ -40,7 +40,7 @@ class NewtonS3VM(SmoothS3VM):
     kernel : {"linear", "poly", "rbf", "laplacian", "precomputed"}, default="rbf"
         Kernel function, see `Kernel`. With ``"linear"`` the weights of the features are the
         variables, and sparse data stay sparse.
-    gamma : {"scale", "auto"} or float, default="scale"
+    gamma : {"scale", "variance", "auto"} or float, default="scale"
         Kernel coefficient of rbf, poly and laplacian, see `resolve_gamma`.
     degree : int, default=3
         Degree of the polynomial kernel, at most 30.

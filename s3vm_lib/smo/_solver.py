@@ -10,8 +10,12 @@ from s3vm_lib.smo._lines import face_step, null_step
 
 TAU = 1e-12  # smallest curvature along a pair, relative to the largest kernel value
 _ROUNDING = 8 * np.finfo(float).eps  # of F, relative: no iteration sees smaller violations
+_COARSE = 0.1  # of F, in units of the margin: where rounding leaves more, nothing is solved
+_DRIFT = 1e-6  # rounding from which on F is computed anew before it is believed
 _SHRINK_BELOW = 0.7  # compact when the active share falls below this
-_SLOW = 4  # a solve that takes more iterations per variable gets Newton steps
+_SLOW = 4  # a solve that takes more iterations per variable gets Newton steps, if told so
+_STUCK = 300  # one that takes so many gets them in any case
+_FACE_STEPS = 10
 
 
 class Solution(NamedTuple):
@@ -54,7 +58,8 @@ def solve_smo(
         The values Kβ of the start, if they are known.
     tol : float, default=1e-3
         Stop when max(A − F) − min(B − F) < tol, or what rounding leaves of F if that is more.
-        ``"stalled"`` is the status where no step is possible and neither is met.
+        ``"stalled"`` is the status where no step is possible and neither is met, or where rounding
+        leaves more than a tenth of the margin.
     max_iter : int, default=10_000_000
         Largest number of iterations.
     shrinking : bool, default=True
@@ -94,10 +99,18 @@ def solve_smo(
             gram.null if null_steps else None, face_steps, total, history, callback,
         )  # fmt: skip
         total += n_iter
-        violation = _violation(costs, beta, F)
-        goal = max(tol, _rounding(gram.diagonal, beta, F))
+        violation, rounding = _violation(costs, beta, F), _rounding(gram.diagonal, beta, F)
+        goal = max(tol, rounding)
+        if violation < goal and rounding > max(tol, _DRIFT):  # steps may have left more in F
+            F = np.zeros(beta.size)
+            add_rows(gram.cache, gram.rows, beta, F)
+            violation = _violation(costs, beta, F)
         if stopped or violation < goal:
             status = "stopped" if violation >= goal else "converged"
+            # What the precision of the kernel values, perhaps single, makes of outputs.
+            single = np.finfo(gram.cache.values.dtype).eps * rounding / _ROUNDING
+            if violation < goal and max(goal, single) > max(tol, _COARSE):
+                status = "stalled"
             break
         if n_iter == 0:
             status = "stalled"
@@ -160,7 +173,8 @@ def _pass(
         n_iter += took
         # Where that was not enough for long, the free variables get Newton steps of their own.
         slow = violation >= goal and done + n_iter >= _SLOW * n
-        for _ in range(face_steps if slow else 0):
+        stuck = slow and done + n_iter >= _STUCK * n
+        for _ in range(_FACE_STEPS if stuck else face_steps if slow else 0):
             again = face_step(cache, rows, c, x, g, A, B)
             A, B = _slopes(c, x)
             if not again:
@@ -185,8 +199,8 @@ def _pass(
 
 
 def _rounding(diagonal, beta, F):
-    """What rounding leaves of F, and of a step in β: violations below it are none."""
-    return _ROUNDING * max(np.abs(F).max(), np.abs(beta).max() * float(diagonal.max()))
+    """What rounding leaves of F, of the slopes and of a step in β: less is no violation."""
+    return _ROUNDING * max(1.0, np.abs(F).max(), np.abs(beta).max() * float(diagonal.max()))
 
 
 def _slopes(c, beta):

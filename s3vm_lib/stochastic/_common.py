@@ -13,19 +13,23 @@ from tqdm.auto import tqdm
 
 from s3vm_lib._base import BALANCE, Balance, BaseS3VM, checked_labeled_loss
 from s3vm_lib._limits import COUNT, WEIGHT, ZERO
+from s3vm_lib._linear import nearer
 from s3vm_lib._machine import BinaryFit
 from s3vm_lib._online import OnlineS3VM
 from s3vm_lib._validation import KernelParameters, parameters
 from s3vm_lib.losses import LabeledLoss, unlabeled_loss
 from s3vm_lib.objective import Problem
 from s3vm_lib.random_features import FEATURE_KERNELS, FeatureStream, outputs, single
+from s3vm_lib.row_blocks import spread
 from s3vm_lib.stochastic._blocks import CACHE, BlockSum
 from s3vm_lib.stochastic._full_batch import loss_codes, solve_full_batch
-from s3vm_lib.stochastic._parameters import Features, Polish, Schedule
+from s3vm_lib.stochastic._parameters import RULES, Features, Polish, Schedule
 from s3vm_lib.stochastic._steps import POLISH, Progress, Sampler
 
 _MOST = 2**27  # numbers that random features are made of, 512 MB
 _FARTHEST = 2.0**20  # turns: single precision then resolves no more than an eighth of one
+_BORNE = 2.0  # largest mean k(x, x) that steps of the default size bear
+_CENTERED = 4096  # unlabeled rows whose mean is looked at
 _FEWEST_ONLINE = 25  # steps of one call of partial_fit
 # The losses that these methods were shown for.
 _LABELED = ("hinge", "squared_hinge", "smooth_hinge", "logistic", "modified_logistic")
@@ -207,22 +211,32 @@ class RandomFeatureS3VM(KernelParameters, OnlineS3VM):
     def _fit_binary(self, data, shared, t, problem, index):
         stream, seed = shared
         weight, n_steps = data.loss_weight, self._planned_steps(np.sum(t == 0))
+        # Single precision keeps little of what is far from 0.
+        X, center = nearer(data.X, data.kernel) if problem.balance == "mean" else (data.X, None)
         alpha, last = np.zeros((0, stream.block_size)), None
         offset, n_iter, status, history = 0.0, 0, "completed", []
         if n_steps > 0:
-            run = self._steps(data.X, t, weight, problem, stream, n_steps, self._schedule, seed)
+            schedule = self._schedule
+            if schedule.eta0 is None:
+                eta0 = RULES[schedule.rule] / _steepness(X, t, weight, problem)
+                schedule = replace(schedule, eta0=eta0)
+            run = self._steps(X, t, weight, problem, stream, n_steps, schedule, seed)
             alpha, offset, n_iter, status = run.alpha, run.offset, run.n_iter, run.status
             last = run.last
             history += run.history
         n_taken = n_iter
         if self._polishes(n_steps) and status != "stopped":
             start = (alpha, offset) if len(alpha) else None
-            found = self._polish(data.X, t, weight, problem, stream, seed, start)
+            found = self._polish(X, t, weight, problem, stream, seed, start)
             alpha, offset, status = found.alpha, found.offset, found.status
             n_iter += found.n_iter
             history += found.history
             last = None
-        fit = self._binary_fit(data.X, t, weight, problem, alpha, offset, n_iter, status, history)
+        fit = self._binary_fit(X, t, weight, problem, alpha, offset, n_iter, status, history)
+        if center is not None:
+            fit = fit._replace(intercept=float(fit.intercept - fit.coef @ center))
+            if last is not None:
+                last = last[0], last[1] - float(_coef(stream, last[0]) @ center)
         machine = self._start(data, problem, index)
         self._keep(machine, data, t)
         machine.average = alpha, fit.intercept
@@ -302,7 +316,7 @@ class RandomFeatureS3VM(KernelParameters, OnlineS3VM):
         """Outputs on all rows, the offset that meets the balance on them (``exact``), and J."""
         stream, kernel, coef = self.stream_, problem.kernel, None
         if kernel.name == "linear":
-            coef = math.sqrt(stream.n_dims) * kernel.sigma_f * alpha.sum(axis=0)
+            coef = _coef(stream, alpha)
         norm = _squared_norm(alpha, coef, kernel)
         f, objective = np.full(t.size, np.nan), float("nan")
         if self.transduce:
@@ -437,6 +451,29 @@ def _newest(kept, X, rows, limit):
     if rows.size:
         kept = _stacked(kept, single(X[rows[-limit:]]))
     return kept[max(0, kept.shape[0] - limit) :]
+
+
+def _steepness(X, t, weight, problem):
+    """The mean k(x, x) of the labeled rows, as a multiple of what steps bear; at least 1.
+
+    A step moves the output of a row by k(x, x) times what it does with the rbf kernel. Where that
+    is some units, the first steps overshoot, what rounding has changed grows with every step, and
+    it decides in which minimum the fit ends. Features that are centered are shorter.
+    """
+    kernel, labeled = problem.kernel, np.flatnonzero(t != 0)
+    rows, s = single(X[labeled]), weight[labeled]
+    size = s @ kernel.diagonal(rows)
+    if kernel.name == "linear" and problem.balance == "mean":
+        others = np.flatnonzero(t == 0)
+        others = others[spread(others.size, _CENTERED)]
+        mean = weight[others] @ single(X[others]) / weight[others].sum()
+        size += kernel.sigma_f**2 * (s.sum() * (mean @ mean) - 2 * s @ (rows @ mean))
+    return min(max(1.0, float(size / s.sum()) / _BORNE), 1e30)
+
+
+def _coef(stream, alpha):
+    """Weights of the columns, with the linear kernel."""
+    return math.sqrt(stream.n_dims) * stream.kernel.sigma_f * alpha.sum(axis=0)
 
 
 def _outputs(stream, X, alpha, coef, n_jobs):

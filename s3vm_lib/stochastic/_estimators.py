@@ -40,7 +40,7 @@ class FRS3VM(RandomFeatureS3VM):
         it is printed: with few labels it switches the unlabeled term off.
     kernel : {"rbf", "laplacian", "poly", "linear"}, default="rbf"
         Kernel function, see `Kernel`. The features of ``"linear"`` are those of the rows.
-    gamma : {"scale", "auto"} or float, default="scale"
+    gamma : {"scale", "variance", "auto"} or float, default="scale"
         Kernel coefficient of rbf, laplacian and poly, see `resolve_gamma`.
     degree : int, default=3
         Degree of the polynomial kernel, at most 30.
@@ -229,7 +229,7 @@ class TSGS3VM(RandomFeatureS3VM):
         it is printed: with few labels it switches the unlabeled term off.
     kernel : {"rbf", "laplacian", "poly", "linear"}, default="rbf"
         Kernel function, see `Kernel`. The features of ``"linear"`` are those of the rows.
-    gamma : {"scale", "auto"} or float, default="scale"
+    gamma : {"scale", "variance", "auto"} or float, default="scale"
         Kernel coefficient of rbf, laplacian and poly, see `resolve_gamma`.
     degree : int, default=3
         Degree of the polynomial kernel, at most 30.

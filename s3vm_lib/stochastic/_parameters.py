@@ -68,7 +68,8 @@ class Schedule(Checked):
         Step sizes: eta0/(C Σ_L s √t); eta0, which is the paper's 1/η; eta0·T^(−power), the
         paper's θ/T^(3/4) in Theorems 1 and 2; eta0/t, that of doubly stochastic gradients.
     eta0 : float, default=None
-        Constant of the rule; None means 50, 0.02, 1 and 1.
+        Constant of the rule; None means 50, 0.02, 1 and 1, in ``fit`` divided by half the mean
+        k(x, x) of the labeled rows where that is above 2: longer steps would overshoot.
     power : float, default=0.75
         Of ``"horizon"``.
     max_step : float, default=0.5
