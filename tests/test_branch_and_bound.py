@@ -12,7 +12,7 @@ from sklearn.svm import SVC
 
 from s3vm_lib import QNS3VM, BranchBoundS3VM
 from s3vm_lib.branch_and_bound import solve_branch_and_bound
-from s3vm_lib.branch_and_bound._decisions import FLAT
+from s3vm_lib.branch_and_bound._decisions import FLAT, Decisions
 from s3vm_lib.branch_and_bound._gains import joint_gain, single_gains
 from s3vm_lib.branch_and_bound._relaxation import Relaxation, fold, unfold
 from s3vm_lib.checks import brute_force, fixed_label_svm
@@ -43,7 +43,7 @@ def instance(u, seed=0, l=4, kernel="rbf"):
 
 
 def problem_of(balance="mean", ratio=0.5, loss=HINGE, unlabeled=None, bias="free", **options):
-    parameters = dict(C=2.0, C_star=0.7, balance=balance, bias=bias, **options)
+    parameters = dict(C=2.0, C_star=0.7, balance=balance, bias=bias) | options
     ratio = None if balance == "none" else ratio
     return Problem(loss, unlabeled or loss.effective, ratio=ratio, **parameters)
 
@@ -239,6 +239,73 @@ def test_a_share_that_no_labels_have():
         solve_branch_and_bound(problem_of("share", 0.5, balance_tol=0.05), K, t)
 
 
+def shares(signs, s):
+    """Every share of positives that the signs allow; a row on the flat piece, 0, has either."""
+    signs = np.array(signs)
+    flat = s[signs == 0]
+    free = [flat @ choice for choice in itertools.product((0, 1), repeat=flat.size)]
+    return (s[signs > 0].sum() + np.array(free)) / s.sum()
+
+
+# In these the fractions of flat rows that meet the share have a lower objective than all labels
+# that do, or no labels do (the last three).
+@pytest.mark.parametrize("seed", [10, 22, 37, 0, 2, 1, 6, 7])
+def test_a_share_with_the_ramp_and_unequal_weights(seed):
+    rng = np.random.default_rng(seed)
+    K, t, _ = instance(5, seed)
+    U, s = t == 0, rng.uniform(0.5, 2, 9)
+    ratio, tol = rng.choice([0.3, 0.4, 0.5, 0.6]), rng.choice([0.005, 0.02, 0.05, 0.1])
+    ramp = UnlabeledLoss("symmetric_ramp", rng.choice([-0.5, -0.3, 0.0, 0.3]))
+    values = values_of_labelings(problem_of("none", unlabeled=ramp), K, t, s)
+    off = {k: np.abs(shares(k, s[U]) - ratio).min() for k in values}
+    problem = problem_of("share", ratio, unlabeled=ramp, balance_tol=tol)
+    if min(off.values()) > tol:
+        assert seed in (1, 6, 7)
+        nearest = shares(np.zeros(5), s[U])
+        nearest = nearest[np.argmin(np.abs(nearest - ratio))]
+        with pytest.raises(ValueError, match=f"no labels .*the nearest is {nearest:.4g}"):
+            solve_branch_and_bound(problem, K, t, s)
+        return
+    best = min(v for k, v in values.items() if off[k] <= tol)
+    found = solve_branch_and_bound(problem, K, t, s, tol=1e-9)
+    assert found.status == "converged"
+    assert_allclose([found.objective, found.lower_bound], best, rtol=1e-7)
+    assert abs(s[U] @ (found.labels[U] > 0) / s[U].sum() - ratio) <= tol
+    # Each row is charged for its label, and never for more than the flat piece.
+    charge = np.minimum(HINGE.value(found.labels[U], found.outputs[U]), ramp.pieces.height)
+    rest = problem_of("none", unlabeled=ramp, C_star=0.0)
+    J = rest.value(found.outputs, t, found.beta @ K @ found.beta, found.b, s)
+    assert_allclose(J + 0.7 * s[U] @ (charge + ramp.pieces.base), found.objective, rtol=1e-6)
+
+
+def test_equal_weights_have_no_share_between_two_counts():
+    K, t, _ = instance(5, 2)
+    ramp = UnlabeledLoss("symmetric_ramp", -0.5)
+    with pytest.raises(ValueError, match=r"within balance_tol=0.05 of 0.5: the nearest is 0.[46]"):
+        solve_branch_and_bound(problem_of("share", 0.5, unlabeled=ramp, balance_tol=0.05), K, t)
+
+
+def test_the_nearest_share_is_that_of_an_enumeration():
+    rng = np.random.default_rng(0)
+    for u, wide in itertools.product((1, 2, 7, 12), (1.5, 1e6)):
+        mass = wide ** rng.uniform(size=u)
+        mass /= mass.sum()
+        target = rng.uniform()
+        decisions = Decisions(np.ones(u), mass, target, target, np.arange(u))
+        decided = np.where(rng.uniform(size=u) < 0.3, rng.choice([-1, 1, FLAT], u), 0)
+        free = mass[(decided == 0) | (decided == FLAT)]
+        totals = [free @ choice for choice in itertools.product((0, 1), repeat=free.size)]
+        off = np.abs(mass[decided == 1].sum() + totals - target).min()
+        assert_allclose(abs(decisions.nearest(decided) - target), off, atol=1e-11)
+    grid = rng.integers(1, 20, 200)  # whose sums are few
+    decisions = Decisions(np.ones(200), grid / grid.sum(), 0.5, 0.5, np.arange(200))
+    assert decisions.possible(np.zeros(200, dtype=int)) == (grid.sum() % 2 == 0)
+    mass = rng.uniform(1, 2, 60)
+    decisions = Decisions(np.ones(60), mass / mass.sum(), 0.5, 0.5, np.arange(60))
+    with pytest.raises(ValueError, match="balance_tol is too small for 30 unlabeled rows"):
+        decisions.possible(np.zeros(60, dtype=int))
+
+
 @pytest.mark.parametrize("positive", [1, 2, 3, 4])
 def test_counts_with_the_ramp_leave_the_flat_rows_free(positive):
     K, t, _ = instance(5, 4)
@@ -250,6 +317,7 @@ def test_counts_with_the_ramp_leave_the_flat_rows_free(positive):
     found = solve_branch_and_bound(problem, K, t, tol=1e-9, trace=True)
     assert found.status == "converged"
     assert_allclose([found.objective, found.lower_bound], min(allowed), rtol=1e-7)
+    assert np.sum(found.labels[t == 0] > 0) == positive
     for visit in found.trace:
         assert all(np.sum(visit.labels[t == 0] == s) <= most[s] for s in most)
 

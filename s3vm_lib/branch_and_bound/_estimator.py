@@ -71,9 +71,11 @@ class BranchBoundS3VM(KernelParameters, BaseS3VM):
         `s3vm_lib.class_ratio` has a name for, given (in a dict for each class), or not used.
     balance_mode : {"mean", "counts", "share"}, default="mean"
         What r asks for: the mean output 2r − 1; round(r u) unlabeled rows that are charged as
-        positive; a share of such rows within ``balance_tol`` of r.
+        positive; a share of such rows, by ``sample_weight``, within ``balance_tol`` of r. Where
+        no labels have such a share, because the rows are few or their weights unequal, `fit`
+        raises an error that names the nearest one.
     balance_tol : float, default=0.05
-        Tolerance of ``balance_mode="share"``. Not used by the others.
+        Tolerance of ``balance_mode="share"``, both ends included. Not used by the others.
     branching : {"gain", "confidence"}, default="gain"
         Decide next the row with the largest product of what either label adds to the bound in
         one step, or the row with the output farthest from 0, as in the paper. Not used with the
@@ -142,7 +144,8 @@ class BranchBoundS3VM(KernelParameters, BaseS3VM):
     The number of nodes grows exponentially with the unlabeled rows that no bound decides: those
     between the classes. Identical unlabeled rows are decided together. With the balance modes
     ``"counts"`` and ``"share"`` the constraint is one on labels, as in S3VM-light, and an output
-    may have another sign than the label that its row is charged for.
+    may have another sign than the label that its row is charged for. With the symmetric ramp no
+    row is charged for more than the flat piece; whatever it is charged for, it has a label.
 
     With the Gaussian loss part of ½‖f‖² is lent to the losses of the unlabeled rows before their
     envelopes are taken, which leaves few nodes. A node counts as solved, and the search ends, where

@@ -265,8 +265,8 @@ def solve_branch_and_bound(
     ------
     ValueError
         For a loss without a proof, losses that do not mix, a share of positive labels that no
-        labels of the unlabeled rows have (or none that the search met before it was stopped), or
-        what `solve_intervals` refuses.
+        labels of the unlabeled rows have (or none that the search met before it was stopped), one
+        of so many unequal weights that this is not known, or what `solve_intervals` refuses.
 
     References
     ----------
@@ -312,6 +312,13 @@ def solve_branch_and_bound(
     else:
         mass, low, high, twin = np.ones(rows.size), 0.0, float(rows.size), np.arange(rows.size)
     decisions = Decisions(flat, mass, low, high, twin)
+    free = np.zeros(rows.size, dtype=int)
+    if not decisions.possible(free):
+        raise ValueError(
+            f"no labels of the unlabeled rows have a share of positives within "
+            f"balance_tol={problem.balance_tol} of {problem.ratio:.4g}: the nearest is "
+            f"{decisions.nearest(free) / mass.sum():.4g}"
+        )
     constant = problem.C_star * s[unlabeled].sum() * base
     if start is not None:
         start = np.bincount(member, weights=start)
@@ -339,7 +346,7 @@ def solve_branch_and_bound(
     outputs = K @ beta + b
     labels = np.where(unlabeled, np.where(outputs > 0, 1.0, -1.0), t)
     if counted:
-        labels[rows] = np.where(decided == FLAT, labels[rows], decided)
+        labels[rows] = decisions.label(decided, outputs[rows])
     else:
         value = problem.value(outputs, t, beta @ K @ beta, b, s)
     return Solution(
