@@ -332,6 +332,30 @@ def test_equals_the_plain_twin():
         assert n_nodes < 2**7
 
 
+def split_of_integers(numbers):
+    """Gram matrix and labels of an instance whose root has the output 0 everywhere."""
+    m = len(numbers)
+    X = np.vstack([2.0 * np.array([numbers, numbers]), np.eye(m), -np.eye(m)])
+    return X @ X.T, np.r_[1.0, -1.0, np.zeros(2 * m)]
+
+
+@pytest.mark.parametrize(("numbers", "split"), [((1, 2, 3), True), ((1, 1, 3), False)])
+def test_outputs_of_zero_have_two_children(numbers, split):
+    """J is m/2 + 2C where the integers can be split into two groups of equal sum, else larger."""
+    K, t = split_of_integers(numbers)
+    problem = problem_of("mean", 0.5, C=1.0, C_star=1.0)
+    expected = brute_force(problem, K, t).objective
+    assert (expected <= 3.5 + 1e-7) == split
+    assert_allclose(reference.branch_and_bound(K, t, 1.0, 1.0, 0.5)[0], expected, rtol=1e-6)
+    for branching in ("gain", "confidence"):
+        found = solve_branch_and_bound(problem, K, t, branching=branching, trace=True)
+        assert_allclose([found.objective, found.lower_bound], expected, rtol=2e-6)
+        root = found.trace[0]
+        assert_array_equal(K @ root.beta + root.b, 0.0)
+        children = [v for v in found.trace if v.parent == 0]
+        assert [v.label for v in children] == [1, -1]  # sign 0 is +1, and goes first
+
+
 def test_no_method_finds_less():
     X = instance(12, 5)[2]
     t = instance(12, 5)[1]

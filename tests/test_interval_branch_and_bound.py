@@ -240,6 +240,18 @@ def test_many_descents_find_nothing_below_but_the_optimum(kernel, balance, name)
     assert_allclose(min(values), found.objective, rtol=2e-6)
 
 
+@pytest.mark.parametrize("balance", [MEAN, NONE])
+def test_outputs_of_zero_are_cut(balance):
+    """Integers 1, 2, 3 as points: the root has the output 0 everywhere, an end of both parts."""
+    X = np.vstack([np.array([[2.0, 4, 6], [2, 4, 6]]), np.eye(3), -np.eye(3)])
+    K, t = X @ X.T, np.r_[1.0, -1, np.zeros(6)]
+    problem = problem_of("squared_hinge", balance, C_star=1.0)
+    found = solve_branch_and_bound(problem, K, t, trace=True)
+    check(found, problem, K, t)
+    assert found.n_iter > 1
+    assert_allclose(min(many_descents(problem, K, t, starts=25)), found.objective, rtol=2e-6)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("kernel", KERNELS)
 @pytest.mark.parametrize("balance", [MEAN, NONE])

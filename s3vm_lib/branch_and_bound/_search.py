@@ -119,8 +119,8 @@ class _Search:
             if label != FLAT:
                 gain = max(gain, gains[k, side])
             children[label] = max(value, dual + gain)
-        # The likelier child is searched first; it is the last one on the stack.
-        sign = 1 if output[k] > 0 else -1
+        # The likelier child is searched first; it is the last one on the stack. Sign 0 is +1.
+        sign = 1 if output[k] >= 0 else -1
         order = sorted(children, key=lambda label: (-children[label], label == sign))
         return int(open_[k]), [(label, children[label]) for label in order]
 
