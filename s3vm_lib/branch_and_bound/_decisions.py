@@ -7,7 +7,8 @@ from s3vm_lib.losses import labeled_value
 
 FLAT = 2  # the decision for the flat piece; −1 and +1 are labels, 0 is none
 _MOST_TOTALS = 2**20  # of half of the rows
-_SAME = 1e-14  # squared distance of rows that count as identical, relative to their squares
+_SAME = 1e-14  # squared distance of rows that may be identical, relative to their squares
+_ROUNDING = 8 * np.finfo(float).eps  # of kernel values, relative to the largest
 
 
 @njit
@@ -162,14 +163,21 @@ def _totals(mass):
 
 
 def twins(K, rows, weight=None):
-    """A number per row; rows of equal number are identical in feature space, and in weight."""
+    """A number per row; rows of equal number are identical in feature space, and in weight.
+
+    They are where their kernel values with all rows are, but for rounding. Their distance alone
+    does not tell: far from the origin it is small beside its own rounding error.
+    """
     twin = np.arange(rows.size)
     diagonal = np.diag(K)[rows]
+    rounding = _ROUNDING * np.diag(K).max(initial=0.0)
     for k in range(1, rows.size):
         distance = diagonal[:k] + diagonal[k] - 2 * K[rows[k], rows[:k]]
         same = distance <= _SAME * (diagonal[:k] + diagonal[k])
         if weight is not None:
             same &= weight[:k] == weight[k]
-        if same.any():
-            twin[k] = twin[np.argmax(same)]
+        for j in np.flatnonzero(same & (twin[:k] == np.arange(k))):
+            if np.abs(K[rows[k]] - K[rows[j]]).max() <= rounding:
+                twin[k] = j
+                break
     return twin

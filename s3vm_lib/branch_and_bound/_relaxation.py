@@ -31,6 +31,8 @@ _ROUND = 10  # iterations between two looks at the bound
 _COARSE = 1e-3  # relative gap at which a node that will be branched is good enough
 _SHORTEST = 1e-10  # Newton step
 _NEWTON_STEPS = 100
+UNIT = 2.0**-53  # largest relative error of one operation in double precision
+LARGEST_SLOPE = 745.0  # of the conjugate of a logistic loss in doubles, log(1/5e-324)
 _DAMPING = 1e-8  # least curvature of a loss in a Newton step, relative to its weight
 LOGISTIC_LOSSES = ("logistic", "modified_logistic")
 # Losses for which the bounds of this package are proved; another one asks for its own proof.
@@ -103,6 +105,28 @@ def fold(K, bias="free", share=None, mean=0.0):
     square = max(share @ row, np.finfo(float).tiny)
     G = K - np.outer(row, row) / square
     return Folded(G, mean * row / square, 0.5 * mean**2 / square, False)
+
+
+class Sizes(NamedTuple):
+    """Sums of absolute values where `fold` has sums; rounding errors are in proportion to them."""
+
+    G: np.ndarray
+    fixed: np.ndarray
+    constant: float
+
+
+def fold_sizes(K, bias="free", share=None, mean=0.0):
+    """The `Sizes` of what `fold` returns, whose rounding errors are (n + 10) `UNIT` of them."""
+    size = np.abs(K) + (1.0 if bias == "regularized" else 0.0)
+    if share is None:
+        return Sizes(size, np.zeros(len(K)), 0.0)
+    row = size @ share
+    if bias == "free":
+        return Sizes(size + row[:, None] + row + share @ row, np.full(len(K), abs(mean)), 0.0)
+    square = share @ K @ share + (1.0 if bias == "regularized" else 0.0)
+    square = max(square, np.finfo(float).tiny)
+    lost = (3.0 + 2.0 * (share @ row) / square) / square  # by cancellation in the square
+    return Sizes(size + lost * np.outer(row, row), lost * abs(mean) * row, lost * 0.5 * mean**2)
 
 
 def unfold(beta, b, K, bias="free", share=None, mean=0.0):
@@ -199,6 +223,7 @@ class Bound(NamedTuple):
     b: float  # offset where it is free
     norm2: float  # ‖f‖² of the folded features
     n_iter: int
+    dual: np.ndarray  # the dual point
 
 
 @njit
@@ -314,7 +339,7 @@ def newton(folded, code, p, weight, y, beta, tol, max_iter, cutoff, last):
     index, losses = np.flatnonzero(y), (code, p, weight, y)
     G_open, opened = G[np.ix_(index, index)], tuple(part[index] for part in losses)
     dual, (a, h) = np.empty(y.size), np.empty((2, index.size))
-    g, value, dual_f, n_iter = G @ beta, -np.inf, fixed, 0
+    g, value, dual_f, best, n_iter = G @ beta, -np.inf, fixed, np.zeros(y.size), 0
     while True:
         # The best offset for these outputs.
         b = level(*losses, g + fixed, free)
@@ -325,7 +350,7 @@ def newton(folded, code, p, weight, y, beta, tol, max_iter, cutoff, last):
         dual_g = G @ dual
         found = -0.5 * dual @ dual_g - dual @ fixed - cost
         if found > value:
-            value, dual_f = float(found), dual_g + fixed
+            value, dual_f, best = float(found), dual_g + fixed, dual.copy()
         gap = primal - value
         if value >= cutoff or gap <= tol * primal or n_iter >= max_iter or index.size == 0:
             break
@@ -350,7 +375,7 @@ def newton(folded, code, p, weight, y, beta, tol, max_iter, cutoff, last):
         else:
             break
         beta, g, n_iter = trial, trial_g, n_iter + 1
-    return Bound(value + folded.constant, beta, f, dual_f, b, norm2, n_iter)
+    return Bound(value + folded.constant, beta, f, dual_f, b, norm2, n_iter, best)
 
 
 # --- The relaxation -------------------------------------------------------------------------------
@@ -372,10 +397,13 @@ class Relaxation:
     max_iter : int, default=100_000
         Largest number of SMO iterations of a node (and of Newton steps, never more than 100); a
         node that meets it has a weaker bound.
+    sizes : Sizes, default=None
+        See `fold_sizes`. None means that ``folded`` has no rounding errors.
     """
 
-    def __init__(self, folded, code, p, weight, tol=1e-6, max_iter=100_000):
+    def __init__(self, folded, code, p, weight, tol=1e-6, max_iter=100_000, sizes=None):
         self.folded, self.weight, self.tol, self.max_iter = folded, weight, tol, max_iter
+        self.sizes = sizes or Sizes(*(np.abs(part) for part in folded[:3]))
         self.code, self.p = code, p
         n = weight.size
         ridge = as_written(dual_ridge)
@@ -437,7 +465,7 @@ class Relaxation:
             *losses, self.ridges, w.fixed, w.free, f, self.tau, tol, self.max_iter, cutoff,
             last,
         )  # fmt: skip
-        return Bound(value + w.constant, beta, f, f, b, norm2, n_iter)
+        return Bound(value + w.constant, beta, f, f, b, norm2, n_iter, beta)
 
     def project(self, y, beta):
         """A start for the labels y from dual variables of other labels."""
@@ -466,7 +494,7 @@ class Relaxation:
         norm2 = float(found.beta[:n] @ raw)
         value = w.constant - found.objective
         f = raw + w.fixed + b
-        return Bound(value, found.beta, f, f, b, norm2, found.n_iter)
+        return Bound(value, found.beta, f, f, b, norm2, found.n_iter, found.beta)
 
     def opening(self, y, bound, rows):
         """What the closed ``rows`` can add to the bound of a node; None with a free offset and
@@ -489,3 +517,51 @@ class Relaxation:
             w.G, self.ridges, self.code, self.p, self.weight, f, Kq, square, rows, push, cap, inner
         )
         return Opening(push, cap, total, inner)
+
+    def rounding(self, y, bound, rows=(), opening=None):
+        """How far rounding errors may put the bounds of a node above what can be reached.
+
+        In the dual value and in the gains at its dual point errors are small multiples of the
+        sums of the absolute values of all terms, which are largest where every row of ``opening``
+        has moved as far as it can.
+
+        Parameters
+        ----------
+        y, bound, rows, opening
+            As in `opening`, and what that returned.
+
+        Returns
+        -------
+        float
+        """
+        n, w, sizes = self.weight.size, self.folded, self.sizes
+        beta, drift, rest = np.abs(bound.dual[:n]), 0.0, sizes.constant
+        S = sizes.G + np.diag(self.ridges)
+        if self.smo:  # whose outputs are updated from step to step
+            c, F = self.costs, self.gram.cache.values @ bound.dual
+            set_labels(c, self.code, self.p, self.weight, w.fixed, y)
+            drift = max(0.0, bound.value - w.constant - dual_value(c, bound.dual, F))
+            slopes = np.maximum(np.abs(c.s1), np.abs(c.s2))[:n]
+        else:
+            slopes = np.where(y == 0, 0.0, 1.0 + LARGEST_SLOPE / np.where(self.p > 0, self.p, 1.0))
+            rest += self.weight @ slopes  # the conjugates, whose terms may cancel
+
+        def terms(beta):
+            return beta @ (0.5 * (S @ beta) + slopes + sizes.fixed) + rest
+
+        moved = beta.copy()
+        if opening is not None:
+            push = np.maximum(opening.push.max(axis=1), 0.0)
+            step = push / np.maximum(np.diag(opening.inner), 1e-300)
+            step = np.minimum(step, np.minimum(opening.cap.max(axis=1), opening.total))
+            moved[rows] += step
+            if w.free:
+                q, _, total = reference(c, bound.dual, F)
+                moved += q[:n] * min(total, step.sum())
+            slopes[rows] = np.abs(opening.push).max(axis=1) + np.abs(bound.dual_f[rows])
+        own, largest = terms(beta), terms(moved)
+        error = UNIT * ((3 * n + 20) * largest + 10 * n * (largest - own))
+        if w.free:  # Σβ = 0 but for rounding: a row that takes up the rest changes D by this much
+            off = abs(bound.dual[:n].sum()) + n * UNIT * moved.sum()
+            error += off * (S @ moved + slopes).max() if n * off <= beta.max() else np.inf
+        return float(drift + error)

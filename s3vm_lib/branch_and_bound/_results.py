@@ -43,7 +43,14 @@ class Solution(NamedTuple):
     objective: float
     lower_bound: float  # no solution has a smaller objective
     n_iter: int  # nodes whose convex problem was solved
-    status: str  # "converged", "max_iter", "stopped" (by the callback) or "inexact": a convex
-    # problem took too many iterations, and the gap, though valid, is larger than ``tol``
+    status: str  # "converged", "max_iter", "stopped" (by the callback) or "inexact": the gap,
+    # though valid, is larger than ``tol``, because a convex problem took too many iterations or
+    # because rounding errors may be as large
     history: list  # of Progress
     trace: list  # of Visit; empty unless asked for
+
+
+def final_status(status, objective, lower_bound, tol):
+    """The status of a search, in view of what it returns: that has been polished and rounded."""
+    narrow = objective - lower_bound <= (1.01 * tol + 2e-8) * abs(objective)
+    return "inexact" if status == "converged" and not narrow else status
