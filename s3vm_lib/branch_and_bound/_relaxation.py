@@ -9,6 +9,7 @@ With c_i the weight of row i and y_i the label of an open row,
 Every β in the domain of D bounds the minimum of P from below, however early a solver stops.
 """
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -213,6 +214,9 @@ def offset(A, B, F, n):
 # --- Two engines ----------------------------------------------------------------------------------
 
 
+NO_OPENING = Opening(*np.empty((2, 0, 2)), 0.0, np.empty((0, 0)))
+
+
 class Bound(NamedTuple):
     """An approximate solution of the convex problem of a node."""
 
@@ -378,6 +382,51 @@ def newton(folded, code, p, weight, y, beta, tol, max_iter, cutoff, last):
     return Bound(value + folded.constant, beta, f, dual_f, b, norm2, n_iter, best)
 
 
+# --- Rounding -------------------------------------------------------------------------------------
+
+
+@njit
+def rounding_error(
+    K, S, fixed, rest, c, dual, claimed, outputs, rows, push, cap, total, inner, free
+):  # fmt: skip
+    """See `Relaxation.rounding`: what was ``claimed`` for the dual value is measured anew."""
+    n = fixed.size
+    beta, slopes = np.abs(dual[:n]), np.empty(n)
+    for i in range(n):
+        slopes[i] = max(abs(c.s1[i]), abs(c.s2[i]))
+    drift, F = 0.0, np.zeros(dual.size)
+    if claimed > -math.inf:  # by SMO, whose outputs are updated from step to step
+        F = K @ dual
+        drift = max(0.0, claimed - dual_value(c, dual, F))
+    # Every row of the opening as far from 0 as it can move.
+    moved, steps = beta.copy(), 0.0
+    for k in range(push.shape[0]):
+        largest = max(push[k, 0], push[k, 1], 0.0)
+        step = min(largest / max(inner[k, k], 1e-300), max(cap[k, 0], cap[k, 1]), total)
+        moved[rows[k]] += step
+        steps += step
+        slopes[rows[k]] = max(abs(push[k, 0]), abs(push[k, 1])) + abs(outputs[rows[k]])
+    if free and push.shape[0] > 0:
+        q, _, most = reference(c, dual, F)
+        for i in range(n):
+            moved[i] += q[i] * min(most, steps)
+    # Sums of the absolute values of all terms of D, before and after.
+    own, largest, mass, slope = rest, rest, 0.0, 0.0
+    for i in range(n):
+        before, after = 0.0, 0.0
+        for k in range(n):
+            before += S[i, k] * beta[k]
+            after += S[i, k] * moved[k]
+        own += beta[i] * (0.5 * before + slopes[i] + fixed[i])
+        largest += moved[i] * (0.5 * after + slopes[i] + fixed[i])
+        mass, slope = mass + moved[i], max(slope, after + slopes[i])
+    error = UNIT * ((3 * n + 20) * largest + 10 * n * (largest - own))
+    if free:  # Σβ = 0 but for rounding: a row that takes up the rest changes D by this much
+        off = abs(np.sum(dual[:n])) + n * UNIT * mass
+        error += off * slope if n * off <= np.max(beta) else math.inf
+    return drift + error
+
+
 # --- The relaxation -------------------------------------------------------------------------------
 
 
@@ -404,12 +453,14 @@ class Relaxation:
     def __init__(self, folded, code, p, weight, tol=1e-6, max_iter=100_000, sizes=None):
         self.folded, self.weight, self.tol, self.max_iter = folded, weight, tol, max_iter
         self.sizes = sizes or Sizes(*(np.abs(part) for part in folded[:3]))
+        self.costs = Costs(*np.zeros((5, weight.size)))
         self.code, self.p = code, p
         n = weight.size
         ridge = as_written(dual_ridge)
         ridges = np.array([ridge(*v) for v in zip(code, p, weight, strict=True)])
         self.smo = not np.isnan(ridges).any()
         self.ridges = np.nan_to_num(ridges)
+        self.S = self.sizes.G + np.diag(self.ridges)
         if not self.smo:
             return
         # Without a constraint on Σβ one more row, of zero features and no cost, takes up the sum.
@@ -518,7 +569,7 @@ class Relaxation:
         )
         return Opening(push, cap, total, inner)
 
-    def rounding(self, y, bound, rows=(), opening=None):
+    def rounding(self, y, bound, rows, opening):
         """How far rounding errors may put the bounds of a node above what can be reached.
 
         In the dual value and in the gains at its dual point errors are small multiples of the
@@ -528,40 +579,19 @@ class Relaxation:
         Parameters
         ----------
         y, bound, rows, opening
-            As in `opening`, and what that returned.
+            As in `opening`, and what that returned, right after `solve`.
 
         Returns
         -------
         float
         """
-        n, w, sizes = self.weight.size, self.folded, self.sizes
-        beta, drift, rest = np.abs(bound.dual[:n]), 0.0, sizes.constant
-        S = sizes.G + np.diag(self.ridges)
-        if self.smo:  # whose outputs are updated from step to step
-            c, F = self.costs, self.gram.cache.values @ bound.dual
-            set_labels(c, self.code, self.p, self.weight, w.fixed, y)
-            drift = max(0.0, bound.value - w.constant - dual_value(c, bound.dual, F))
-            slopes = np.maximum(np.abs(c.s1), np.abs(c.s2))[:n]
-        else:
-            slopes = np.where(y == 0, 0.0, 1.0 + LARGEST_SLOPE / np.where(self.p > 0, self.p, 1.0))
-            rest += self.weight @ slopes  # the conjugates, whose terms may cancel
-
-        def terms(beta):
-            return beta @ (0.5 * (S @ beta) + slopes + sizes.fixed) + rest
-
-        moved = beta.copy()
-        if opening is not None:
-            push = np.maximum(opening.push.max(axis=1), 0.0)
-            step = push / np.maximum(np.diag(opening.inner), 1e-300)
-            step = np.minimum(step, np.minimum(opening.cap.max(axis=1), opening.total))
-            moved[rows] += step
-            if w.free:
-                q, _, total = reference(c, bound.dual, F)
-                moved += q[:n] * min(total, step.sum())
-            slopes[rows] = np.abs(opening.push).max(axis=1) + np.abs(bound.dual_f[rows])
-        own, largest = terms(beta), terms(moved)
-        error = UNIT * ((3 * n + 20) * largest + 10 * n * (largest - own))
-        if w.free:  # Σβ = 0 but for rounding: a row that takes up the rest changes D by this much
-            off = abs(bound.dual[:n].sum()) + n * UNIT * moved.sum()
-            error += off * (S @ moved + slopes).max() if n * off <= beta.max() else np.inf
-        return float(drift + error)
+        rest = self.sizes.constant
+        if not self.smo:
+            sharpness = np.where(self.p > 0, self.p, 1.0)
+            self.costs.s1[:] = np.where(y == 0, 0.0, 1.0 + LARGEST_SLOPE / sharpness)
+            rest += self.weight @ self.costs.s1  # the conjugates, whose terms may cancel
+        return rounding_error(
+            self.gram.cache.values if self.smo else self.folded.G, self.S, self.sizes.fixed, rest,
+            self.costs, bound.dual, bound.value - self.folded.constant if self.smo else -np.inf,
+            bound.dual_f, rows, *(opening or NO_OPENING), self.folded.free,
+        )  # fmt: skip
