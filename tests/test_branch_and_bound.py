@@ -2,6 +2,7 @@
 
 import functools
 import itertools
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -12,7 +13,7 @@ from sklearn.svm import SVC
 
 from s3vm_lib import QNS3VM, BranchBoundS3VM
 from s3vm_lib.branch_and_bound import solve_branch_and_bound
-from s3vm_lib.branch_and_bound._decisions import FLAT, Decisions
+from s3vm_lib.branch_and_bound._decisions import FLAT, Decisions, twins
 from s3vm_lib.branch_and_bound._gains import joint_gain, single_gains
 from s3vm_lib.branch_and_bound._relaxation import Relaxation, fold, unfold
 from s3vm_lib.checks import brute_force, fixed_label_svm
@@ -135,11 +136,13 @@ def test_other_losses_equal_brute_force(name, balance):
 def test_the_ramp_equals_brute_force(s, balance):
     for seed in range(2):
         K, t, _ = instance(5, seed)
+        weight = np.random.default_rng(seed).uniform(0.5, 2, 9) if seed else None
         problem = problem_of(balance, unlabeled=UnlabeledLoss("symmetric_ramp", s))
-        found = solve_branch_and_bound(problem, K, t, tol=1e-9)
-        expected = brute_force(problem, K, t)
-        assert_allclose(found.objective, expected.objective, rtol=1e-7)
-        check_solution(found, problem, K, t)
+        found = solve_branch_and_bound(problem, K, t, weight, tol=1e-9)
+        expected = brute_force(problem, K, t, weight)
+        values = [found.objective, found.lower_bound, *found.history[-1][1:]]
+        assert_allclose(values, expected.objective, rtol=1e-7)
+        check_solution(found, problem, K, t, weight)
 
 
 def enumerate_with_cvxpy(problem, K, t, s):
@@ -581,6 +584,113 @@ def test_a_warm_start_of_other_labels_is_feasible():
             assert np.all(start[: len(t)] * z >= 0)
             warm, cold = r.solve(z, start, last=True), r.solve(z, r.start(), last=True)
             assert_allclose(warm.value, cold.value, rtol=1e-8)
+
+
+# --- Rounding -------------------------------------------------------------------------------------
+
+
+def exact_value(problem, K, t, beta, b, s):
+    """J in rational numbers: no minimum is larger. With a mean output b is chosen to meet it."""
+    K, beta, s = (np.vectorize(Fraction, otypes=[object])(part) for part in (K, beta, s))
+    g, U = K @ beta, t == 0
+    b = Fraction(b)
+    if problem.balance == "mean":
+        b = 2 * Fraction(problem.ratio) - 1 - (s[U] @ g[U]) / s[U].sum()
+    f = g + b
+    short = np.maximum(0, 1 - np.where(U, abs(f), t.astype(int) * f))
+    losses = short**2 / 2 if problem.labeled_loss.name == "squared_hinge" else short
+    weight = np.where(U, Fraction(problem.C_star), Fraction(problem.C))
+    return beta @ g / 2 + (weight * s) @ losses
+
+
+def hard_instance(kind, seed):
+    """Rows, labels and weights that strain double precision, C and C*."""
+    rng = np.random.default_rng(seed)
+    n, d = 4 + rng.integers(2, 5), rng.integers(1, 4)
+    X, t, s = rng.normal(size=(n, d)), np.zeros(n), np.ones(n)
+    X[:, 0] += rng.choice([-1, 1], n)
+    t[:4] = [1, -1, 1, -1]
+    C, C_star = 10.0 ** rng.uniform(-1, 1, 2)
+    if kind == "far":
+        X += 10.0 ** rng.uniform(1, 7)
+    elif kind == "scales":
+        X *= 10.0 ** rng.uniform(-6, 6, d)
+    elif kind == "copies":
+        X = np.repeat(X, 2, axis=0)[:n]
+    elif kind == "large C":
+        C, C_star = 10.0 ** rng.uniform(3, 12, 2)
+    elif kind == "weights":
+        s = 10.0 ** rng.uniform(-8, 8, n)
+    elif kind == "ties":  # a labeling and its mirror image
+        X = np.r_[X[:3], -X[:3], np.zeros((1, d))] + 1e-13 * rng.normal(size=(7, d))
+        t, s = np.array([1.0, 0, 0, -1, 0, 0, 0]), np.ones(7)
+    K = X @ X.T if seed % 2 else Kernel("rbf", 0.5).gram(X)
+    return np.tril(K) + np.tril(K, -1).T, t, s, C, C_star
+
+
+# Of most of these the dual value, as it is computed, is larger than a value of J.
+HARD = {
+    "plain": (0, 1),
+    "far": (3, 6, 9, 31),
+    "scales": (12, 14, 30),
+    "copies": (12, 18, 21),
+    "large C": (25, 30),
+    "weights": (24, 57),
+    "ties": (0, 1),
+}
+
+
+@pytest.mark.parametrize(("kind", "seed"), [(kind, k) for kind in HARD for k in HARD[kind]])
+def test_no_lower_bound_exceeds_a_value_in_rational_numbers(kind, seed):
+    check_of_lower_bound(kind, seed)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", HARD)
+def test_no_lower_bound_exceeds_a_value_in_many_instances(kind):
+    for seed in range(60):
+        check_of_lower_bound(kind, seed)
+
+
+def check_of_lower_bound(kind, seed):
+    K, t, s, C, C_star = hard_instance(kind, seed)
+    bias, balance = [("free", "mean"), ("free", "none"), ("none", "none")][seed % 3]
+    loss, tol = LabeledLoss(("hinge", "squared_hinge")[seed // 3 % 2]), (1e-6, 1e-12)[seed // 6 % 2]
+    problem = problem_of(balance, loss=loss, bias=bias, C=C, C_star=C_star)
+    found = solve_branch_and_bound(problem, K, t, s, tol=tol, max_iter=200)
+    assert Fraction(found.lower_bound) <= exact_value(problem, K, t, found.beta, found.b, s)
+    if found.status == "converged":
+        gap = found.objective - found.lower_bound
+        assert gap <= (1.01 * tol + 2e-8) * found.objective
+    else:
+        assert kind != "plain" or tol < 1e-6
+
+
+@pytest.mark.parametrize("name", ["hinge", "squared_hinge", "modified_logistic", "gaussian"])
+@pytest.mark.parametrize("balance", ["mean", "none"])
+def test_the_minimum_of_shifted_integers_is_inside_the_gap(name, balance):
+    """K of x + 3e7 is exact in doubles; its fold is not, nor are distances of rows."""
+    x, t = np.array([-3.0, 3, -2, -1, 1, 2, 0]), np.array([-1.0, 1, 0, 0, 0, 0, 0])
+    loss = HINGE if name == "gaussian" else LabeledLoss(name)
+    unlabeled = UnlabeledLoss("gaussian") if name == "gaussian" else None
+    problem = problem_of(balance, loss=loss, unlabeled=unlabeled, C=1.0, C_star=0.5)
+    least = solve_branch_and_bound(problem, np.outer(x, x), t, tol=1e-9).objective
+    for shift in (1e2,) if name == "gaussian" else (1e2, 1e6, 3e7):
+        K = np.outer(x + shift, x + shift)
+        found = solve_branch_and_bound(problem, K, t, max_iter=100)
+        assert found.lower_bound <= least * (1 + 1e-9)
+        exact = found.objective - found.lower_bound <= 1.1e-6 * found.objective
+        assert exact or found.status in ("inexact", "max_iter")
+        if shift == 1e2 and name != "gaussian":
+            assert_allclose([found.objective, found.lower_bound], least, rtol=2e-6)
+
+
+def test_rows_are_identical_if_all_their_kernel_values_are():
+    x = 1e7 + np.array([0.0, 1.0, 1.0, 2.0])
+    assert twins(np.outer(x, x), np.arange(4)).tolist() == [0, 1, 1, 3]
+    K = Kernel("rbf", 0.5).gram(instance(6, 3)[2][[0, 1, 0, 2, 1]])
+    K *= 1 + 1e-16 * np.random.default_rng(0).standard_normal(K.shape)
+    assert twins(K, np.arange(5)).tolist() == [0, 1, 0, 3, 1]
 
 
 # --- Stopping early -------------------------------------------------------------------------------

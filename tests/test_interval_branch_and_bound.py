@@ -314,6 +314,21 @@ def test_no_method_finds_less_on_its_own_problem(kernel, balance, method):
     assert hits > 0
 
 
+@pytest.mark.parametrize(("seed", "shift"), [(0, 1e5), (2, 1e6), (9, 1e6)])
+def test_no_lower_bound_exceeds_the_minimum_of_shifted_integers(seed, shift):
+    """Kernel values are exact in doubles, sums of them are not: the bound was up to 1e-5 too high.
+
+    What is found where x is small is a value of J, and so no less than its minimum.
+    """
+    x = np.random.default_rng(seed).integers(-4, 5, 7).astype(float)
+    t, x[:2] = np.array([-1.0, 1, 0, 0, 0, 0, 0]), (-3, 3)
+    problem = Problem(LabeledLoss("squared_hinge"), GAUSSIAN, 1.0, 0.5, balance="mean", ratio=0.5)
+    near = solve_branch_and_bound(problem, np.outer(x, x), t, max_iter=200, tol=1e-9)
+    far = solve_branch_and_bound(problem, np.outer(x + shift, x + shift), t, max_iter=60)
+    assert far.lower_bound <= near.objective
+    assert near.status == "converged" and far.status == "inexact"
+
+
 # --- The tree -------------------------------------------------------------------------------------
 
 
