@@ -119,9 +119,10 @@ class BranchBoundS3VM(KernelParameters, BaseS3VM):
         J at the solution; with the balance modes ``"counts"`` and ``"share"`` each unlabeled row
         is charged for the label that the balance gives it.
     lower_bound_ : float or ndarray of shape (n_classes,)
-        No function has a smaller objective.
+        No function has a smaller objective, rounding errors included (see Notes).
     gap_ : float or ndarray of shape (n_classes,)
-        ``objective_ - lower_bound_``; at most ``tol * objective_`` unless stopped early.
+        ``objective_ - lower_bound_``; at most about ``tol * objective_`` where the status is
+        ``"converged"``.
     problem_ : Problem or list of Problem
         What was minimized, with the values that ``C_star``, ``gamma`` and ``balance`` stood for.
     n_iter_ : int
@@ -129,9 +130,9 @@ class BranchBoundS3VM(KernelParameters, BaseS3VM):
     history_ : list
         One `Progress` (n_iter, objective, lower_bound) per report.
     termination_condition_ : str
-        ``"converged"``, ``"max_iter"``, ``"stopped"`` (by the callback) or ``"inexact"`` (a convex
-        problem took too many iterations, and ``gap_``, though valid, is larger than ``tol`` asks
-        for); a list of these with more than two classes.
+        ``"converged"``, ``"max_iter"``, ``"stopped"`` (by the callback) or ``"inexact"``
+        (``gap_``, though valid, is larger than ``tol`` asks for: a convex problem took too many
+        iterations, or rounding errors may be as large); a list of these with more than two classes.
     n_features_in_ : int
         Number of features.
 
@@ -146,6 +147,14 @@ class BranchBoundS3VM(KernelParameters, BaseS3VM):
     ``"counts"`` and ``"share"`` the constraint is one on labels, as in S3VM-light, and an output
     may have another sign than the label that its row is charged for. With the symmetric ramp no
     row is charged for more than the flat piece; whatever it is charged for, it has a label.
+
+    The certificate holds in floating point. What is computed for a dual value, or for what labels
+    add to it, is lowered by a bound of its rounding errors, a multiple (of the order of n times
+    1.1e-16) of the sum of the absolute values of its terms, before it counts for ``lower_bound_``.
+    That is for the kernel values in double precision, of which those of identical rows are taken
+    as equal where they differ by rounding, and for ``C``, ``C_star`` and weights as given.
+    ``objective_`` is J as computed. The allowance is about 1e-11 of J or less in ordinary
+    problems. It grows with C, and with kernel values that are large beside their differences.
 
     With the Gaussian loss part of ½‖f‖² is lent to the losses of the unlabeled rows before their
     envelopes are taken, which leaves few nodes. A node counts as solved, and the search ends, where

@@ -475,6 +475,7 @@ def solve_intervals(
         kept_share = None if share is None else np.bincount(member, weights=share)
         G, fixed, constant, _ = fold(K_kept, problem.bias, kept_share, mean)
         sizes = fold_sizes(K_kept, problem.bias, kept_share, mean)
+        sizes = sizes or Sizes(np.abs(G), fixed, constant)
     labeled = y != 0
     own = np.zeros(y.size)
     if free:

@@ -6,7 +6,8 @@ With c_i the weight of row i and y_i the label of an open row,
     D(β)    = −½ βᵀKβ − Σ_open c_i ℓ*(y_i, −β_i/c_i),     Σβ = 0 where b is free.
 
 `fold` puts the offset and the balance constraint into K and into a fixed part of the outputs.
-Every β in the domain of D bounds the minimum of P from below, however early a solver stops.
+Every β in the domain of D bounds the minimum of P from below, however early a solver stops. In
+floating point D is a sum whose rounding errors are bounded too (`Relaxation.rounding`).
 """
 
 import math
@@ -117,10 +118,13 @@ class Sizes(NamedTuple):
 
 
 def fold_sizes(K, bias="free", share=None, mean=0.0):
-    """The `Sizes` of what `fold` returns, whose rounding errors are (n + 10) `UNIT` of them."""
-    size = np.abs(K) + (1.0 if bias == "regularized" else 0.0)
+    """The `Sizes` of what `fold` returns, whose rounding errors are (n + 10) `UNIT` of them.
+
+    None without a balance: the kernel values themselves, for at most one operation is rounded.
+    """
     if share is None:
-        return Sizes(size, np.zeros(len(K)), 0.0)
+        return None
+    size = np.abs(K) + (1.0 if bias == "regularized" else 0.0)
     row = size @ share
     if bias == "free":
         return Sizes(size + row[:, None] + row + share @ row, np.full(len(K), abs(mean)), 0.0)
@@ -412,11 +416,12 @@ def rounding_error(
             moved[i] += q[i] * min(most, steps)
     # Sums of the absolute values of all terms of D, before and after.
     own, largest, mass, slope = rest, rest, 0.0, 0.0
-    for i in range(n):
+    used = np.flatnonzero(moved)
+    for i in used:
         before, after = 0.0, 0.0
-        for k in range(n):
-            before += S[i, k] * beta[k]
-            after += S[i, k] * moved[k]
+        for k in used:
+            before += abs(S[i, k]) * beta[k]
+            after += abs(S[i, k]) * moved[k]
         own += beta[i] * (0.5 * before + slopes[i] + fixed[i])
         largest += moved[i] * (0.5 * after + slopes[i] + fixed[i])
         mass, slope = mass + moved[i], max(slope, after + slopes[i])
@@ -447,12 +452,12 @@ class Relaxation:
         Largest number of SMO iterations of a node (and of Newton steps, never more than 100); a
         node that meets it has a weaker bound.
     sizes : Sizes, default=None
-        See `fold_sizes`. None means that ``folded`` has no rounding errors.
+        See `fold_sizes`; None means the parts of ``folded`` themselves.
     """
 
     def __init__(self, folded, code, p, weight, tol=1e-6, max_iter=100_000, sizes=None):
         self.folded, self.weight, self.tol, self.max_iter = folded, weight, tol, max_iter
-        self.sizes = sizes or Sizes(*(np.abs(part) for part in folded[:3]))
+        self.sizes = sizes or Sizes(folded.G, np.abs(folded.fixed), folded.constant)
         self.costs = Costs(*np.zeros((5, weight.size)))
         self.code, self.p = code, p
         n = weight.size
@@ -460,7 +465,9 @@ class Relaxation:
         ridges = np.array([ridge(*v) for v in zip(code, p, weight, strict=True)])
         self.smo = not np.isnan(ridges).any()
         self.ridges = np.nan_to_num(ridges)
-        self.S = self.sizes.G + np.diag(self.ridges)
+        self.S = self.sizes.G
+        if self.ridges.any():
+            self.S = self.S + np.diag(self.ridges)
         if not self.smo:
             return
         # Without a constraint on Σβ one more row, of zero features and no cost, takes up the sum.

@@ -1,4 +1,8 @@
-"""What the names stand for that the parameter ``balance`` takes: shares of all classes."""
+"""What the names stand for that the parameter ``balance`` takes: shares of all classes.
+
+Every share is positive. Where a machine gives all unlabeled rows one output, or predicts the
+classes alike, rows and predictions do not tell the shares, and those of the labels are returned.
+"""
 
 import numpy as np
 
