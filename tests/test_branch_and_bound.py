@@ -2,6 +2,7 @@
 
 import functools
 import itertools
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -12,7 +13,7 @@ from sklearn.svm import SVC
 
 from s3vm_lib import QNS3VM, BranchBoundS3VM
 from s3vm_lib.branch_and_bound import solve_branch_and_bound
-from s3vm_lib.branch_and_bound._decisions import FLAT
+from s3vm_lib.branch_and_bound._decisions import FLAT, Decisions, twins
 from s3vm_lib.branch_and_bound._gains import joint_gain, single_gains
 from s3vm_lib.branch_and_bound._relaxation import Relaxation, fold, unfold
 from s3vm_lib.checks import brute_force, fixed_label_svm
@@ -43,7 +44,7 @@ def instance(u, seed=0, l=4, kernel="rbf"):
 
 
 def problem_of(balance="mean", ratio=0.5, loss=HINGE, unlabeled=None, bias="free", **options):
-    parameters = dict(C=2.0, C_star=0.7, balance=balance, bias=bias, **options)
+    parameters = dict(C=2.0, C_star=0.7, balance=balance, bias=bias) | options
     ratio = None if balance == "none" else ratio
     return Problem(loss, unlabeled or loss.effective, ratio=ratio, **parameters)
 
@@ -135,11 +136,13 @@ def test_other_losses_equal_brute_force(name, balance):
 def test_the_ramp_equals_brute_force(s, balance):
     for seed in range(2):
         K, t, _ = instance(5, seed)
+        weight = np.random.default_rng(seed).uniform(0.5, 2, 9) if seed else None
         problem = problem_of(balance, unlabeled=UnlabeledLoss("symmetric_ramp", s))
-        found = solve_branch_and_bound(problem, K, t, tol=1e-9)
-        expected = brute_force(problem, K, t)
-        assert_allclose(found.objective, expected.objective, rtol=1e-7)
-        check_solution(found, problem, K, t)
+        found = solve_branch_and_bound(problem, K, t, weight, tol=1e-9)
+        expected = brute_force(problem, K, t, weight)
+        values = [found.objective, found.lower_bound, *found.history[-1][1:]]
+        assert_allclose(values, expected.objective, rtol=1e-7)
+        check_solution(found, problem, K, t, weight)
 
 
 def enumerate_with_cvxpy(problem, K, t, s):
@@ -239,6 +242,73 @@ def test_a_share_that_no_labels_have():
         solve_branch_and_bound(problem_of("share", 0.5, balance_tol=0.05), K, t)
 
 
+def shares(signs, s):
+    """Every share of positives that the signs allow; a row on the flat piece, 0, has either."""
+    signs = np.array(signs)
+    flat = s[signs == 0]
+    free = [flat @ choice for choice in itertools.product((0, 1), repeat=flat.size)]
+    return (s[signs > 0].sum() + np.array(free)) / s.sum()
+
+
+# In these the fractions of flat rows that meet the share have a lower objective than all labels
+# that do, or no labels do (the last three).
+@pytest.mark.parametrize("seed", [10, 22, 37, 0, 2, 1, 6, 7])
+def test_a_share_with_the_ramp_and_unequal_weights(seed):
+    rng = np.random.default_rng(seed)
+    K, t, _ = instance(5, seed)
+    U, s = t == 0, rng.uniform(0.5, 2, 9)
+    ratio, tol = rng.choice([0.3, 0.4, 0.5, 0.6]), rng.choice([0.005, 0.02, 0.05, 0.1])
+    ramp = UnlabeledLoss("symmetric_ramp", rng.choice([-0.5, -0.3, 0.0, 0.3]))
+    values = values_of_labelings(problem_of("none", unlabeled=ramp), K, t, s)
+    off = {k: np.abs(shares(k, s[U]) - ratio).min() for k in values}
+    problem = problem_of("share", ratio, unlabeled=ramp, balance_tol=tol)
+    if min(off.values()) > tol:
+        assert seed in (1, 6, 7)
+        nearest = shares(np.zeros(5), s[U])
+        nearest = nearest[np.argmin(np.abs(nearest - ratio))]
+        with pytest.raises(ValueError, match=f"no labels .*the nearest is {nearest:.4g}"):
+            solve_branch_and_bound(problem, K, t, s)
+        return
+    best = min(v for k, v in values.items() if off[k] <= tol)
+    found = solve_branch_and_bound(problem, K, t, s, tol=1e-9)
+    assert found.status == "converged"
+    assert_allclose([found.objective, found.lower_bound], best, rtol=1e-7)
+    assert abs(s[U] @ (found.labels[U] > 0) / s[U].sum() - ratio) <= tol
+    # Each row is charged for its label, and never for more than the flat piece.
+    charge = np.minimum(HINGE.value(found.labels[U], found.outputs[U]), ramp.pieces.height)
+    rest = problem_of("none", unlabeled=ramp, C_star=0.0)
+    J = rest.value(found.outputs, t, found.beta @ K @ found.beta, found.b, s)
+    assert_allclose(J + 0.7 * s[U] @ (charge + ramp.pieces.base), found.objective, rtol=1e-6)
+
+
+def test_equal_weights_have_no_share_between_two_counts():
+    K, t, _ = instance(5, 2)
+    ramp = UnlabeledLoss("symmetric_ramp", -0.5)
+    with pytest.raises(ValueError, match=r"within balance_tol=0.05 of 0.5: the nearest is 0.[46]"):
+        solve_branch_and_bound(problem_of("share", 0.5, unlabeled=ramp, balance_tol=0.05), K, t)
+
+
+def test_the_nearest_share_is_that_of_an_enumeration():
+    rng = np.random.default_rng(0)
+    for u, wide in itertools.product((1, 2, 7, 12), (1.5, 1e6)):
+        mass = wide ** rng.uniform(size=u)
+        mass /= mass.sum()
+        target = rng.uniform()
+        decisions = Decisions(np.ones(u), mass, target, target, np.arange(u))
+        decided = np.where(rng.uniform(size=u) < 0.3, rng.choice([-1, 1, FLAT], u), 0)
+        free = mass[(decided == 0) | (decided == FLAT)]
+        totals = [free @ choice for choice in itertools.product((0, 1), repeat=free.size)]
+        off = np.abs(mass[decided == 1].sum() + totals - target).min()
+        assert_allclose(abs(decisions.nearest(decided) - target), off, atol=1e-11)
+    grid = rng.integers(1, 20, 200)  # whose sums are few
+    decisions = Decisions(np.ones(200), grid / grid.sum(), 0.5, 0.5, np.arange(200))
+    assert decisions.possible(np.zeros(200, dtype=int)) == (grid.sum() % 2 == 0)
+    mass = rng.uniform(1, 2, 60)
+    decisions = Decisions(np.ones(60), mass / mass.sum(), 0.5, 0.5, np.arange(60))
+    with pytest.raises(ValueError, match="balance_tol is too small for 30 unlabeled rows"):
+        decisions.possible(np.zeros(60, dtype=int))
+
+
 @pytest.mark.parametrize("positive", [1, 2, 3, 4])
 def test_counts_with_the_ramp_leave_the_flat_rows_free(positive):
     K, t, _ = instance(5, 4)
@@ -250,6 +320,7 @@ def test_counts_with_the_ramp_leave_the_flat_rows_free(positive):
     found = solve_branch_and_bound(problem, K, t, tol=1e-9, trace=True)
     assert found.status == "converged"
     assert_allclose([found.objective, found.lower_bound], min(allowed), rtol=1e-7)
+    assert np.sum(found.labels[t == 0] > 0) == positive
     for visit in found.trace:
         assert all(np.sum(visit.labels[t == 0] == s) <= most[s] for s in most)
 
@@ -262,6 +333,30 @@ def test_equals_the_plain_twin():
         assert_allclose(found.objective, expected, rtol=2e-6)
         assert_allclose(found.outputs, outputs, atol=5e-3)
         assert n_nodes < 2**7
+
+
+def split_of_integers(numbers):
+    """Gram matrix and labels of an instance whose root has the output 0 everywhere."""
+    m = len(numbers)
+    X = np.vstack([2.0 * np.array([numbers, numbers]), np.eye(m), -np.eye(m)])
+    return X @ X.T, np.r_[1.0, -1.0, np.zeros(2 * m)]
+
+
+@pytest.mark.parametrize(("numbers", "split"), [((1, 2, 3), True), ((1, 1, 3), False)])
+def test_outputs_of_zero_have_two_children(numbers, split):
+    """J is m/2 + 2C where the integers can be split into two groups of equal sum, else larger."""
+    K, t = split_of_integers(numbers)
+    problem = problem_of("mean", 0.5, C=1.0, C_star=1.0)
+    expected = brute_force(problem, K, t).objective
+    assert (expected <= 3.5 + 1e-7) == split
+    assert_allclose(reference.branch_and_bound(K, t, 1.0, 1.0, 0.5)[0], expected, rtol=1e-6)
+    for branching in ("gain", "confidence"):
+        found = solve_branch_and_bound(problem, K, t, branching=branching, trace=True)
+        assert_allclose([found.objective, found.lower_bound], expected, rtol=2e-6)
+        root = found.trace[0]
+        assert_array_equal(K @ root.beta + root.b, 0.0)
+        children = [v for v in found.trace if v.parent == 0]
+        assert [v.label for v in children] == [1, -1]  # sign 0 is +1, and goes first
 
 
 def test_no_method_finds_less():
@@ -489,6 +584,113 @@ def test_a_warm_start_of_other_labels_is_feasible():
             assert np.all(start[: len(t)] * z >= 0)
             warm, cold = r.solve(z, start, last=True), r.solve(z, r.start(), last=True)
             assert_allclose(warm.value, cold.value, rtol=1e-8)
+
+
+# --- Rounding -------------------------------------------------------------------------------------
+
+
+def exact_value(problem, K, t, beta, b, s):
+    """J in rational numbers: no minimum is larger. With a mean output b is chosen to meet it."""
+    K, beta, s = (np.vectorize(Fraction, otypes=[object])(part) for part in (K, beta, s))
+    g, U = K @ beta, t == 0
+    b = Fraction(b)
+    if problem.balance == "mean":
+        b = 2 * Fraction(problem.ratio) - 1 - (s[U] @ g[U]) / s[U].sum()
+    f = g + b
+    short = np.maximum(0, 1 - np.where(U, abs(f), t.astype(int) * f))
+    losses = short**2 / 2 if problem.labeled_loss.name == "squared_hinge" else short
+    weight = np.where(U, Fraction(problem.C_star), Fraction(problem.C))
+    return beta @ g / 2 + (weight * s) @ losses
+
+
+def hard_instance(kind, seed):
+    """Rows, labels and weights that strain double precision, C and C*."""
+    rng = np.random.default_rng(seed)
+    n, d = 4 + rng.integers(2, 5), rng.integers(1, 4)
+    X, t, s = rng.normal(size=(n, d)), np.zeros(n), np.ones(n)
+    X[:, 0] += rng.choice([-1, 1], n)
+    t[:4] = [1, -1, 1, -1]
+    C, C_star = 10.0 ** rng.uniform(-1, 1, 2)
+    if kind == "far":
+        X += 10.0 ** rng.uniform(1, 7)
+    elif kind == "scales":
+        X *= 10.0 ** rng.uniform(-6, 6, d)
+    elif kind == "copies":
+        X = np.repeat(X, 2, axis=0)[:n]
+    elif kind == "large C":
+        C, C_star = 10.0 ** rng.uniform(3, 12, 2)
+    elif kind == "weights":
+        s = 10.0 ** rng.uniform(-8, 8, n)
+    elif kind == "ties":  # a labeling and its mirror image
+        X = np.r_[X[:3], -X[:3], np.zeros((1, d))] + 1e-13 * rng.normal(size=(7, d))
+        t, s = np.array([1.0, 0, 0, -1, 0, 0, 0]), np.ones(7)
+    K = X @ X.T if seed % 2 else Kernel("rbf", 0.5).gram(X)
+    return np.tril(K) + np.tril(K, -1).T, t, s, C, C_star
+
+
+# Of most of these the dual value, as it is computed, is larger than a value of J.
+HARD = {
+    "plain": (0, 1),
+    "far": (3, 6, 9, 31),
+    "scales": (12, 14, 30),
+    "copies": (12, 18, 21),
+    "large C": (25, 30),
+    "weights": (24, 57),
+    "ties": (0, 1),
+}
+
+
+@pytest.mark.parametrize(("kind", "seed"), [(kind, k) for kind in HARD for k in HARD[kind]])
+def test_no_lower_bound_exceeds_a_value_in_rational_numbers(kind, seed):
+    check_of_lower_bound(kind, seed)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", HARD)
+def test_no_lower_bound_exceeds_a_value_in_many_instances(kind):
+    for seed in range(60):
+        check_of_lower_bound(kind, seed)
+
+
+def check_of_lower_bound(kind, seed):
+    K, t, s, C, C_star = hard_instance(kind, seed)
+    bias, balance = [("free", "mean"), ("free", "none"), ("none", "none")][seed % 3]
+    loss, tol = LabeledLoss(("hinge", "squared_hinge")[seed // 3 % 2]), (1e-6, 1e-12)[seed // 6 % 2]
+    problem = problem_of(balance, loss=loss, bias=bias, C=C, C_star=C_star)
+    found = solve_branch_and_bound(problem, K, t, s, tol=tol, max_iter=200)
+    assert Fraction(found.lower_bound) <= exact_value(problem, K, t, found.beta, found.b, s)
+    if found.status == "converged":
+        gap = found.objective - found.lower_bound
+        assert gap <= (1.01 * tol + 2e-8) * found.objective
+    else:
+        assert kind != "plain" or tol < 1e-6
+
+
+@pytest.mark.parametrize("name", ["hinge", "squared_hinge", "modified_logistic", "gaussian"])
+@pytest.mark.parametrize("balance", ["mean", "none"])
+def test_the_minimum_of_shifted_integers_is_inside_the_gap(name, balance):
+    """K of x + 3e7 is exact in doubles; its fold is not, nor are distances of rows."""
+    x, t = np.array([-3.0, 3, -2, -1, 1, 2, 0]), np.array([-1.0, 1, 0, 0, 0, 0, 0])
+    loss = HINGE if name == "gaussian" else LabeledLoss(name)
+    unlabeled = UnlabeledLoss("gaussian") if name == "gaussian" else None
+    problem = problem_of(balance, loss=loss, unlabeled=unlabeled, C=1.0, C_star=0.5)
+    least = solve_branch_and_bound(problem, np.outer(x, x), t, tol=1e-9).objective
+    for shift in (1e2,) if name == "gaussian" else (1e2, 1e6, 3e7):
+        K = np.outer(x + shift, x + shift)
+        found = solve_branch_and_bound(problem, K, t, max_iter=100)
+        assert found.lower_bound <= least * (1 + 1e-9)
+        exact = found.objective - found.lower_bound <= 1.1e-6 * found.objective
+        assert exact or found.status in ("inexact", "max_iter")
+        if shift == 1e2 and name != "gaussian":
+            assert_allclose([found.objective, found.lower_bound], least, rtol=2e-6)
+
+
+def test_rows_are_identical_if_all_their_kernel_values_are():
+    x = 1e7 + np.array([0.0, 1.0, 1.0, 2.0])
+    assert twins(np.outer(x, x), np.arange(4)).tolist() == [0, 1, 1, 3]
+    K = Kernel("rbf", 0.5).gram(instance(6, 3)[2][[0, 1, 0, 2, 1]])
+    K *= 1 + 1e-16 * np.random.default_rng(0).standard_normal(K.shape)
+    assert twins(K, np.arange(5)).tolist() == [0, 1, 0, 3, 1]
 
 
 # --- Stopping early -------------------------------------------------------------------------------

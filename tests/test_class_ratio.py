@@ -1,6 +1,9 @@
 """The share of a class: formulas against what others compute, profiles, names of balance."""
 
+import functools
+import itertools
 import warnings
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -35,7 +38,7 @@ from s3vm_lib.class_ratio import (
     separation,
     structureless,
 )
-from s3vm_lib.class_ratio._profile import ratio_grid
+from s3vm_lib.class_ratio._profile import fold_ratios, ratio_grid
 
 NAMES = ("auto", "bbse", "em", "gap", "labels", "objective", "posterior", "powered", "separation")
 
@@ -271,6 +274,59 @@ def test_posterior_without_structure_is_that_of_the_labels():
         profile.best("luck")
 
 
+@pytest.mark.parametrize("ask", ["auto", "powered", "profile"])
+def test_the_ratios_of_a_fold_are_those_of_the_labels_outside(monkeypatch, ask):
+    X, _, partly = misleading(n=60, labels=(9, 7))
+    data = QNS3VM()._validated(X, partly, None, None)[2]
+    seen, solve = {}, Refits.fit
+
+    def fit(self, ratio, hidden=()):
+        if len(hidden):
+            seen.setdefault(tuple(hidden), []).append(ratio)
+        return solve(self, ratio, hidden)
+
+    monkeypatch.setattr(Refits, "fit", fit)
+    if ask == "profile":
+        balance_profile(QNS3VM(), X, partly, held_out=5)
+    else:
+        RATIO_RULES[ask](data, 1.0)
+    assert len(seen) == 5
+    levels = np.linspace(0, 1, 11) if ask == "profile" else (0.15, 0.38, 0.62, 0.85)
+    for rows, ratios in seen.items():
+        outside = np.delete(partly, rows)
+        ends = ratio_grid(np.sum(outside == 1), np.sum(outside == 0), 2)
+        np.testing.assert_allclose(ratios, np.interp(levels, (0, 1), ends), rtol=1e-12)
+
+
+def test_the_held_out_share_has_no_bias():
+    """The expectation of an estimate with power 1, exactly, for a fold of 4 among 20 labels.
+
+    The machine calls the top share r of infinitely many rows positive; outputs are normal, with
+    means 1.5 apart, and 3 rows of 10 are positive. If the labels of the fold have a part in r, the
+    estimates at the outer ratios are off by -0.8 and +0.5 points.
+    """
+    levels, bias = (0.15, 0.38, 0.62, 0.85), np.zeros(4)
+    for a, b in itertools.product(range(5), range(17)):  # positives in the fold and outside
+        codes = np.repeat([1, 0, 1, 0], [a, 4 - a, b, 16 - b])
+        data = SimpleNamespace(codes=codes, sample_weight=np.ones(20))
+        chance = stats.binom.pmf(a, 4, 0.3) * stats.binom.pmf(b, 16, 0.3)
+        for k, r in enumerate(fold_ratios(data, [np.arange(4)], levels)[:, 0]):
+            hits, false = called_positive(r)
+            bias[k] += chance * (r - (a * hits + (4 - a) * false) / 4)
+    np.testing.assert_allclose(bias, 0.0, atol=1e-12)
+
+
+@functools.cache
+def called_positive(r):
+    """Shares of the positives and of the negatives that are among the top share r of all."""
+
+    def shares(cut):
+        return stats.norm.sf(cut - 1.5), stats.norm.sf(cut)
+
+    cut = optimize.brentq(lambda x: np.dot((0.3, 0.7), shares(x)) - r, -10, 12, xtol=1e-14)
+    return shares(cut)
+
+
 def test_held_out_labels_are_not_seen():
     """Predictions of a fold are those of a fit in which its labels are −1."""
     X, _, partly = misleading(n=60)
@@ -482,6 +538,22 @@ def test_the_range_of_a_rare_class_holds_its_share():
         share = positive / (positive + negative)
         assert share < 1e-9 or grid[0] < share < grid[-1]
     np.testing.assert_allclose(ratio_grid(1, 3, 2), (0.01, label_posterior(1, 3).isf(1e-3)))
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("kernel", ["linear", "rbf"])
+def test_equal_rows_leave_the_share_of_the_labels(name, kernel):
+    """Classes that no machine tells apart: neither their predictions nor a gap say a share."""
+    y = np.repeat([1, 0, -1], [6, 10, 44])
+    ratio = QNS3VM(balance=name, kernel=kernel).fit(np.ones((60, 2)), y).class_ratio_[1]
+    assert ratio == pytest.approx(6.5 / 17 if name == "posterior" else 6 / 16)
+
+
+def test_bbse_of_three_classes_of_which_two_are_equal_is_the_share_of_the_labels():
+    y = np.r_[np.repeat([0, 1, 2], [3, 4, 5]), np.full(30, -1)]
+    X = np.where(y == 2, 3.0, 0.0)[:, None] * np.ones((42, 2))
+    ratio = QNS3VM(balance="bbse").fit(X, y).class_ratio_
+    np.testing.assert_allclose(ratio, np.array([3, 4, 5]) / 12)
 
 
 @pytest.mark.parametrize("name", ["bbse", "em"])

@@ -240,6 +240,18 @@ def test_many_descents_find_nothing_below_but_the_optimum(kernel, balance, name)
     assert_allclose(min(values), found.objective, rtol=2e-6)
 
 
+@pytest.mark.parametrize("balance", [MEAN, NONE])
+def test_outputs_of_zero_are_cut(balance):
+    """Integers 1, 2, 3 as points: the root has the output 0 everywhere, an end of both parts."""
+    X = np.vstack([np.array([[2.0, 4, 6], [2, 4, 6]]), np.eye(3), -np.eye(3)])
+    K, t = X @ X.T, np.r_[1.0, -1, np.zeros(6)]
+    problem = problem_of("squared_hinge", balance, C_star=1.0)
+    found = solve_branch_and_bound(problem, K, t, trace=True)
+    check(found, problem, K, t)
+    assert found.n_iter > 1
+    assert_allclose(min(many_descents(problem, K, t, starts=25)), found.objective, rtol=2e-6)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("kernel", KERNELS)
 @pytest.mark.parametrize("balance", [MEAN, NONE])
@@ -300,6 +312,21 @@ def test_no_method_finds_less_on_its_own_problem(kernel, balance, method):
         assert judged.objective >= found.objective - 1e-6 * abs(found.objective)
         hits += judged.objective <= found.objective * (1 + 1e-3)
     assert hits > 0
+
+
+@pytest.mark.parametrize(("seed", "shift"), [(0, 1e5), (2, 1e6), (9, 1e6)])
+def test_no_lower_bound_exceeds_the_minimum_of_shifted_integers(seed, shift):
+    """Kernel values are exact in doubles, sums of them are not: the bound was up to 1e-5 too high.
+
+    What is found where x is small is a value of J, and so no less than its minimum.
+    """
+    x = np.random.default_rng(seed).integers(-4, 5, 7).astype(float)
+    t, x[:2] = np.array([-1.0, 1, 0, 0, 0, 0, 0]), (-3, 3)
+    problem = Problem(LabeledLoss("squared_hinge"), GAUSSIAN, 1.0, 0.5, balance="mean", ratio=0.5)
+    near = solve_branch_and_bound(problem, np.outer(x, x), t, max_iter=200, tol=1e-9)
+    far = solve_branch_and_bound(problem, np.outer(x + shift, x + shift), t, max_iter=60)
+    assert far.lower_bound <= near.objective
+    assert near.status == "converged" and far.status == "inexact"
 
 
 # --- The tree -------------------------------------------------------------------------------------

@@ -331,6 +331,8 @@ def test_settings_are_multiples_of_equal_weights_and_quantiles_of_the_posterior(
     data = Rows(np.zeros((50, 1)), codes, None)
     assert settings(QNS3VM(), data, (0.5, 1.0), 1, 0.9) == [{}, {"C_star": 0.5 * 10 / 40}]
     assert settings(QNS3VM(C=2, C_star=3), data, (2.0,), 1, 0.9) == [{"C_star": 6.0}]
+    for own, factor in ((1e-40, 0.3), (1e40, 3.0), (0.0, 3.0)):  # no solver takes a multiple
+        assert settings(QNS3VM(C_star=own), data, (factor,), 1, 0.9) == [{"C_star": own}]
     assert settings(SelfTrainingKNN(), data, (0.5, 1.0), 4, 0.9) == [{}]
     assert settings(QNS3VM(balance=0.4), data, (1.0,), 3, 0.9) == [{}]
     ratios = [
@@ -340,6 +342,14 @@ def test_settings_are_multiples_of_equal_weights_and_quantiles_of_the_posterior(
     assert_allclose(ratios, np.quantile(draws, [0.05, 0.5, 0.95]), atol=2e-3)
     three = data._replace(codes=np.array([0] * 5 + [1] * 5 + [2] * 5 + [-1] * 35))
     assert settings(QNS3VM(), three, (1.0,), 3, 0.9) == [{}]
+
+
+@pytest.mark.parametrize(
+    "weights", [dict(C_star=1e-40), dict(C_star=1e40), dict(C=1e-40)], ids=repr
+)
+def test_weights_at_the_end_of_their_range_are_no_error(clusters, weights):
+    X, y, _ = clusters
+    SafeS3VM(estimator=QNS3VM(**weights, balance="labels"), n_starts=0).fit(X, y)
 
 
 def test_starts_draw_what_the_estimator_has(clusters):

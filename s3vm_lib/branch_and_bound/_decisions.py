@@ -6,7 +6,9 @@ from s3vm_lib._numba import njit
 from s3vm_lib.losses import labeled_value
 
 FLAT = 2  # the decision for the flat piece; −1 and +1 are labels, 0 is none
-_SAME = 1e-14  # squared distance of rows that count as identical, relative to their squares
+_MOST_TOTALS = 2**20  # of half of the rows
+_SAME = 1e-14  # squared distance of rows that may be identical, relative to their squares
+_ROUNDING = 8 * np.finfo(float).eps  # of kernel values, relative to the largest
 
 
 @njit
@@ -82,10 +84,10 @@ class Decisions:
         decided = decided.copy()
         decided[row] = label
         if not self.bounded or self.has_flat:
-            return decided if not self.bounded or self._possible(decided) else None
+            return decided if self.possible(decided) else None
         if label < 0:  # if a twin were +1, the two could be exchanged
             decided[(decided == 0) & (self.twin == self.twin[row])] = -1
-        if not self._possible(decided):
+        if not self._bounds_hold(decided):
             return None
         undecided = decided == 0
         positive = self.mass[decided == 1].sum()
@@ -93,9 +95,9 @@ class Decisions:
         decided[undecided & (positive + self.mass > self.high + self.slack)] = -1
         most = self.mass.sum() - self.low + self.slack
         decided[undecided & (decided == 0) & (negative + self.mass > most)] = 1
-        return decided if self._possible(decided) else None
+        return decided if self._bounds_hold(decided) else None
 
-    def _possible(self, decided):
+    def _bounds_hold(self, decided):
         positive = self.mass[decided == 1].sum()
         negative = self.mass[decided == -1].sum()
         return (
@@ -103,16 +105,79 @@ class Decisions:
             and self.mass.sum() - negative >= self.low - self.slack
         )
 
+    def nearest(self, decided):
+        """The total mass with label +1 that is nearest to the balance.
+
+        Rows without a decision and those on the flat piece may have either label.
+        """
+        positive = self.mass[decided == 1].sum()
+        free = np.sort(self.mass[(decided == 0) | (decided == FLAT)])
+        middle = 0.5 * (self.low + self.high)
+        totals = positive + np.cumsum(np.append(0.0, free))  # is one of the simplest good enough?
+        best = totals[np.argmin(np.abs(totals - middle))]
+        if self._meets(best):
+            return best
+        # Halves meet in the middle: to each total of the one the nearest totals of the other.
+        some, others = _totals(free[::2]), _totals(free[1::2])
+        place = np.searchsorted(others, middle - positive - some)
+        for shift in (-1, 0):
+            found = positive + some + others[np.clip(place + shift, 0, others.size - 1)]
+            best = min(
+                best, found[np.argmin(np.abs(found - middle))], key=lambda x: abs(x - middle)
+            )
+        return best
+
+    def possible(self, decided):
+        """Whether labels of the rows that are free keep the balance."""
+        if not self.bounded:
+            return True
+        return self._bounds_hold(decided) and self._meets(self.nearest(decided))
+
+    def _meets(self, total):
+        return self.low - self.slack <= total <= self.high + self.slack
+
+    def label(self, decided, outputs):
+        """Labels that keep the balance: those decided, and on the flat piece the signs.
+
+        As many signs as can be kept are, of the largest outputs first.
+        """
+        labels = decided.copy()
+        for j in sorted(np.flatnonzero(decided == FLAT), key=lambda j: -abs(outputs[j])):
+            labels[j] = 1 if outputs[j] > 0 else -1
+            if not self.possible(labels):
+                labels[j] = -labels[j]
+        return labels
+
+
+def _totals(mass):
+    """Sums of all subsets of some masses, increasing."""
+    totals = np.zeros(1)
+    for m in mass:
+        totals = np.unique(np.round(np.append(totals, totals + m), 12))
+        if totals.size > _MOST_TOTALS:
+            raise ValueError(
+                f"balance_tol is too small for {mass.size} unlabeled rows or more of unequal "
+                "sample_weight: whether any labels have such a share takes too long to find out"
+            )
+    return totals
+
 
 def twins(K, rows, weight=None):
-    """A number per row; rows of equal number are identical in feature space, and in weight."""
+    """A number per row; rows of equal number are identical in feature space, and in weight.
+
+    They are where their kernel values with all rows are, but for rounding. Their distance alone
+    does not tell: far from the origin it is small beside its own rounding error.
+    """
     twin = np.arange(rows.size)
     diagonal = np.diag(K)[rows]
+    rounding = _ROUNDING * np.diag(K).max(initial=0.0)
     for k in range(1, rows.size):
         distance = diagonal[:k] + diagonal[k] - 2 * K[rows[k], rows[:k]]
         same = distance <= _SAME * (diagonal[:k] + diagonal[k])
         if weight is not None:
             same &= weight[:k] == weight[k]
-        if same.any():
-            twin[k] = twin[np.argmax(same)]
+        for j in np.flatnonzero(same & (twin[:k] == np.arange(k))):
+            if np.abs(K[rows[k]] - K[rows[j]]).max() <= rounding:
+                twin[k] = j
+                break
     return twin

@@ -71,9 +71,11 @@ class BranchBoundS3VM(KernelParameters, BaseS3VM):
         `s3vm_lib.class_ratio` has a name for, given (in a dict for each class), or not used.
     balance_mode : {"mean", "counts", "share"}, default="mean"
         What r asks for: the mean output 2r − 1; round(r u) unlabeled rows that are charged as
-        positive; a share of such rows within ``balance_tol`` of r.
+        positive; a share of such rows, by ``sample_weight``, within ``balance_tol`` of r. Where
+        no labels have such a share, because the rows are few or their weights unequal, `fit`
+        raises an error that names the nearest one.
     balance_tol : float, default=0.05
-        Tolerance of ``balance_mode="share"``. Not used by the others.
+        Tolerance of ``balance_mode="share"``, both ends included. Not used by the others.
     branching : {"gain", "confidence"}, default="gain"
         Decide next the row with the largest product of what either label adds to the bound in
         one step, or the row with the output farthest from 0, as in the paper. Not used with the
@@ -117,9 +119,10 @@ class BranchBoundS3VM(KernelParameters, BaseS3VM):
         J at the solution; with the balance modes ``"counts"`` and ``"share"`` each unlabeled row
         is charged for the label that the balance gives it.
     lower_bound_ : float or ndarray of shape (n_classes,)
-        No function has a smaller objective.
+        No function has a smaller objective, rounding errors included (see Notes).
     gap_ : float or ndarray of shape (n_classes,)
-        ``objective_ - lower_bound_``; at most ``tol * objective_`` unless stopped early.
+        ``objective_ - lower_bound_``; at most about ``tol * objective_`` where the status is
+        ``"converged"``.
     problem_ : Problem or list of Problem
         What was minimized, with the values that ``C_star``, ``gamma`` and ``balance`` stood for.
     n_iter_ : int
@@ -127,9 +130,9 @@ class BranchBoundS3VM(KernelParameters, BaseS3VM):
     history_ : list
         One `Progress` (n_iter, objective, lower_bound) per report.
     termination_condition_ : str
-        ``"converged"``, ``"max_iter"``, ``"stopped"`` (by the callback) or ``"inexact"`` (a convex
-        problem took too many iterations, and ``gap_``, though valid, is larger than ``tol`` asks
-        for); a list of these with more than two classes.
+        ``"converged"``, ``"max_iter"``, ``"stopped"`` (by the callback) or ``"inexact"``
+        (``gap_``, though valid, is larger than ``tol`` asks for: a convex problem took too many
+        iterations, or rounding errors may be as large); a list of these with more than two classes.
     findings_ : dict of str to str
         What a look at the result found wrong, see `FitWarning`.
     n_features_in_ : int
@@ -144,7 +147,16 @@ class BranchBoundS3VM(KernelParameters, BaseS3VM):
     The number of nodes grows exponentially with the unlabeled rows that no bound decides: those
     between the classes. Identical unlabeled rows are decided together. With the balance modes
     ``"counts"`` and ``"share"`` the constraint is one on labels, as in S3VM-light, and an output
-    may have another sign than the label that its row is charged for.
+    may have another sign than the label that its row is charged for. With the symmetric ramp no
+    row is charged for more than the flat piece; whatever it is charged for, it has a label.
+
+    The certificate holds in floating point. What is computed for a dual value, or for what labels
+    add to it, is lowered by a bound of its rounding errors, a multiple (of the order of n times
+    1.1e-16) of the sum of the absolute values of its terms, before it counts for ``lower_bound_``.
+    That is for the kernel values in double precision, of which those of identical rows are taken
+    as equal where they differ by rounding, and for ``C``, ``C_star`` and weights as given.
+    ``objective_`` is J as computed. The allowance is about 1e-11 of J or less in ordinary
+    problems. It grows with C, and with kernel values that are large beside their differences.
 
     With the Gaussian loss part of ½‖f‖² is lent to the losses of the unlabeled rows before their
     envelopes are taken, which leaves few nodes. A node counts as solved, and the search ends, where

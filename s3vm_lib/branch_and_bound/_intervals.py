@@ -44,8 +44,16 @@ from s3vm_lib.branch_and_bound._envelopes import (
     start_slopes,
     sweep,
 )
-from s3vm_lib.branch_and_bound._relaxation import fold, require_proof, unfold
-from s3vm_lib.branch_and_bound._results import Progress, Solution, Visit
+from s3vm_lib.branch_and_bound._relaxation import (
+    LARGEST_SLOPE,
+    UNIT,
+    Sizes,
+    fold,
+    fold_sizes,
+    require_proof,
+    unfold,
+)
+from s3vm_lib.branch_and_bound._results import Progress, Solution, Visit, final_status
 
 _ROUND = 100  # nodes between two reports
 _SAFETY = 0.999  # share of the largest d that the bracket bears
@@ -205,8 +213,40 @@ def solve_box(bracket, costs, alpha, cutoff=np.inf, max_iter=_MOST_STEPS, patien
     return BoxBound(value, alpha, f0 - H @ alpha, n_iter)
 
 
+def box_rounding(G, fixed, sizes, bracket, costs, found):
+    """How far rounding errors may put the bound of a box above what can be reached.
+
+    H and f0 solve equations that may be ill-conditioned, and are not relied on: the bracket plus
+    Σ α_i f_i is evaluated at the function that should be its minimizer. Its least value is lower
+    by at most the squared norm of the gradient there, divided by twice the least curvature, which
+    `share_penalty` keeps above 1 − `_SAFETY`. All sums err by small multiples of their sizes.
+    """
+    n, d, a, bend = len(G), bracket.d, np.abs(found.alpha), np.abs(bracket.d)
+    unit = (3 * n + 20) * UNIT
+    if not unit * float((sizes.G @ bend).max()) < 0.01 * (1 - _SAFETY):
+        return np.inf  # not even the curvature is known
+    beta = d * found.f - found.alpha
+    g = G @ beta
+    f, b = g + fixed, np.abs(beta)
+    off = unit * (sizes.G @ b + sizes.fixed)  # of the outputs
+    gradient = np.abs(beta - d * f + found.alpha) + bend * off + unit * (a + b)
+    value = 0.5 * beta @ g - 0.5 * d @ f**2 + found.alpha @ f
+    smooth = found.value + conjugates(costs, found.alpha)
+    below = max(0.0, smooth - value) + gradient @ (sizes.G @ gradient) / (1 - _SAFETY)
+    c, p, reach = costs.weight, costs.p, np.maximum(np.abs(costs.low), np.abs(costs.high))
+    conjugate = np.where(
+        costs.bounded,
+        (a + c * np.sqrt(2 * costs.s)) * reach + (np.abs(costs.q) + 2 * bend) * reach**2 + c,
+        (1 + p) * (a + a**2 / np.where(c > 0, c, np.inf))
+        + c * (1 + LARGEST_SLOPE / np.where(p > 0, p, 1.0)),
+    ).sum()
+    terms = 0.5 * b @ (sizes.G @ b) + bend @ f**2 + a @ np.abs(f) + conjugate + sizes.constant
+    return float(below + (a + bend * np.abs(f)) @ off + unit * (terms + abs(found.value)))
+
+
 class _Node(NamedTuple):
-    bound: float
+    bound: float  # as computed: it steers the search
+    sure: float  # less what rounding may have added: it is what is claimed
     low: np.ndarray
     high: np.ndarray
     f: np.ndarray | None
@@ -217,8 +257,8 @@ class _Node(NamedTuple):
 
 
 class _Boxes:
-    def __init__(self, G, fixed, constant, code, p, y, weight, s, own, labeled, tol):
-        self.G, self.fixed, self.constant = G, fixed, constant
+    def __init__(self, G, fixed, constant, sizes, code, p, y, weight, s, own, labeled, tol):
+        self.G, self.fixed, self.constant, self.sizes = G, fixed, constant, sizes
         self.code, self.p, self.y, self.weight, self.s, self.own = code, p, y, weight, s, own
         self.bounded, self.tol = ~labeled, tol
         self.rows, self.labeled = np.flatnonzero(~labeled), np.flatnonzero(labeled)
@@ -232,8 +272,7 @@ class _Boxes:
 
     @property
     def lower_bound(self):
-        open_ = self.heap[0][0] if self.heap else np.inf
-        return min(self.objective, self.closed, open_)
+        return min([self.objective, self.closed, *(entry[2].sure for entry in self.heap)])
 
     def value(self, beta, f):
         """J of the function with coefficients β in G, whose outputs are f."""
@@ -287,8 +326,8 @@ class _Boxes:
 
     def visit(self, node, trace):
         if node.bound >= self.cutoff:
-            self.closed = min(self.closed, node.bound)
-            self.record(trace, node, node.bound, np.nan, "unsolved", None, node.low, node.high)
+            self.closed = min(self.closed, node.sure)
+            self.record(trace, node, node.sure, np.nan, "unsolved", None, node.low, node.high)
             return
         self.n_iter += 1
         low, high = node.low, node.high
@@ -303,6 +342,8 @@ class _Boxes:
             # Where φ equals its envelope J equals the bound, if only the ascent has converged.
             if bound >= self.cutoff or excess.max() > negligible:
                 break
+        rounding = box_rounding(self.G, self.fixed, self.sizes, bracket, costs, found)
+        sure = max(node.sure, found.value + self.constant - rounding)
         # Signs not met before: a descent of J itself may find a better value.
         key = (found.f[self.rows] > 0).tobytes()
         if bound < self.cutoff and key not in self.seen:
@@ -316,18 +357,18 @@ class _Boxes:
             j, at = int(np.argmax(width)), 0.5 * (low + high)
         narrow = high[j] - low[j] <= _NARROWEST
         if bound >= self.cutoff or narrow:
-            self.closed = min(self.closed, bound)
+            self.closed = min(self.closed, sure)
             outcome = "leaf" if bound < self.cutoff else "bound"
-            self.record(trace, node, bound, J, outcome, solution, low, high)
+            self.record(trace, node, sure, J, outcome, solution, low, high)
             return
-        index = self.record(trace, node, bound, J, "branched", solution, low, high)
+        index = self.record(trace, node, sure, J, "branched", solution, low, high)
         # Not too near an end, for the smaller box would gain nothing.
         margin = _EDGE * (high[j] - low[j])
         cut = min(max(at[j], low[j] + margin), high[j] - margin)
         for side in (-1, 1):
             ends = low.copy(), high.copy()
             ends[(1 - side) // 2][j] = cut
-            child = _Node(bound, *ends, found.f, index, node.depth + 1, j, side)
+            child = _Node(bound, sure, *ends, found.f, index, node.depth + 1, j, side)
             heapq.heappush(self.heap, (bound, next(self.order), child))
 
     def record(self, trace, node, bound, J, outcome, found, low, high):
@@ -348,7 +389,7 @@ class _Boxes:
         self.objective, self.best = self.value(beta, f), (beta, f)
         self.descend(self.relax(*reach(self.objective), f)[2].f)
         low, high = reach(self.objective)
-        heapq.heappush(self.heap, (0.0, 0, _Node(0.0, low, high, self.best[1], -1, 0, -1, 0)))
+        heapq.heappush(self.heap, (0.0, 0, _Node(0.0, 0.0, low, high, self.best[1], -1, 0, -1, 0)))
         reported = Progress(0, np.inf, 0.0)
         while self.heap and self.n_iter < max_iter:
             _, _, node = heapq.heappop(self.heap)
@@ -428,17 +469,20 @@ def solve_intervals(
     # A free offset is one more function, of negligible norm; a balance is folded into the kernel.
     if free:
         G, fixed, constant = np.pad(K_kept, (0, 1)) + 1 / epsilon, np.zeros(kept.size + 1), 0.0
+        sizes = Sizes(np.abs(np.pad(K_kept, (0, 1))) + 1 / epsilon, fixed, 0.0)
         y, weight = np.append(y, 0.0), np.append(weight, 0.0)
     else:
         kept_share = None if share is None else np.bincount(member, weights=share)
         G, fixed, constant, _ = fold(K_kept, problem.bias, kept_share, mean)
+        sizes = fold_sizes(K_kept, problem.bias, kept_share, mean)
+        sizes = sizes or Sizes(np.abs(G), fixed, constant)
     labeled = y != 0
     own = np.zeros(y.size)
     if free:
         own[-1] = -epsilon
     code, p = np.full(y.size, loss.code), np.full(y.size, loss.p)
     search = _Boxes(
-        np.ascontiguousarray(G), fixed, constant, code, p, y, weight,
+        np.ascontiguousarray(G), fixed, constant, sizes, code, p, y, weight,
         problem.unlabeled_loss.p, own, labeled, tol,
     )  # fmt: skip
     length = np.sqrt(np.maximum(np.diag(K_kept if free else G), 0.0))
@@ -469,15 +513,16 @@ def solve_intervals(
     beta, b = expand(search.best[0])
     outputs = K @ beta + b
     value = problem.value(outputs, t, beta @ K @ beta, b, s)
+    lower_bound = float(min(search.lower_bound, value))
     return Solution(
         beta,
         b,
         outputs,
         np.where(unlabeled, np.where(outputs > 0, 1.0, -1.0), t),
         float(value),
-        float(min(search.lower_bound, value)),
+        lower_bound,
         search.n_iter,
-        status,
+        final_status(status, value, lower_bound, tol),
         search.history,
         [_visit(entry, kept, member, t, expand) for entry in visits or ()],
     )

@@ -6,9 +6,11 @@ With c_i the weight of row i and y_i the label of an open row,
     D(β)    = −½ βᵀKβ − Σ_open c_i ℓ*(y_i, −β_i/c_i),     Σβ = 0 where b is free.
 
 `fold` puts the offset and the balance constraint into K and into a fixed part of the outputs.
-Every β in the domain of D bounds the minimum of P from below, however early a solver stops.
+Every β in the domain of D bounds the minimum of P from below, however early a solver stops. In
+floating point D is a sum whose rounding errors are bounded too (`Relaxation.rounding`).
 """
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -31,6 +33,8 @@ _ROUND = 10  # iterations between two looks at the bound
 _COARSE = 1e-3  # relative gap at which a node that will be branched is good enough
 _SHORTEST = 1e-10  # Newton step
 _NEWTON_STEPS = 100
+UNIT = 2.0**-53  # largest relative error of one operation in double precision
+LARGEST_SLOPE = 745.0  # of the conjugate of a logistic loss in doubles, log(1/5e-324)
 _DAMPING = 1e-8  # least curvature of a loss in a Newton step, relative to its weight
 LOGISTIC_LOSSES = ("logistic", "modified_logistic")
 # Losses for which the bounds of this package are proved; another one asks for its own proof.
@@ -103,6 +107,31 @@ def fold(K, bias="free", share=None, mean=0.0):
     square = max(share @ row, np.finfo(float).tiny)
     G = K - np.outer(row, row) / square
     return Folded(G, mean * row / square, 0.5 * mean**2 / square, False)
+
+
+class Sizes(NamedTuple):
+    """Sums of absolute values where `fold` has sums; rounding errors are in proportion to them."""
+
+    G: np.ndarray
+    fixed: np.ndarray
+    constant: float
+
+
+def fold_sizes(K, bias="free", share=None, mean=0.0):
+    """The `Sizes` of what `fold` returns, whose rounding errors are (n + 10) `UNIT` of them.
+
+    None without a balance: the kernel values themselves, for at most one operation is rounded.
+    """
+    if share is None:
+        return None
+    size = np.abs(K) + (1.0 if bias == "regularized" else 0.0)
+    row = size @ share
+    if bias == "free":
+        return Sizes(size + row[:, None] + row + share @ row, np.full(len(K), abs(mean)), 0.0)
+    square = share @ K @ share + (1.0 if bias == "regularized" else 0.0)
+    square = max(square, np.finfo(float).tiny)
+    lost = (3.0 + 2.0 * (share @ row) / square) / square  # by cancellation in the square
+    return Sizes(size + lost * np.outer(row, row), lost * abs(mean) * row, lost * 0.5 * mean**2)
 
 
 def unfold(beta, b, K, bias="free", share=None, mean=0.0):
@@ -189,6 +218,9 @@ def offset(A, B, F, n):
 # --- Two engines ----------------------------------------------------------------------------------
 
 
+NO_OPENING = Opening(*np.empty((2, 0, 2)), 0.0, np.empty((0, 0)))
+
+
 class Bound(NamedTuple):
     """An approximate solution of the convex problem of a node."""
 
@@ -199,6 +231,7 @@ class Bound(NamedTuple):
     b: float  # offset where it is free
     norm2: float  # ‖f‖² of the folded features
     n_iter: int
+    dual: np.ndarray  # the dual point
 
 
 @njit
@@ -314,7 +347,7 @@ def newton(folded, code, p, weight, y, beta, tol, max_iter, cutoff, last):
     index, losses = np.flatnonzero(y), (code, p, weight, y)
     G_open, opened = G[np.ix_(index, index)], tuple(part[index] for part in losses)
     dual, (a, h) = np.empty(y.size), np.empty((2, index.size))
-    g, value, dual_f, n_iter = G @ beta, -np.inf, fixed, 0
+    g, value, dual_f, best, n_iter = G @ beta, -np.inf, fixed, np.zeros(y.size), 0
     while True:
         # The best offset for these outputs.
         b = level(*losses, g + fixed, free)
@@ -325,7 +358,7 @@ def newton(folded, code, p, weight, y, beta, tol, max_iter, cutoff, last):
         dual_g = G @ dual
         found = -0.5 * dual @ dual_g - dual @ fixed - cost
         if found > value:
-            value, dual_f = float(found), dual_g + fixed
+            value, dual_f, best = float(found), dual_g + fixed, dual.copy()
         gap = primal - value
         if value >= cutoff or gap <= tol * primal or n_iter >= max_iter or index.size == 0:
             break
@@ -350,7 +383,53 @@ def newton(folded, code, p, weight, y, beta, tol, max_iter, cutoff, last):
         else:
             break
         beta, g, n_iter = trial, trial_g, n_iter + 1
-    return Bound(value + folded.constant, beta, f, dual_f, b, norm2, n_iter)
+    return Bound(value + folded.constant, beta, f, dual_f, b, norm2, n_iter, best)
+
+
+# --- Rounding -------------------------------------------------------------------------------------
+
+
+@njit
+def rounding_error(
+    K, S, fixed, rest, c, dual, claimed, outputs, rows, push, cap, total, inner, free
+):  # fmt: skip
+    """See `Relaxation.rounding`: what was ``claimed`` for the dual value is measured anew."""
+    n = fixed.size
+    beta, slopes = np.abs(dual[:n]), np.empty(n)
+    for i in range(n):
+        slopes[i] = max(abs(c.s1[i]), abs(c.s2[i]))
+    drift, F = 0.0, np.zeros(dual.size)
+    if claimed > -math.inf:  # by SMO, whose outputs are updated from step to step
+        F = K @ dual
+        drift = max(0.0, claimed - dual_value(c, dual, F))
+    # Every row of the opening as far from 0 as it can move.
+    moved, steps = beta.copy(), 0.0
+    for k in range(push.shape[0]):
+        largest = max(push[k, 0], push[k, 1], 0.0)
+        step = min(largest / max(inner[k, k], 1e-300), max(cap[k, 0], cap[k, 1]), total)
+        moved[rows[k]] += step
+        steps += step
+        slopes[rows[k]] = max(abs(push[k, 0]), abs(push[k, 1])) + abs(outputs[rows[k]])
+    if free and push.shape[0] > 0:
+        q, _, most = reference(c, dual, F)
+        for i in range(n):
+            moved[i] += q[i] * min(most, steps)
+    # Sums of the absolute values of all terms of D, before and after.
+    own, largest, mass, slope = rest, rest, 0.0, 0.0
+    used = np.flatnonzero(moved)
+    for i in used:
+        before, after = 0.0, 0.0
+        for k in used:
+            before += abs(S[i, k]) * beta[k]
+            after += abs(S[i, k]) * moved[k]
+        own += beta[i] * (0.5 * before + slopes[i] + fixed[i])
+        largest += moved[i] * (0.5 * after + slopes[i] + fixed[i])
+        mass, slope = mass + moved[i], max(slope, after + slopes[i])
+    error = UNIT * ((3 * n + 20) * largest + 10 * n * (largest - own))
+    if free:  # Σβ = 0 but for rounding: a row that takes up the rest changes D by this much
+        off = abs(np.sum(dual[:n])) + n * UNIT * mass
+        error += off * slope if n * off <= np.max(beta) else math.inf
+    return drift + error
 
 
 # --- The relaxation -------------------------------------------------------------------------------
@@ -372,16 +451,23 @@ class Relaxation:
     max_iter : int, default=100_000
         Largest number of SMO iterations of a node (and of Newton steps, never more than 100); a
         node that meets it has a weaker bound.
+    sizes : Sizes, default=None
+        See `fold_sizes`; None means the parts of ``folded`` themselves.
     """
 
-    def __init__(self, folded, code, p, weight, tol=1e-6, max_iter=100_000):
+    def __init__(self, folded, code, p, weight, tol=1e-6, max_iter=100_000, sizes=None):
         self.folded, self.weight, self.tol, self.max_iter = folded, weight, tol, max_iter
+        self.sizes = sizes or Sizes(folded.G, np.abs(folded.fixed), folded.constant)
+        self.costs = Costs(*np.zeros((5, weight.size)))
         self.code, self.p = code, p
         n = weight.size
         ridge = as_written(dual_ridge)
         ridges = np.array([ridge(*v) for v in zip(code, p, weight, strict=True)])
         self.smo = not np.isnan(ridges).any()
         self.ridges = np.nan_to_num(ridges)
+        self.S = self.sizes.G
+        if self.ridges.any():
+            self.S = self.S + np.diag(self.ridges)
         if not self.smo:
             return
         # Without a constraint on Σβ one more row, of zero features and no cost, takes up the sum.
@@ -437,7 +523,7 @@ class Relaxation:
             *losses, self.ridges, w.fixed, w.free, f, self.tau, tol, self.max_iter, cutoff,
             last,
         )  # fmt: skip
-        return Bound(value + w.constant, beta, f, f, b, norm2, n_iter)
+        return Bound(value + w.constant, beta, f, f, b, norm2, n_iter, beta)
 
     def project(self, y, beta):
         """A start for the labels y from dual variables of other labels."""
@@ -466,7 +552,7 @@ class Relaxation:
         norm2 = float(found.beta[:n] @ raw)
         value = w.constant - found.objective
         f = raw + w.fixed + b
-        return Bound(value, found.beta, f, f, b, norm2, found.n_iter)
+        return Bound(value, found.beta, f, f, b, norm2, found.n_iter, found.beta)
 
     def opening(self, y, bound, rows):
         """What the closed ``rows`` can add to the bound of a node; None with a free offset and
@@ -489,3 +575,30 @@ class Relaxation:
             w.G, self.ridges, self.code, self.p, self.weight, f, Kq, square, rows, push, cap, inner
         )
         return Opening(push, cap, total, inner)
+
+    def rounding(self, y, bound, rows, opening):
+        """How far rounding errors may put the bounds of a node above what can be reached.
+
+        In the dual value and in the gains at its dual point errors are small multiples of the
+        sums of the absolute values of all terms, which are largest where every row of ``opening``
+        has moved as far as it can.
+
+        Parameters
+        ----------
+        y, bound, rows, opening
+            As in `opening`, and what that returned, right after `solve`.
+
+        Returns
+        -------
+        float
+        """
+        rest = self.sizes.constant
+        if not self.smo:
+            sharpness = np.where(self.p > 0, self.p, 1.0)
+            self.costs.s1[:] = np.where(y == 0, 0.0, 1.0 + LARGEST_SLOPE / sharpness)
+            rest += self.weight @ self.costs.s1  # the conjugates, whose terms may cancel
+        return rounding_error(
+            self.gram.cache.values if self.smo else self.folded.G, self.S, self.sizes.fixed, rest,
+            self.costs, bound.dual, bound.value - self.folded.constant if self.smo else -np.inf,
+            bound.dual_f, rows, *(opening or NO_OPENING), self.folded.free,
+        )  # fmt: skip

@@ -20,7 +20,7 @@ class Visit(NamedTuple):
     depth: int
     row: int  # the row that was decided last, −1 at the root (and for the offset, see `low`)
     label: int  # and how: −1, +1 or FLAT; −1 and +1 are the lower and the upper part of an interval
-    bound: float  # lower bound on all completions
+    bound: float  # lower bound on all completions, rounding errors included
     objective: float  # J at the outputs of the node, NaN where it was not solved
     incumbent: float  # best value found, this node included
     outcome: str  # "branched", "bound" (closed by its bound), "unsolved" (so, by the parent's
@@ -41,9 +41,16 @@ class Solution(NamedTuple):
     outputs: np.ndarray  # f(x_i) + b, (n,)
     labels: np.ndarray  # −1 and +1 for every row, (n,)
     objective: float
-    lower_bound: float  # no solution has a smaller objective
+    lower_bound: float  # no solution has a smaller objective, rounding errors included
     n_iter: int  # nodes whose convex problem was solved
-    status: str  # "converged", "max_iter", "stopped" (by the callback) or "inexact": a convex
-    # problem took too many iterations, and the gap, though valid, is larger than ``tol``
+    status: str  # "converged", "max_iter", "stopped" (by the callback) or "inexact": the gap,
+    # though valid, is larger than ``tol``, because a convex problem took too many iterations or
+    # because rounding errors may be as large
     history: list  # of Progress
     trace: list  # of Visit; empty unless asked for
+
+
+def final_status(status, objective, lower_bound, tol):
+    """The status of a search, in view of what it returns: that has been polished and rounded."""
+    narrow = objective - lower_bound <= (1.01 * tol + 2e-8) * abs(objective)
+    return "inexact" if status == "converged" and not narrow else status

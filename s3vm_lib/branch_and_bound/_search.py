@@ -18,12 +18,14 @@ from s3vm_lib.branch_and_bound._gains import joint_gain, single_gains
 from s3vm_lib.branch_and_bound._intervals import solve_intervals
 from s3vm_lib.branch_and_bound._relaxation import (
     LOGISTIC_LOSSES,
+    UNIT,
     Relaxation,
     fold,
+    fold_sizes,
     require_proof,
     unfold,
 )
-from s3vm_lib.branch_and_bound._results import Progress, Solution, Visit
+from s3vm_lib.branch_and_bound._results import Progress, Solution, Visit, final_status
 from s3vm_lib.losses import Pieces as LossPieces
 
 BRANCHING = ("gain", "confidence")
@@ -32,7 +34,8 @@ _LEAST = 1e-3  # added to both gains of a row, relative to the largest of all, i
 
 
 class _Node(NamedTuple):
-    bound: float
+    bound: float  # as computed: it steers the search
+    sure: float  # less what rounding may have added: it is what is claimed
     decided: np.ndarray  # per unlabeled row: 0, −1, +1 or FLAT
     beta: np.ndarray
     parent: int
@@ -60,7 +63,7 @@ class _Search:
 
     @property
     def lower_bound(self):
-        return min([self.objective, self.closed, *(node.bound for node in self.stack)])
+        return min([self.objective, self.closed, *(node.sure for node in self.stack)])
 
     def labels(self, decided):
         """Labels of all rows, 0 where closed, and the cost of the flat pieces."""
@@ -104,7 +107,7 @@ class _Search:
                 return first
 
     def choose(self, decided, found, value, opening, dual):
-        """The row to branch on, and lower bounds of its children by label, unlikeliest first."""
+        """The row to branch on, and (label, bound, own bound) of children, unlikeliest first."""
         open_ = np.flatnonzero(decided == 0)
         output, flat = found.f[self.rows[open_]], self.decisions.flat[open_]
         gains = np.zeros((open_.size, 2)) if opening is None else single_gains(*opening)
@@ -113,16 +116,17 @@ class _Search:
         else:
             k = int(np.argmax(np.abs(output)))
         labels = (-1, 1, FLAT) if np.isfinite(flat[k]) else (-1, 1)
-        children = dict.fromkeys(labels, value)
+        own = dict.fromkeys(labels, dual)
         for side, label in enumerate(labels if opening is not None else ()):
             gain = joint_gain(*opening, flat, k, side)
             if label != FLAT:
                 gain = max(gain, gains[k, side])
-            children[label] = max(value, dual + gain)
-        # The likelier child is searched first; it is the last one on the stack.
-        sign = 1 if output[k] > 0 else -1
+            own[label] = dual + gain
+        children = {label: max(value, bound) for label, bound in own.items()}
+        # The likelier child is searched first; it is the last one on the stack. Sign 0 is +1.
+        sign = 1 if output[k] >= 0 else -1
         order = sorted(children, key=lambda label: (-children[label], label == sign))
-        return int(open_[k]), [(label, children[label]) for label in order]
+        return int(open_[k]), [(label, children[label], own[label]) for label in order]
 
     def run(self, max_iter, callback, trace):
         """Search until the stack is empty; the status."""
@@ -130,7 +134,7 @@ class _Search:
         start = self.relaxation.start()
         if self.start is not None:
             start = self.relaxation.project(self.labels(root)[0], self.start)
-        self.stack.append(_Node(self.base, root, start, -1, 0, -1))
+        self.stack.append(_Node(self.base, self.base, root, start, -1, 0, -1))
         reported = Progress(0, np.inf, self.base)
         while self.stack and self.n_iter < max_iter:
             self.visit(self.stack.pop(), trace)
@@ -168,8 +172,8 @@ class _Search:
     def visit(self, node, trace):
         # The numbers are the lines of the chapter's algorithm. A node may be closed unsolved since.
         if node.bound >= self.cutoff:
-            self.closed = min(self.closed, node.bound)
-            self.record(trace, node, node.bound, np.nan, "unsolved", None)
+            self.closed = min(self.closed, node.sure)
+            self.record(trace, node, node.sure, np.nan, "unsolved", None)
             return
         self.n_iter += 1
         # 3: the convex problem of the labels decided so far, and its dual bound.
@@ -178,29 +182,34 @@ class _Search:
         found = self.relaxation.solve(y, node.beta, self.cutoff - flat, last)
         dual, opening = found.value + flat, None
         # More than the dual: what the undecided rows cost at least, whatever their labels.
-        value = max(node.bound, dual)
+        own, value = dual, max(node.bound, dual)
+        open_ = np.flatnonzero(node.decided == 0)
         if not last and value < self.cutoff:
-            open_ = np.flatnonzero(node.decided == 0)
             opening = self.relaxation.opening(y, found, self.rows[open_])
             if opening is not None:
                 flats = self.decisions.flat[open_]
-                value = max(value, dual + joint_gain(*opening, flats, -1, 0))
+                own = max(dual, dual + joint_gain(*opening, flats, -1, 0))
+                value = max(value, own)
+        rounding = self.relaxation.rounding(y, found, self.rows[open_], opening)
+        rounding += UNIT * (2 * y.size + 10) * flat
+        sure = max(node.sure, own - rounding)
         # 4: the outputs are feasible for the whole problem.
         J = np.nan
         if value < self.cutoff:
             J = self.improve(found, node.decided if last else None)
         # 5
         if value >= self.cutoff or last:
-            self.closed = min(self.closed, value)
-            self.record(trace, node, value, J, "leaf" if last else "bound", found)
+            self.closed = min(self.closed, sure)
+            self.record(trace, node, sure, J, "leaf" if last else "bound", found)
             return
-        index = self.record(trace, node, value, J, "branched", found)
+        index = self.record(trace, node, sure, J, "branched", found)
         # 6, 7: the more promising child is put on top.
         row, children = self.choose(node.decided, found, value, opening, dual)
-        for label, bound in children:
+        for label, bound, own in children:
             decided = self.decisions.decide(node.decided, row, label)
             if decided is not None:
-                child = _Node(bound, decided, found.beta, index, node.depth + 1, row)
+                claimed = max(sure, own - rounding)
+                child = _Node(bound, claimed, decided, found.beta, index, node.depth + 1, row)
                 self.stack.append(child)
 
     def record(self, trace, node, bound, J, outcome, found):
@@ -265,8 +274,8 @@ def solve_branch_and_bound(
     ------
     ValueError
         For a loss without a proof, losses that do not mix, a share of positive labels that no
-        labels of the unlabeled rows have (or none that the search met before it was stopped), or
-        what `solve_intervals` refuses.
+        labels of the unlabeled rows have (or none that the search met before it was stopped), one
+        of so many unequal weights that this is not known, or what `solve_intervals` refuses.
 
     References
     ----------
@@ -297,13 +306,12 @@ def solve_branch_and_bound(
     kept, member = np.unique(leader, return_inverse=True)
     weight = np.bincount(member, weights=weight)
     part = K if kept.size == t.size else K[np.ix_(kept, kept)]
-    folded = fold(
-        np.ascontiguousarray(part, dtype=float),
-        problem.bias,
-        None if share is None else np.bincount(member, weights=share),
-        mean,
-    )
-    relaxation = Relaxation(folded, code[kept], p[kept], weight, tol=0.5 * tol)
+    part = np.ascontiguousarray(part, dtype=float)
+    balance = problem.bias, None if share is None else np.bincount(member, weights=share), mean
+    relaxation = Relaxation(
+        fold(part, *balance), code[kept], p[kept], weight, tol=0.5 * tol,
+        sizes=fold_sizes(part, *balance),
+    )  # fmt: skip
     # Without weight the unlabeled rows have nothing to decide.
     rows = np.flatnonzero(unlabeled[kept] & (weight > 0))
     flat = weight[rows] * height
@@ -312,6 +320,13 @@ def solve_branch_and_bound(
     else:
         mass, low, high, twin = np.ones(rows.size), 0.0, float(rows.size), np.arange(rows.size)
     decisions = Decisions(flat, mass, low, high, twin)
+    free = np.zeros(rows.size, dtype=int)
+    if not decisions.possible(free):
+        raise ValueError(
+            f"no labels of the unlabeled rows have a share of positives within "
+            f"balance_tol={problem.balance_tol} of {problem.ratio:.4g}: the nearest is "
+            f"{decisions.nearest(free) / mass.sum():.4g}"
+        )
     constant = problem.C_star * s[unlabeled].sum() * base
     if start is not None:
         start = np.bincount(member, weights=start)
@@ -339,18 +354,19 @@ def solve_branch_and_bound(
     outputs = K @ beta + b
     labels = np.where(unlabeled, np.where(outputs > 0, 1.0, -1.0), t)
     if counted:
-        labels[rows] = np.where(decided == FLAT, labels[rows], decided)
+        labels[rows] = decisions.label(decided, outputs[rows])
     else:
         value = problem.value(outputs, t, beta @ K @ beta, b, s)
+    lower_bound = float(min(search.history[-1].lower_bound, value))
     return Solution(
         beta,
         b,
         outputs,
         labels,
         float(value),
-        float(min(search.history[-1].lower_bound, value)),
+        lower_bound,
         search.n_iter,
-        status,
+        final_status(status, value, lower_bound, tol),
         search.history,
         [_visit(entry, kept, member, rows, t, expand) for entry in visits or ()],
     )

@@ -56,12 +56,12 @@ class Refits:
         """Share of unlabeled rows whose output is positive."""
         return float(self.weight @ (outputs[self.unlabeled] > 0) / self.weight.sum())
 
-    def held_out(self, ratio, folds):
-        """`powered_share` of a fit at this ratio, the labels of each fold hidden in turn."""
+    def held_out(self, ratios, folds):
+        """`powered_share` of fits with the labels of each fold hidden, at one ratio a fold."""
         labeled = np.concatenate(folds)
         s = self.data.sample_weight
         predicted, share = np.zeros(self.data.codes.size), 0.0
-        for rows in folds:
+        for ratio, rows in zip(ratios, folds, strict=True):
             outputs = self.fit(ratio, rows).outputs
             predicted[rows] = outputs[rows] > 0
             share += s[rows].sum() * self.share(outputs)
@@ -309,15 +309,28 @@ def ratio_grid(positive, negative, n_ratios):
     return np.linspace(low, high, n_ratios)
 
 
+def fold_ratios(data, folds, levels):
+    """Ratios at levels in [0, 1] of the grid of each fold, shape (n_levels, n_folds).
+
+    The grid of a fold is that of the labels outside: with its own labels in it, the predictions
+    for the fold would depend on the very labels that judge them.
+    """
+    ends = [ratio_grid(*label_masses(data, rows), 2) for rows in folds]
+    return np.array([np.interp(levels, (0, 1), pair) for pair in ends]).T
+
+
 def profile_of(refits, ratios=None, folds=(), references=()):
     """`balance_profile` of a prepared problem."""
     data = refits.data
     positive, negative = label_masses(data)
     if ratios is None:
         ratios = ratio_grid(positive, negative, 11)
+        asked = fold_ratios(data, folds, np.linspace(0, 1, 11))
+    else:
+        asked = np.repeat(np.c_[ratios], len(folds), axis=1)
     fits = [refits.fit(r) for r in ratios]
     outputs = [fit.outputs[refits.unlabeled] for fit in fits]
-    held = np.array([refits.held_out(r, folds) for r in ratios]).T if folds else (None, None)
+    held = np.array([refits.held_out(r, folds) for r in asked]).T if folds else (None, None)
     log_J = [[np.log(other.fit(r).objective) for r in ratios] for other in references]
     return BalanceProfile(
         np.asarray(ratios, dtype=float),
@@ -444,7 +457,7 @@ def two_classes(codes, positive):
     return np.where(codes < 0, -1, (codes == positive).astype(int))
 
 
-def label_masses(data):
-    """Total weights of the labeled rows of class 1 and of the others."""
-    s = data.sample_weight
-    return tuple(float(s[data.codes == k].sum()) for k in (1, 0))
+def label_masses(data, hidden=()):
+    """Total weights of the labeled rows of class 1 and of the others, those ``hidden`` left out."""
+    codes, s = (np.delete(part, hidden) for part in (data.codes, data.sample_weight))
+    return tuple(float(s[codes == k].sum()) for k in (1, 0))

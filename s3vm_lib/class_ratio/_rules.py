@@ -1,4 +1,8 @@
-"""What the names stand for that the parameter ``balance`` takes: shares of all classes."""
+"""What the names stand for that the parameter ``balance`` takes: shares of all classes.
+
+Every share is positive. Where a machine gives all unlabeled rows one output, or predicts the
+classes alike, rows and predictions do not tell the shares, and those of the labels are returned.
+"""
 
 import numpy as np
 
@@ -6,6 +10,7 @@ from s3vm_lib._base import RATIO_RULES, BaseS3VM, label_shares
 from s3vm_lib._machine import Training
 from s3vm_lib.class_ratio._profile import (
     Refits,
+    fold_ratios,
     label_folds,
     label_masses,
     profile_of,
@@ -135,6 +140,7 @@ class Evidence:
         self.C, self.two = C, data.n_classes == 2
         data = data._replace(codes=two_classes(data.codes, positive), n_classes=2)
         outputs = Supervised(data, C).outputs()
+        self.indistinct = indistinct(outputs[data.codes < 0])
         self.data = thinned(data, outputs)
         self.data = self.data._replace(X=doubles(self.data.X))
         margins = np.zeros(self.data.codes.size)
@@ -158,7 +164,7 @@ class Evidence:
 
     def held_out(self):
         """Estimates and errors of a few models."""
-        knobs = np.interp(KNOBS, (0, 1), ratio_grid(*label_masses(self.data), 2))
+        knobs = fold_ratios(self.data, self.folds, KNOBS)
         return np.array([self.refits.held_out(r, self.folds) for r in knobs]).T
 
     # What the names stand for --------------------------------------------------------------------
@@ -179,16 +185,26 @@ class Evidence:
         low, high = ratio_grid(*label_masses(self.data), 2)
         return float(np.clip(pooled(*self.held_out()).estimate, low, high))
 
+    def best(self, criterion, references=()):
+        if self.indistinct:
+            return self.label_share()
+        return self.profile(references).best(criterion)
+
     def separation(self):
-        return self.profile().best("separation")
+        return self.best("separation")
 
     def objective(self):
-        return self.profile().best("objective")
+        return self.best("objective")
 
     def gap(self):
         generator = np.random.RandomState(0)  # surrogates: any will do, the same in every fit
         sets = [structureless(self.data, generator) for _ in range(N_SURROGATES)]
-        return self.profile([self.prepared(other) for other in sets]).best("gap")
+        return self.best("gap", [self.prepared(other) for other in sets])
+
+
+def indistinct(outputs):
+    """Whether a machine has one output for all rows, which then say nothing of the classes."""
+    return bool(np.all(np.ptp(outputs, axis=0) <= 1e-12 * np.abs(outputs).max()))
 
 
 def _posterior_mean(data, C):
@@ -244,6 +260,8 @@ def _black_box(data, C):
     labeled = data.codes >= 0
     confusion = np.zeros((K, K))
     np.add.at(confusion, (predicted[labeled], data.codes[labeled]), s[labeled])
+    if np.linalg.matrix_rank(confusion, 1e-9 * confusion.max()) < K:
+        return label_shares(data)  # classes with equal predictions: any shares explain those of U
     share = np.bincount(predicted[~labeled], s[~labeled], K)
     return _not_empty(black_box_shares(confusion / confusion.sum(axis=0), share / share.sum()))
 
@@ -253,6 +271,8 @@ def _em(data, C):
 
     scores = held_out_scores(data, C)
     labeled = data.codes >= 0
+    if indistinct(scores[~labeled]):
+        return label_shares(data)
     s = data.sample_weight
     model = LogisticRegression().fit(scores[labeled], data.codes[labeled], s[labeled])
     chances = model.predict_proba(scores[~labeled])

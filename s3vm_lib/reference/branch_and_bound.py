@@ -45,7 +45,7 @@ def branch_and_bound(K, t, C, C_star, ratio, tol=1e-6):
         if bound >= best[0] * (1 - tol) or np.all(y != 0):  # 5
             continue
         j = np.argmax(np.where(y == 0, np.abs(f), -1))  # 6
-        sign = 1.0 if f[j] > 0 else -1.0
+        sign = 1.0 if f[j] >= 0 else -1.0  # sign 0 = +1: either label has its child
         for label in (-sign, sign):  # 7: the likelier label is on top of the stack
             child = y.copy()
             child[j] = label

@@ -13,6 +13,7 @@ from sklearn.pipeline import Pipeline
 
 from s3vm_lib._base import BaseS3VM
 from s3vm_lib._findings import FitWarning
+from s3vm_lib._limits import WEIGHT
 from s3vm_lib._prepared import Preparation
 from s3vm_lib._threads import using
 from s3vm_lib.cccp import CCCPS3VM
@@ -195,10 +196,12 @@ def settings(estimator, data, factors, n_ratios, confidence):
         factors = sorted(factors, key=lambda factor: factor != 1)  # its own C* comes first
         if C_star is None:
             C_star = C * weight[~unlabeled].sum() / weight[unlabeled].sum()
+        least = WEIGHT.left if C_star > 0 else 0.0  # multiples stay where solvers take them
+        values = [float(np.clip(factor * C_star, least, WEIGHT.right)) for factor in factors]
         found = [
-            setting if factor == 1 else {**setting, "C_star": float(factor * C_star)}
+            setting if factor == 1 else {**setting, "C_star": value}
             for setting in found
-            for factor in factors
+            for factor, value in zip(factors, values, strict=True)
         ]
     return found
 
