@@ -47,7 +47,6 @@ from s3vm_lib.branch_and_bound._envelopes import (
 from s3vm_lib.branch_and_bound._relaxation import (
     LARGEST_SLOPE,
     UNIT,
-    Sizes,
     fold,
     fold_sizes,
     require_proof,
@@ -221,18 +220,18 @@ def box_rounding(G, fixed, sizes, bracket, costs, found):
     by at most the squared norm of the gradient there, divided by twice the least curvature, which
     `share_penalty` keeps above 1 − `_SAFETY`. All sums err by small multiples of their sizes.
     """
-    n, d, a, bend = len(G), bracket.d, np.abs(found.alpha), np.abs(bracket.d)
-    unit = (3 * n + 20) * UNIT
-    if not unit * float((sizes.G @ bend).max()) < 0.01 * (1 - _SAFETY):
+    d, a, bend, rho = bracket.d, np.abs(found.alpha), np.abs(bracket.d), sizes.rho
+    unit = (3 * len(G) + 20) * UNIT
+    if not unit * (rho.max() * (rho @ bend)) < 0.01 * (1 - _SAFETY):
         return np.inf  # not even the curvature is known
     beta = d * found.f - found.alpha
     g = G @ beta
     f, b = g + fixed, np.abs(beta)
-    off = unit * (sizes.G @ b + sizes.fixed)  # of the outputs
+    off = unit * (rho * (rho @ b) + sizes.fixed)  # of the outputs
     gradient = np.abs(beta - d * f + found.alpha) + bend * off + unit * (a + b)
     value = 0.5 * beta @ g - 0.5 * d @ f**2 + found.alpha @ f
     smooth = found.value + conjugates(costs, found.alpha)
-    below = max(0.0, smooth - value) + gradient @ (sizes.G @ gradient) / (1 - _SAFETY)
+    below = max(0.0, smooth - value) + (gradient @ rho) ** 2 / (1 - _SAFETY)
     c, p, reach = costs.weight, costs.p, np.maximum(np.abs(costs.low), np.abs(costs.high))
     conjugate = np.where(
         costs.bounded,
@@ -240,7 +239,7 @@ def box_rounding(G, fixed, sizes, bracket, costs, found):
         (1 + p) * (a + a**2 / np.where(c > 0, c, np.inf))
         + c * (1 + LARGEST_SLOPE / np.where(p > 0, p, 1.0)),
     ).sum()
-    terms = 0.5 * b @ (sizes.G @ b) + bend @ f**2 + a @ np.abs(f) + conjugate + sizes.constant
+    terms = 0.5 * (b @ rho) ** 2 + bend @ f**2 + a @ np.abs(f) + conjugate + sizes.constant
     return float(below + (a + bend * np.abs(f)) @ off + unit * (terms + abs(found.value)))
 
 
@@ -469,13 +468,12 @@ def solve_intervals(
     # A free offset is one more function, of negligible norm; a balance is folded into the kernel.
     if free:
         G, fixed, constant = np.pad(K_kept, (0, 1)) + 1 / epsilon, np.zeros(kept.size + 1), 0.0
-        sizes = Sizes(np.abs(np.pad(K_kept, (0, 1))) + 1 / epsilon, fixed, 0.0)
+        sizes = fold_sizes(G)
         y, weight = np.append(y, 0.0), np.append(weight, 0.0)
     else:
         kept_share = None if share is None else np.bincount(member, weights=share)
         G, fixed, constant, _ = fold(K_kept, problem.bias, kept_share, mean)
         sizes = fold_sizes(K_kept, problem.bias, kept_share, mean)
-        sizes = sizes or Sizes(np.abs(G), fixed, constant)
     labeled = y != 0
     own = np.zeros(y.size)
     if free:

@@ -10,7 +10,6 @@ Every β in the domain of D bounds the minimum of P from below, however early a 
 floating point D is a sum whose rounding errors are bounded too (`Relaxation.rounding`).
 """
 
-import math
 from typing import NamedTuple
 
 import numpy as np
@@ -34,6 +33,7 @@ _COARSE = 1e-3  # relative gap at which a node that will be branched is good eno
 _SHORTEST = 1e-10  # Newton step
 _NEWTON_STEPS = 100
 UNIT = 2.0**-53  # largest relative error of one operation in double precision
+_NO_OPENING = Opening(*np.empty((2, 0, 2)), 0.0, np.empty((0, 0)))
 LARGEST_SLOPE = 745.0  # of the conjugate of a logistic loss in doubles, log(1/5e-324)
 _DAMPING = 1e-8  # least curvature of a loss in a Newton step, relative to its weight
 LOGISTIC_LOSSES = ("logistic", "modified_logistic")
@@ -110,28 +110,29 @@ def fold(K, bias="free", share=None, mean=0.0):
 
 
 class Sizes(NamedTuple):
-    """Sums of absolute values where `fold` has sums; rounding errors are in proportion to them."""
+    """Bounds on sums of absolute values, to which the rounding errors of `fold` are in proportion.
 
-    G: np.ndarray
+    In G they are at most (n + 10) `UNIT` ρ_i ρ_j, for ``|k(x, z)|`` ≤ √(k(x, x) k(z, z)).
+    """
+
+    rho: np.ndarray
     fixed: np.ndarray
     constant: float
 
 
 def fold_sizes(K, bias="free", share=None, mean=0.0):
-    """The `Sizes` of what `fold` returns, whose rounding errors are (n + 10) `UNIT` of them.
-
-    None without a balance: the kernel values themselves, for at most one operation is rounded.
-    """
+    """The `Sizes` of what `fold` returns."""
+    own = 1.0 if bias == "regularized" else 0.0
+    length = np.sqrt(np.maximum(np.diag(K), 0.0) + own)
     if share is None:
-        return None
-    size = np.abs(K) + (1.0 if bias == "regularized" else 0.0)
-    row = size @ share
+        return Sizes(length, 0.0 * length, 0.0)
+    center = share @ length
     if bias == "free":
-        return Sizes(size + row[:, None] + row + share @ row, np.full(len(K), abs(mean)), 0.0)
-    square = share @ K @ share + (1.0 if bias == "regularized" else 0.0)
-    square = max(square, np.finfo(float).tiny)
-    lost = (3.0 + 2.0 * (share @ row) / square) / square  # by cancellation in the square
-    return Sizes(size + lost * np.outer(row, row), lost * abs(mean) * row, lost * 0.5 * mean**2)
+        return Sizes(length + center, np.full(len(K), abs(mean)), 0.0)
+    square = max(share @ K @ share + own, np.finfo(float).tiny)
+    lost = (3.0 + 2.0 * center**2 / square) / square  # by cancellation in the square
+    rho = length * np.sqrt(1.0 + lost * center**2)
+    return Sizes(rho, lost * center * abs(mean) * length, 0.5 * lost * mean**2)
 
 
 def unfold(beta, b, K, bias="free", share=None, mean=0.0):
@@ -216,9 +217,6 @@ def offset(A, B, F, n):
 
 
 # --- Two engines ----------------------------------------------------------------------------------
-
-
-NO_OPENING = Opening(*np.empty((2, 0, 2)), 0.0, np.empty((0, 0)))
 
 
 class Bound(NamedTuple):
@@ -390,45 +388,37 @@ def newton(folded, code, p, weight, y, beta, tol, max_iter, cutoff, last):
 
 
 @njit
+def absolute_terms(beta, rho, ridges, slopes):
+    """Bound on the sum of the absolute values of all terms of D, for β ≥ 0."""
+    return 0.5 * np.sum(rho * beta) ** 2 + np.sum(beta * (0.5 * ridges * beta + slopes))
+
+
+@njit
 def rounding_error(
-    K, S, fixed, rest, c, dual, claimed, outputs, rows, push, cap, total, inner, free
-):  # fmt: skip
-    """See `Relaxation.rounding`: what was ``claimed`` for the dual value is measured anew."""
-    n = fixed.size
-    beta, slopes = np.abs(dual[:n]), np.empty(n)
-    for i in range(n):
-        slopes[i] = max(abs(c.s1[i]), abs(c.s2[i]))
-    drift, F = 0.0, np.zeros(dual.size)
-    if claimed > -math.inf:  # by SMO, whose outputs are updated from step to step
-        F = K @ dual
+    c, K, rho, fixed, ridges, rest, free, dual, claimed, outputs, rows, push, cap, total, inner
+):
+    """See `Relaxation.rounding`; what was ``claimed`` for the dual value is computed anew."""
+    n = rho.size
+    beta, F, drift, steps = np.abs(dual[:n]), K @ dual, 0.0, 0.0
+    slopes, moved = np.maximum(np.abs(c.s1), np.abs(c.s2))[:n], beta.copy()
+    if claimed > -BIG:
         drift = max(0.0, claimed - dual_value(c, dual, F))
-    # Every row of the opening as far from 0 as it can move.
-    moved, steps = beta.copy(), 0.0
-    for k in range(push.shape[0]):
-        largest = max(push[k, 0], push[k, 1], 0.0)
-        step = min(largest / max(inner[k, k], 1e-300), max(cap[k, 0], cap[k, 1]), total)
-        moved[rows[k]] += step
+    for k in range(push.shape[0]):  # every row of the opening as far from 0 as it can move
+        i, size = rows[k], max(abs(push[k, 0]), abs(push[k, 1]))
+        step = min(size / max(inner[k, k], 1e-300), max(cap[k, 0], cap[k, 1]), total)
+        moved[i] += step
         steps += step
-        slopes[rows[k]] = max(abs(push[k, 0]), abs(push[k, 1])) + abs(outputs[rows[k]])
-    if free and push.shape[0] > 0:
+        slopes[i] = size + abs(outputs[i])
+    if free and steps > 0.0:
         q, _, most = reference(c, dual, F)
-        for i in range(n):
-            moved[i] += q[i] * min(most, steps)
-    # Sums of the absolute values of all terms of D, before and after.
-    own, largest, mass, slope = rest, rest, 0.0, 0.0
-    used = np.flatnonzero(moved)
-    for i in used:
-        before, after = 0.0, 0.0
-        for k in used:
-            before += abs(S[i, k]) * beta[k]
-            after += abs(S[i, k]) * moved[k]
-        own += beta[i] * (0.5 * before + slopes[i] + fixed[i])
-        largest += moved[i] * (0.5 * after + slopes[i] + fixed[i])
-        mass, slope = mass + moved[i], max(slope, after + slopes[i])
-    error = UNIT * ((3 * n + 20) * largest + 10 * n * (largest - own))
+        moved += q * min(most, steps)
+    own = absolute_terms(beta, rho, ridges, slopes + fixed)
+    largest = absolute_terms(moved, rho, ridges, slopes + fixed)
+    error = UNIT * ((3 * n + 20) * (largest + rest) + 10 * n * (largest - own))
     if free:  # Σβ = 0 but for rounding: a row that takes up the rest changes D by this much
-        off = abs(np.sum(dual[:n])) + n * UNIT * mass
-        error += off * slope if n * off <= np.max(beta) else math.inf
+        off = abs(np.sum(dual)) + n * UNIT * np.sum(moved)
+        slope = np.max(rho * np.sum(rho * moved) + ridges * moved + slopes)
+        error += off * slope if n * off <= np.max(beta) else np.inf
     return drift + error
 
 
@@ -452,12 +442,12 @@ class Relaxation:
         Largest number of SMO iterations of a node (and of Newton steps, never more than 100); a
         node that meets it has a weaker bound.
     sizes : Sizes, default=None
-        See `fold_sizes`; None means the parts of ``folded`` themselves.
+        None takes those of ``folded`` without a balance.
     """
 
     def __init__(self, folded, code, p, weight, tol=1e-6, max_iter=100_000, sizes=None):
         self.folded, self.weight, self.tol, self.max_iter = folded, weight, tol, max_iter
-        self.sizes = sizes or Sizes(folded.G, np.abs(folded.fixed), folded.constant)
+        self.sizes = sizes or fold_sizes(folded.G)
         self.costs = Costs(*np.zeros((5, weight.size)))
         self.code, self.p = code, p
         n = weight.size
@@ -465,9 +455,6 @@ class Relaxation:
         ridges = np.array([ridge(*v) for v in zip(code, p, weight, strict=True)])
         self.smo = not np.isnan(ridges).any()
         self.ridges = np.nan_to_num(ridges)
-        self.S = self.sizes.G
-        if self.ridges.any():
-            self.S = self.S + np.diag(self.ridges)
         if not self.smo:
             return
         # Without a constraint on Σβ one more row, of zero features and no cost, takes up the sum.
@@ -592,13 +579,14 @@ class Relaxation:
         -------
         float
         """
-        rest = self.sizes.constant
-        if not self.smo:
-            sharpness = np.where(self.p > 0, self.p, 1.0)
-            self.costs.s1[:] = np.where(y == 0, 0.0, 1.0 + LARGEST_SLOPE / sharpness)
-            rest += self.weight @ self.costs.s1  # the conjugates, whose terms may cancel
+        c, w, rest, claimed = self.costs, self.folded, self.sizes.constant, -np.inf
+        if self.smo:  # whose outputs are updated from step to step
+            claimed = bound.value - w.constant
+        else:
+            c.s1[:] = np.where(y == 0, 0.0, 1.0 + LARGEST_SLOPE / np.where(self.p > 0, self.p, 1.0))
+            rest += self.weight @ c.s1  # the conjugates, whose terms may cancel
+        K = self.gram.cache.values if self.smo else w.G
         return rounding_error(
-            self.gram.cache.values if self.smo else self.folded.G, self.S, self.sizes.fixed, rest,
-            self.costs, bound.dual, bound.value - self.folded.constant if self.smo else -np.inf,
-            bound.dual_f, rows, *(opening or NO_OPENING), self.folded.free,
+            c, K, *self.sizes[:2], self.ridges, rest, w.free, bound.dual, claimed, bound.dual_f,
+            rows, *(opening or _NO_OPENING),
         )  # fmt: skip

@@ -293,7 +293,7 @@ class S3VMSearchCV(SemiSupervisedMixin, MetaEstimatorMixin, BaseEstimator):
     >>> y = hide_labels(truth, 20, random_state=0)
     >>> search = S3VMSearchCV(QNS3VM(), {"C": [1, 10], "C_star": [0.1, 1], "gamma": [1, 8]})
     >>> search.fit(X, y).best_params_
-    {'C': 1, 'C_star': 1, 'gamma': 8}
+    {'C': 10, 'C_star': 0.1, 'gamma': 1}
     >>> search.n_preparations_
     10
     """
