@@ -395,8 +395,9 @@ def unclear(name, error):
     refused = isinstance(error, ValueError | FloatingPointError)
     if not refused or isinstance(error, np.linalg.LinAlgError):
         return True
-    names = bad_inputs._says_what(error, SimpleNamespace(name=name))
-    return not (names and ADVICE.search(str(error)))
+    known = "|".join(estimators()[name]().get_params())
+    named = re.search(rf"\b({known})\b|{bad_inputs.DATA}", str(error))
+    return not (named and ADVICE.search(str(error)))
 
 
 def raised(name, error, what=""):
@@ -671,16 +672,13 @@ def _labels_and_shares(trial, fit, X, codes, weight, found, answers):
     silent = not ({"share", "limit", "objective", "rounding"} & set(fit.findings))
     # A little more than the promise (odds within a factor of three, three expected rows), as
     # what is seen here differs from what is seen there by what rounds to 0.
-    for label in np.flatnonzero(rows * np.minimum(expected, 1 - expected) >= 3.2):
-        odds = [p / max(1 - p, 1e-12) for p in (given[label], expected[label])]
-        far = odds[0] * 3.2 < odds[1] or odds[0] > 3.2 * odds[1]
-        text = f"class {label}: {given[label]:.1%} given, {expected[label]:.1%} expected"
-        if given[label] == 0 and silent:
-            wrong.append((f"never predicted:{name}", text))
-            break
-        if asked is not None and far and silent:
-            wrong.append((f"silent share:{name}", text))
-            break
+    enough = np.flatnonzero(rows * np.minimum(expected, 1 - expected) >= 3.2)
+    odds, wanted = (p / np.maximum(1 - p, 1e-12) for p in (given, expected))
+    far = np.maximum(odds / wanted, wanted / np.maximum(odds, 1e-12)) > 3.2
+    key = "never predicted" if np.any(given[enough] == 0) else "silent share"
+    if silent and np.any(given[enough] == 0 if asked is None else far[enough]):
+        text = f"given {np.round(given, 3).tolist()}, expected {np.round(expected, 3).tolist()}"
+        wrong.append((f"{key}:{name}", text))
     # Shares of labels, or given by the user, are what they are; estimates of 0 are none.
     estimated = trial.parameters.get("balance", "auto") in ("auto", "bbse") and trial.weight is None
     if asked is not None and min(asked) < 1e-6 and estimated and silent and not fit.warned:
@@ -980,10 +978,12 @@ def _marker(trial, base):
     read = {  # these must give the machine of the trial, or an error that says how to
         "None among strings": lambda: (np.where(U, None, text), None),
         "NaN among numbers": lambda: (np.where(U, np.nan, codes), None),
-        "pandas.NA in a list": lambda: ([pd.NA if u else v for u, v in zip(U, text, strict=True)], None),
+        "pandas.NA in a list": lambda: (
+            [pd.NA if u else v for u, v in zip(U, text, strict=True)], None),
         "-1 among strings": lambda: (np.where(U, -1, text), None),
         "categories": lambda: (pd.Series(np.where(U, None, text)).astype("category"), None),
-        "Int64 with NA": lambda: (pd.array([None if v < 0 else int(v) for v in codes], "Int64"), None),
+        "Int64 with NA": lambda: (
+            pd.array([None if v < 0 else int(v) for v in codes], "Int64"), None),
         "large Int64 with NA": lambda: (
             pd.Series([None if v < 0 else int(big[v]) for v in codes], dtype="Int64"), None),
         "mask": lambda: (rng.permutation(np.where(U, 0, codes)) * 0 + np.where(U, 0, codes), U),
@@ -1034,7 +1034,8 @@ def _marker(trial, base):
     if word in ("masked array", "mask", "mask and -1, +1") and len(fit.model.classes_) != k:
         return [(key, f"classes {fit.model.classes_.tolist()}")]
     return [
-        (found if found.startswith(COUNTED) else key, text) for found, text in compared(trial, base, again)
+        (found if found.startswith(COUNTED) else key, text)
+        for found, text in compared(trial, base, again)
     ]
 
 
@@ -1249,9 +1250,9 @@ def _around_twin(trial, base, rng):
         for k, fit in enumerate(ends):
             high = values[k] > 1.01 * values[1 - k] + 1e-9
             if high.any() and not fit.warned and not fit.findings:
-                solver = ("newton", "pcg")[k]
-                return [(f"twin:{name} {solver}", f"{values[k].tolist()}, the other "
-                         f"{values[1 - k].tolist()}, {fit.model.termination_condition_}")]  # fmt: skip
+                status = fit.model.termination_condition_
+                text = f"{values[k].tolist()}, the other {values[1 - k].tolist()}, {status}"
+                return [(f"twin:{name} {('newton', 'pcg')[k]}", text)]
         return []
     if name != "SVM" or base.warned or codes.max() > 1:
         return []
