@@ -275,6 +275,11 @@ def mutate(args):
     run(PYTHON, "tests/mutate.py", *args.options)
 
 
+def trouble(args):
+    install("test")
+    run(PYTHON, "tests/trouble.py", *(args.options or ["--trials", "5000"]))
+
+
 def clean(args):
     doomed = [ROOT / "_build", ROOT / ".pytest_cache", ROOT / ".ruff_cache"]
     for folder in ("s3vm_lib", "tests", "book", "benchmarks"):
@@ -335,6 +340,7 @@ def parse_arguments(argv):
     for function, text in (
         (bench, "run one benchmark, or list them"),
         (mutate, "try the changes of the library that the tests must notice"),
+        (trouble, "fit every estimator to the trouble that real data bring"),
     ):
         # All of it, --help too, is for another parser: nothing is an option here, whose names would
         # begin with a "+" (a leading option is none of argparse.REMAINDER).

@@ -11,11 +11,14 @@ import faulthandler
 import functools
 import io
 import json
+import os
 import re
 import signal
+import subprocess
 import sys
 import traceback
 import warnings
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -28,6 +31,7 @@ from s3vm_lib.quasi_newton import Coordinates
 from s3vm_lib.stochastic import Features, Polish, Schedule
 
 SECONDS = 60  # of CPU time, for one trial
+SLOWEST = 3600  # seconds of the clock for one worker, where none is able to count its own
 
 # Parameters with which a fit of a few rows takes milliseconds.
 QUICK = {
@@ -655,8 +659,37 @@ def _judged(seed, number):
         return traceback.format_exc()
 
 
-def main(seed, first, last=None):
+def verdicts(worker, seed, first, last):
+    """What is wrong with the trials of a range, by number; nothing for those that are well.
+
+    A trial that takes too long gets a second try: the first one may have compiled something.
+    """
+    wrong, late = {}, set()
+    while first < last:
+        command = [sys.executable, "-P", str(worker), str(seed), str(first), str(last)]
+        path = os.pathsep.join([str(Path(s3vm_lib.__file__).parents[1]), *filter(None, sys.path)])
+        environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": path}
+        result = subprocess.run(
+            command, env=environment, capture_output=True, text=True, timeout=SLOWEST, check=False
+        )
+        reports = [json.loads(line) for line in result.stdout.splitlines()]
+        assert reports, result.stderr
+        wrong |= {number: verdict for number, *rest in reports for verdict in rest if verdict}
+        number, hangs = reports[-1][0], result.returncode == -getattr(signal, "SIGPROF", 0)
+        if len(reports[-1]) == 1 and hangs and number not in late:
+            late.add(number)
+            first = number
+            continue
+        if len(reports[-1]) == 1:
+            end = "a hang" if hangs else "a crash"
+            wrong[number] = f"{end}, exit status {result.returncode}\n{result.stderr}"
+        first = number + 1
+    return wrong
+
+
+def main(seed, first, last=None, judged=None):
     """Run one trial, or those of a range with the limit on CPU time."""
+    judged = judged or _judged
     if last is None:
         print(_made(seed, first))
         print(_judged(seed, first))
@@ -668,7 +701,7 @@ def main(seed, first, last=None):
         print(json.dumps([number]), flush=True)
         if limited:
             signal.setitimer(signal.ITIMER_PROF, SECONDS)
-        print(json.dumps([number, _judged(seed, number)]), flush=True)
+        print(json.dumps([number, judged(seed, number)]), flush=True)
 
 
 if __name__ == "__main__":

@@ -4,7 +4,6 @@ What is tried is in ``tests/bad_inputs.py``. Trials run in a worker process, so 
 loop without end is a verdict on the trial and not the end of the tests.
 """
 
-import json
 import os
 import signal
 import subprocess
@@ -26,35 +25,10 @@ from s3vm_lib.branch_and_bound import BranchBoundS3VM
 from s3vm_lib.finite_newton import solve_finite_newton
 
 WORKER = Path(bad_inputs.__file__)
-SLOWEST = 3600  # seconds of the clock for one worker, where none is able to count its own
 
 
 def verdicts(seed, first, last):
-    """What is wrong with the trials of a range, by number; nothing for those that are well.
-
-    A trial that takes too long gets a second try: the first one may have compiled something.
-    """
-    wrong, late = {}, set()
-    while first < last:
-        command = [sys.executable, "-P", str(WORKER), str(seed), str(first), str(last)]
-        path = os.pathsep.join([str(Path(s3vm_lib.__file__).parents[1]), *filter(None, sys.path)])
-        environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": path}
-        result = subprocess.run(
-            command, env=environment, capture_output=True, text=True, timeout=SLOWEST, check=False
-        )
-        reports = [json.loads(line) for line in result.stdout.splitlines()]
-        assert reports, result.stderr
-        wrong |= {number: verdict for number, *rest in reports for verdict in rest if verdict}
-        number, hangs = reports[-1][0], result.returncode == -getattr(signal, "SIGPROF", 0)
-        if len(reports[-1]) == 1 and hangs and number not in late:
-            late.add(number)
-            first = number
-            continue
-        if len(reports[-1]) == 1:
-            end = "a hang" if hangs else "a crash"
-            wrong[number] = f"{end}, exit status {result.returncode}\n{result.stderr}"
-        first = number + 1
-    return wrong
+    return bad_inputs.verdicts(WORKER, seed, first, last)
 
 
 def described(seed, wrong):
