@@ -7,19 +7,16 @@ in an underscore, number by number; what is left out has a reason beside it.
 
 import dataclasses
 import re
-import warnings
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
 from numpy.testing import assert_allclose
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import StrOptions
 from test_estimators import ESTIMATORS
 
-from s3vm_lib import CCCPS3VM, FRS3VM, ILS3VM, TSGS3VM
+from s3vm_lib import CCCPS3VM, FRS3VM, TSGS3VM
 from s3vm_lib.objective import evaluate
-from s3vm_lib.stochastic import Polish, Schedule
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # tiny problems may well be hard ones
 
