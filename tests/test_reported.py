@@ -5,67 +5,34 @@ no test compares. So each test here says what must not change, and compares *eve
 in an underscore, number by number; what is left out has a reason beside it.
 """
 
-import dataclasses
 import re
+import warnings
 
 import numpy as np
 import pytest
-import scipy.sparse as sp
 from numpy.testing import assert_allclose
+from reported import assert_equal, attributes, leaves, numbers
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import StrOptions
 from test_estimators import ESTIMATORS
 
-from s3vm_lib import CCCPS3VM, FRS3VM, TSGS3VM
+from s3vm_lib import (
+    BGS3VM,
+    CCCPS3VM,
+    FRS3VM,
+    GKM,
+    ILS3VM,
+    NNBBS3VM,
+    QNS3VM,
+    TSGS3VM,
+    BranchBoundS3VM,
+    NewtonS3VM,
+    S3VMLight,
+)
 from s3vm_lib.objective import evaluate
+from s3vm_lib.stochastic import Schedule
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # tiny problems may well be hard ones
-
-# --- Numbers --------------------------------------------------------------------------------------
-
-
-def leaves(value, name):
-    """The numbers and words that a value is made of, with the path to each."""
-    if dataclasses.is_dataclass(value):
-        value = {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
-    elif hasattr(value, "_asdict"):
-        value = value._asdict()
-    if isinstance(value, dict):
-        for key, part in value.items():
-            yield from leaves(part, f"{name}.{key}")
-    elif sp.issparse(value):
-        yield name, value.toarray()
-    elif isinstance(value, list | tuple):
-        yield f"{name}.length", len(value)
-        for k, part in enumerate(value):
-            yield from leaves(part, f"{name}[{k}]")
-    elif hasattr(value, "__dict__") and vars(value):
-        yield from leaves(vars(value), name)
-    else:
-        yield name, value
-
-
-def attributes(model):
-    """Public fitted attributes, those that are computed when they are asked for included."""
-    names = [name for name in dir(model) if name.endswith("_") and not name.startswith("_")]
-    return {name: getattr(model, name) for name in names if hasattr(model, name)}
-
-
-def numbers(found, without=()):
-    """The leaves of all attributes but those whose path a pattern matches from its beginning."""
-    parts = [part for name, value in found.items() for part in leaves(value, name)]
-    return {path: v for path, v in parts if not any(re.match(left, path) for left in without)}
-
-
-def assert_equal(found, expected, rtol=0.0, atol=None):
-    assert found.keys() == expected.keys()
-    for path, value in found.items():
-        other = expected[path]
-        if np.asarray(value).dtype.kind in "fiub" and np.asarray(other).dtype.kind in "fiub":
-            tolerance = dict(rtol=rtol, atol=rtol if atol is None else atol, err_msg=path)
-            assert_allclose(np.asarray(value, float), np.asarray(other, float), **tolerance)
-        else:
-            assert repr(value) == repr(other), path
-
 
 # --- Settings -------------------------------------------------------------------------------------
 
@@ -260,4 +227,122 @@ def test_each_problem_is_that_of_its_class_against_the_rest(semi_supervised, cas
     assert reported["n_iter_"] == max(n_iter)
 
 
+def hard_for_one(seed=0):
+    """Three classes, of which the last but one lies within the first."""
+    rng = np.random.default_rng(seed)
+    y = np.arange(36) % 3
+    X = 0.8 * rng.standard_normal((36, 2)) + np.array([[0, 0], [0.3, 0], [7, 0]])[y]
+    y[24:] = -1
+    return X, y
+
+
+@pytest.mark.parametrize("case", ESTIMATORS, ids=lambda case: case.cls.__name__)
+def test_a_limit_that_one_problem_meets_is_reported_wherever_it_stands(case):
+    """Each order of the classes: the one hard problem comes first, in the middle and last."""
+    X, y = hard_for_one()
+    mixed = False
+    for limit in (1, 2, 4, 8, 16, 32, 64, 128, 512, 1100):
+        options = {**case.exact, **case.several, "max_iter": limit, "kernel": "linear"}
+        for order in ([0, 1, 2], [0, 2, 1], [1, 2, 0]):
+            renamed = np.append(order, -1)[y]
+            with warnings.catch_warnings(record=True) as told:
+                warnings.simplefilter("always")
+                model = case(**options).fit(X, renamed)
+            statuses = model.termination_condition_
+            met = "max_iter" in statuses
+            assert met == ("limit" in model.findings_), (limit, order, statuses)
+            said = [one for one in told if f"max_iter={limit} " in str(one.message)]
+            assert len(said) == met, (limit, order, statuses)
+            assert all(issubclass(one.category, ConvergenceWarning) for one in said)
+        mixed |= met and len(set(statuses)) > 1
+        if mixed or not met:
+            break
+
+
 # --- Batches --------------------------------------------------------------------------------------
+
+ONLINE = [one for one in SETTINGS if hasattr(one.values[0].cls, "partial_fit")]
+KEEPING = (NNBBS3VM, ILS3VM, GKM, BGS3VM)  # the others report of the last rows alone
+OF_THE_FIRST_BATCH = {("sigma_f", "theorem"): ("problem_.kernel.sigma_f",)}
+
+
+def problem_numbers(model, without):
+    """What a model says that it minimizes."""
+    names = ("problem_", "classes_", "class_ratio_", "gamma_", "n_features_in_", "bounds_")
+    found = attributes(model)
+    return numbers({name: found[name] for name in names if name in found}, without)
+
+
+@pytest.mark.parametrize(("case", "setting"), ONLINE)
+def test_one_batch_and_several_have_the_problem_of_a_fit(semi_supervised, case, setting):
+    """Masses, shares and scales of all rows so far: sums, whatever the batches are."""
+    X, y = semi_supervised(n=30, n_labeled=15, seed=1)
+    weight = np.linspace(0.5, 2.0, 30) * (np.arange(30) % 7 != 3)
+    options = {"gamma": 0.3, "class_weight": {0: 2.0, 1: 0.7}}
+    if case.cls in (NNBBS3VM, ILS3VM):
+        options["C_star"] = 0.2
+    make = lambda: made(case, setting, **options)  # noqa: E731
+    whole = make().fit(X, y, weight)
+    once = make().partial_fit(X, y, weight)
+    assert_equal(problem_numbers(once, ()), problem_numbers(whole, ()), rtol=1e-12)
+    several = make()
+    for rows in (np.arange(11), np.arange(11, 12), np.arange(12, 30)):
+        several.partial_fit(X[rows], y[rows], weight[rows], classes=[0, 1])
+        so_far = np.arange(rows[-1] + 1)
+        if case.cls in KEEPING:  # J is that of all rows so far
+            kept = so_far[weight[so_far] > 0]
+            cost = weight * np.select([y == 0, y == 1], [2.0, 0.7], 1.0)
+            value = evaluate(several, X[kept], y[kept], several.problem_, cost[kept]).objective
+            assert_allclose(several.objective_, value, rtol=1e-5, atol=1e-8)
+    # New rows are joined to those that are there: other edges than of all rows at once.
+    without = ("problem_.graph", *(["bounds_"] if case.graph else []))
+    for item in setting.items():
+        without += OF_THE_FIRST_BATCH.get(item, ())
+    assert_equal(problem_numbers(several, without), problem_numbers(whole, without), rtol=1e-12)
+
+
+@pytest.mark.parametrize("cls", [FRS3VM, TSGS3VM])
+def test_rows_that_are_kept_stand_for_all_rows_so_far(semi_supervised, monkeypatch, cls):
+    X, y = semi_supervised(n=60, n_labeled=20, seed=1)
+    weight = np.linspace(0.5, 2.0, 60)
+    seen, steps = [], cls._steps
+
+    def spy(self, X, t, weight, problem, *arguments, **options):
+        seen.append((weight[t == 0].sum(), weight[t != 0].sum(), problem.C_star))
+        return steps(self, X, t, weight, problem, *arguments, **options)
+
+    monkeypatch.setattr(cls, "_steps", spy)
+    schedule = Schedule(unlabeled_kept=4)
+    model = cls(n_features=16, n_steps=2, schedule=schedule, class_weight={0: 2.0}, random_state=0)
+    for start, end in ((0, 20), (20, 25), (25, 45), (45, 60)):
+        batch = slice(start, end)
+        model.partial_fit(X[batch], y[batch], weight[batch], classes=[0, 1])
+        labeled = y[:end] >= 0
+        masses = weight[:end][~labeled].sum(), weight[:end][labeled].sum()
+        cost = masses[1] + weight[:end][y[:end] == 0].sum()
+        assert_allclose(seen[-1], [masses[0], cost, masses[1] / masses[0]])
+
+
+# --- Counts ---------------------------------------------------------------------------------------
+
+
+@everything
+def test_counts_are_those_that_an_observer_makes(semi_supervised, case, setting):
+    """A callback sees each round once: as many as the history has, and none that it has not."""
+    X, y = semi_supervised(n=30, n_labeled=18, n_classes=3, seed=2)
+    y[y == 2] = 1
+    states = []
+    options = {"C": 10.0, "callback": lambda state: states.append(dict(state))}
+    model = made(case, setting, **options).fit(X, y)
+    assert len(states) == len(model.history_)
+    for state, entry in zip(states, model.history_, strict=True):
+        told = entry._asdict() if hasattr(entry, "_asdict") else {}
+        for name in told.keys() & state.keys():
+            assert np.array_equal(state[name], told[name]), name
+    total = [state["n_iter"] for state in states]
+    if case.cls in (QNS3VM, NewtonS3VM, FRS3VM):  # of each stage
+        assert model.n_iter_ == sum(total)
+    elif case.cls in (CCCPS3VM, NNBBS3VM):  # of the problem within each round
+        assert model.n_iter_ == len(states)
+    elif case.cls in (GKM, BGS3VM, BranchBoundS3VM, S3VMLight):  # so far
+        assert model.n_iter_ == total[-1]
