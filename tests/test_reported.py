@@ -56,11 +56,23 @@ def made(case, setting, **options):
     return case(**{**SHORT.get(case.cls, {}), **options, **setting})
 
 
+FURTHER = {  # numbers with which something else is done than without
+    "balance_tol": 0.1,
+    "sigma_f": 1.3,
+    "power": 1.5,
+    "laplacian_degree": 2,
+    "s": 0.5,
+}
+
+
 def named_settings():
-    """(case, parameter, value) for each value that has a name, and one (case, None, None)."""
+    """A case and a setting for each value that has a name, for some numbers, and for none."""
     for case in ESTIMATORS:
         model = made(case, {})
         yield pytest.param(case, {}, id=case.cls.__name__)
+        for name in sorted(FURTHER.keys() & model.get_params().keys()):
+            if getattr(model, name) != 0.05:  # of branch and bound, where it is no switch
+                yield pytest.param(case, {name: FURTHER[name]}, id=f"{case.cls.__name__}-{name}")
         for name, constraints in model._parameter_constraints.items():
             if name not in model.get_params() or not isinstance(constraints, list):
                 continue
@@ -104,6 +116,27 @@ def test_a_row_without_weight_is_absent_from_all_that_is_reported(semi_supervise
         if POSITIONS.match(path):
             expected[path] = kept[expected[path]]
     assert_equal(found, expected)
+
+
+@everything
+def test_weights_times_a_number_are_costs_times_it(semi_supervised, case, setting):
+    """Whatever is reported has nothing of the unit that weights are given in."""
+    if setting.get("balance"):
+        pytest.skip("an estimate has a prior: more rows say more")
+    X, y = semi_supervised(n=30, n_labeled=15, seed=1)
+    weight = case.permitted(np.linspace(0.5, 2.0, 30), y)
+    names = ["C", *(["C_star"] if not case.supervised and not case.graph else [])]
+    C = dict.fromkeys(names, 0.5) | setting
+    if isinstance(C.get("C_star"), str):
+        names = ["C"]
+    found, expected = (
+        numbers(attributes(made(case, {**C, **{k: C[k] / c for k in names}}).fit(X, y, c * weight)))
+        for c in (4.0, 1.0)
+    )
+    for found_one in (found, expected):
+        for path in [p for p in found_one if re.search(r"\.C$|\.C_star$|C_plus|C_minus", p)]:
+            del found_one[path]
+    assert_equal(found, expected, rtol=1e-9)
 
 
 NO_CLASS_WEIGHTS = {  # what labels say about unlabeled rows counts rows, not costs
