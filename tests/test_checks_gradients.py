@@ -40,10 +40,14 @@ GRADIENTS = {
 }
 
 
+@pytest.mark.parametrize("scale", [1.0, 0.1, 10.0, 1e4])
 @pytest.mark.parametrize("name", GRADIENTS)
-def test_a_wrong_gradient_is_named(name):
+def test_a_wrong_gradient_is_named(name, scale):
     gradient, mistake, words = GRADIENTS[name]
-    report = check_gradient(value, gradient, X0, parts=PARTS)
+    parts = {part: lambda w, f=f: scale * f(w) for part, f in PARTS.items()}
+    report = check_gradient(
+        lambda w: scale * value(w), lambda w: scale * gradient(w), X0, parts=parts
+    )
     assert report.mistake == mistake, report
     assert re.search(words, report.message), report
 
@@ -131,7 +135,10 @@ def test_a_wrong_kernel_is_named(name):
 @pytest.mark.parametrize("name", ["linear", "poly", "rbf", "laplacian"])
 def test_right_kernels_pass(name):
     kernel = Kernel(name, 0.5, 2, 1.0, 1.5)
-    assert check_kernel(kernel.gram(X), X, kernel)
+    for scale in (0.1, 1.0, 10.0):
+        rows = scale * X
+        assert check_kernel(kernel.gram(rows), rows, kernel)
+        assert check_kernel(kernel.gram(rows).astype(np.float32), rows, kernel), scale
     assert check_kernel(kernel.gram(X, X[:7]), X, kernel, X[:7])
     report = check_kernel(kernel.gram(X, X[:7]).T, X, kernel, X[:7])
     assert report.mistake == "shape" and "transposed" in report.message

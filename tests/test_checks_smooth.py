@@ -97,7 +97,7 @@ def student(K, t, mistake=None, b=0.2, C=C, C_star=C_STAR):
         if mistake == "g inner":
             gradient = K @ (np.where(L, a, a / np.where(U, f, 1.0)) + slope)
         if mistake == "g no offset":
-            gradient = K @ (PROBLEM.output_gradient(Kc, t) + slope)
+            gradient = K @ (replace(PROBLEM, C=C, C_star=C_star).output_gradient(Kc, t) + slope)
         if mistake == "g KK":
             gradient = K @ gradient
         if mistake == "in place":
@@ -173,7 +173,10 @@ PLANTED = {
 @pytest.mark.filterwarnings("ignore:overflow")
 def test_a_planted_mistake_is_named(data, name):
     K, t = data
-    report = check_s3vm_objective(student(K, t, name), K, t, PROBLEM, b=0.2)
+    size = 0.1 if K[0, 0] == 1 else 10.0  # of the losses beside the penalty
+    weights = dict(C=size * C, C_star=size * C_STAR)
+    function = student(K, t, name, **weights)
+    report = check_s3vm_objective(function, K, t, replace(PROBLEM, **weights), b=0.2)
     print(report)
     mistake, words = PLANTED[name]
     assert not report

@@ -253,6 +253,31 @@ def test_a_planted_mistake_is_named(problem, right, name):
     assert re.search(words, report.message), report
 
 
+# Of these the scale is the mistake, or a part of it.
+OF_A_SCALE = re.compile("1/|2γ|width|integers|α/C|offset in the kernel")
+
+
+@pytest.mark.parametrize("scale", [0.1, 10.0])
+@pytest.mark.parametrize("name", [name for name in PLANTED if not OF_A_SCALE.match(name)])
+def test_a_planted_mistake_has_its_name_at_every_scale(problem, right, name, scale):
+    """With K times a number the outputs are the same, and α is divided by it."""
+    X, K, t, C = problem
+    make, mistake, _ = PLANTED[name]
+    alpha, b = make(K, t, C, X, right)
+    report = check_svm(scale * K, alpha / scale, b, t, C / scale)
+    assert re.match(mistake, report.mistake), report
+
+
+@pytest.mark.parametrize("scale", [0.01, 0.1, 1.0, 10.0, 1e3])
+def test_right_answers_in_single_precision_pass_at_every_scale(problem, right, scale):
+    _, K, t, C = problem
+    alpha, b, F = (np.float32(part) for part in right)
+    K, alpha = np.float32(scale * K), np.float32(alpha / scale)
+    for outputs in (None, F, F + np.float32(2e-4)):
+        report = check_svm(K, alpha, b, t, C / scale, F=outputs)
+        assert report, report
+
+
 @pytest.fixture(scope="module", params=["linear", "unbalanced"])
 def other(request, two_gaussians):
     """A kernel of rank 2, where α is not unique, and a class of nine rows at a large C."""

@@ -105,24 +105,6 @@ def test_values_by_hand():
         assert_allclose(UnlabeledLoss(name).value(f), values, rtol=1e-14, err_msg=name)
 
 
-@pytest.mark.parametrize("loss", LABELED, ids=name_of)
-def test_labeled_losses_are_convex_with_the_stated_constants(loss):
-    f = np.linspace(-4, 4, 4001)
-    for y in (-1, 1):
-        slope = loss.derivative(y, f)
-        assert np.all(np.diff(slope) >= -1e-12)
-        if math.isfinite(loss.lipschitz):
-            assert np.abs(slope).max() <= loss.lipschitz + 1e-12
-            assert np.abs(slope).max() >= 0.9 * loss.lipschitz
-        steepest = np.abs(np.diff(slope) / np.diff(f)).max()
-        if loss.differentiable:
-            assert 0.99 * loss.derivative_lipschitz <= steepest
-            assert steepest <= loss.derivative_lipschitz * (1 + 1e-8)
-        else:
-            assert steepest > 400  # a jump of at least 1 over one step of the grid
-    assert loss.convex
-
-
 @pytest.mark.parametrize("loss", UNLABELED, ids=name_of)
 def test_unlabeled_constants_symmetry_and_zero_slope_at_zero(loss):
     f = np.linspace(-4, 4, 4001)
@@ -139,6 +121,61 @@ def test_unlabeled_constants_symmetry_and_zero_slope_at_zero(loss):
     else:
         assert steepest > 200  # a jump of nearly a half at least
     assert not loss.convex
+
+
+def over_their_ranges(make, names):
+    """Losses with parameters from one end of what makes sense to the other."""
+    for name in names:
+        if make(name).parameter is None:
+            yield make(name)
+        elif name == "symmetric_ramp":
+            yield from (make(name, s) for s in np.linspace(-0.99, 0.99, 12))
+        else:
+            yield from (make(name, p) for p in np.geomspace(0.01, 100.0, 13))
+
+
+@pytest.mark.parametrize(
+    "loss",
+    [
+        *over_their_ranges(LabeledLoss, LABELED_LOSSES),
+        *over_their_ranges(UnlabeledLoss, UNLABELED_LOSSES),
+    ],
+    ids=lambda loss: f"{loss.name}-{loss.parameter:.3g}" if loss.parameter else loss.name,
+)
+def test_facts_hold_over_the_whole_range_of_the_parameter(loss):
+    """Lipschitz constants, convexity and DC parts, on grids that follow what the loss bends at."""
+    scales = np.geomspace(1e-3, 30.0, 60)
+    kinks = np.r_[1.0, -1.0, 0.0]
+    if loss.parameter is not None:
+        kinks = np.r_[kinks, 1 + loss.parameter, 1 - loss.parameter, loss.parameter]
+    width = 1.0 if loss.parameter is None else min(1.0, 1 / loss.parameter)
+    reach = 1 + 40 * (width if loss.parameter is None or loss.parameter > 1 else 1 / loss.parameter)
+    near = [k + s * width * scales for k in np.r_[kinks, -kinks] for s in (-1, 1)]
+    f = np.unique(np.concatenate([np.linspace(-4, 4, 2001), *near]))
+    f = np.unique(np.r_[f, np.linspace(-reach, reach, 4001)])
+    labels = (1, -1) if isinstance(loss, LabeledLoss) else (None,)
+    of = lambda part, y: getattr(loss, part)(*(() if y is None else (y,)), f)  # noqa: E731
+    steepest, bend, convex = 0.0, 0.0, True
+    for y in labels:
+        slope = of("derivative", y)
+        gaps = np.diff(f)
+        steepest = max(steepest, np.abs(slope).max())
+        bend = max(bend, np.abs(np.diff(slope)[gaps > 1e-7] / gaps[gaps > 1e-7]).max())
+        convex &= bool(np.all(np.diff(slope) >= -1e-9))
+    assert convex == loss.convex
+    assert steepest <= loss.lipschitz * (1 + 1e-9) + 1e-12
+    if math.isfinite(loss.lipschitz):
+        assert steepest >= 0.9 * loss.lipschitz
+    if loss.differentiable:
+        assert bend <= loss.derivative_lipschitz * (1 + 1e-5)
+        assert bend >= 0.9 * loss.derivative_lipschitz
+    else:
+        assert bend > 300  # a jump, in one step of the grid
+    if labels == (None,):
+        (first, up), (second, down) = loss.convex_part(f), loss.concave_part(f)
+        size = 1.0 + np.abs(first).max()
+        assert_allclose(first + second, loss.value(f), rtol=0, atol=1e-12 * size)
+        assert np.all(np.diff(up) >= -1e-9 * size) and np.all(np.diff(down) <= 1e-9 * size)
 
 
 @pytest.mark.parametrize("loss", UNLABELED, ids=name_of)

@@ -429,6 +429,34 @@ def test_dropped_curvature_converges_linearly():
     assert found.n_negative == found.n_iter
 
 
+@pytest.mark.parametrize("conjugate", [False, True])
+def test_negative_curvature_is_counted_where_second_differences_are_negative(conjugate):
+    """Each ray that is searched, judged by the values of the objective along it."""
+    counted = set()
+    for seed in range(6):
+        objective = make_objective(losses=SMOOTH, offset=0.2)
+        start = 0.5 * seed * np.random.default_rng(seed).standard_normal(objective.dimension)
+        rays, search = [], objective.search
+
+        def spy(x, f, d, *arguments, search=search, rays=rays):
+            rays.append((x.copy(), d.copy()))
+            return search(x, f, d, *arguments)
+
+        objective.search = spy
+        found = minimize(objective, start, GradientDirections(conjugate), 1e-3)
+
+        def value(x, objective=objective):
+            return objective.at(x, objective.outputs(x))[0]
+
+        bent = 0
+        for x, d in rays:
+            h = 1e-4 / np.linalg.norm(d)
+            bent += value(x + h * d) - 2 * value(x) + value(x - h * d) < 0
+        assert found.n_negative == bent
+        counted.add(bent)
+    assert len(counted) > 1
+
+
 def saddle():
     """Labels left and right, an unlabeled cloud above and its mirror image below.
 

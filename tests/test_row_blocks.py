@@ -421,6 +421,47 @@ def test_the_share_is_estimated_from_many_rows_by_blocks(mixture, monkeypatch):
     np.testing.assert_allclose(other.class_ratio_, first.class_ratio_, rtol=1e-3)
 
 
+ELSEWHERE = ["labels", "posterior", "powered", "bbse", "em", "separation", "objective", "auto"]
+
+
+@pytest.mark.parametrize("scale", [1.0, 5.0, 1e3])
+@pytest.mark.parametrize("balance", ELSEWHERE)
+def test_rows_of_a_file_have_the_shares_and_the_model_of_rows_in_memory(
+    balance, scale, mixture, tmp_path, monkeypatch
+):
+    """A few rows, in many blocks, and of any size: by a map, by blocks and on a cluster."""
+    monkeypatch.setattr(_blocked, "_VALUES", 2**11)
+    monkeypatch.setattr(finite_newton, "_BLOCK", 2**11)
+    X, y, _ = mixture
+    rows = mapped(scale * X[:300, :4], tmp_path / "rows", np.float32)
+    partly = np.where(np.arange(300) < 40, y[:300], -1)
+    linear = {"kernel": "linear", "balance": balance, "C": 10.0 / scale**2}
+    rbf = {"gamma": 0.05 / scale**2, "balance": balance, "C": 10.0}
+    exact = {"tol": 1e-8, "ftol": 1e-12}
+    there = Coordinates(client=Here())
+    cases = [
+        (QNS3VM(**linear, **exact), {}),
+        (QNS3VM(**linear, **exact), {"coordinates": there}),
+        (
+            QNS3VM(coordinates=Coordinates(rank=120), **rbf, **exact),
+            {"coordinates": Coordinates(rank=120, client=Here())},
+        ),
+    ]
+    if balance in ("labels", "em"):  # the same estimate goes before these
+        cases += [
+            (NewtonS3VM(**linear, **exact), {}),
+            (NewtonS3VM(**linear, **exact), {"coordinates": there}),
+            (DAS3VM(balance=balance, C=10.0 / scale**2), {"client": Here()}),
+            (MultiSwitchTSVM(balance=balance, C=10.0 / scale**2), {"client": Here()}),
+        ]
+    for estimator, options in cases:
+        found = clone(estimator).set_params(**options).fit(rows, partly)
+        alone = clone(estimator).fit(np.array(rows, dtype=float), partly)
+        np.testing.assert_allclose(found.class_ratio_, alone.class_ratio_, rtol=2e-3)
+        np.testing.assert_allclose(found.objective_, alone.objective_, rtol=5e-3)
+        assert np.mean(found.transduction_ != alone.transduction_) < 0.01
+
+
 # --- With a graph ---------------------------------------------------------------------------------
 
 

@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
+from reported import assert_equal, attributes, numbers
 from sklearn.base import clone
 from sklearn.exceptions import DataConversionWarning, FitFailedWarning
 from sklearn.metrics import f1_score, make_scorer
@@ -123,25 +124,36 @@ def test_choices_and_scores_are_those_of_grid_search(moons, estimator, names, pr
 ESTIMATORS = [SVM, CCCPS3VM, QNS3VM, NewtonS3VM, S3VMLight, MultiSwitchTSVM, DAS3VM]
 
 
+KEPT = [
+    *((cls, {"balance": "labels"} if cls is not SVM else {}, None) for cls in ESTIMATORS),
+    *((CCCPS3VM, {"balance": name}, {"C", "C_star"}) for name in ("auto", "bbse", "em")),
+    (QNS3VM, {"balance": "auto"}, {"C", "C_star"}),
+]
+
+
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.parametrize(
-    ("cls", "name"), [(cls, name) for cls in ESTIMATORS for name in sorted(cls._late)]
+    ("cls", "options", "name"),
+    [(cls, opts, name) for cls, opts, names in KEPT for name in sorted(names or cls._late)],
+    ids=lambda value: value.get("balance", "") if isinstance(value, dict) else None,
 )
-def test_a_prepared_fit_is_a_fit(moons, cls, name):
-    X, y = moons
-    # The estimate of the class ratio, most of a small fit, depends on C alone of these.
-    options = {"balance": "labels"} if cls is not SVM and name != "C" else {}
-    prepared = Preparation(cls(**options), X, y)
-    prepared.fit()
+def test_a_prepared_fit_is_a_fit_whatever_came_before(cls, options, name):
+    """Settings that differ in one entry alone, in both orders, and the first one once more."""
+    X, y = make_moons(40, random_state=0)
+    y = hide_labels(y, 14, random_state=0)
     values = VALUES[name]
     if (cls, name) == (CCCPS3VM, "unlabeled_loss"):
         values = ("symmetric_hinge", "symmetric_ramp")
-    for value in values:
-        alone = cls(**options, **{name: value}).fit(X, y)
-        model = prepared.fit(**{name: value})
-        np.testing.assert_array_equal(model.decision_function(X), alone.decision_function(X))
-        np.testing.assert_array_equal(model.transduction_, alone.transduction_)
-        assert model.objective_ == alone.objective_ and model.n_iter_ == alone.n_iter_
+    values = (*values, getattr(cls(), name), *((0.0,) if name == "C_star" else ()))
+    alone = {repr(v): cls(**options, **{name: v}).fit(X, y) for v in values}
+    alone = {key: numbers(attributes(model)) for key, model in alone.items()}
+    for order in (values, values[::-1]):
+        prepared = Preparation(cls(**options), X, y)
+        for value in (*order, order[0]):
+            found = attributes(prepared.fit(**{name: value}))
+            expected = {k: v for k, v in alone[repr(value)].items() if k in numbers(found)}
+            assert len(expected) > 5
+            assert_equal(numbers(found), expected)
 
 
 @pytest.mark.parametrize("cls", [SVM, CCCPS3VM, QNS3VM])

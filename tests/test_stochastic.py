@@ -1,3 +1,4 @@
+import math
 import os
 import pickle
 import signal
@@ -811,10 +812,23 @@ def test_without_transduction(blobs):
     assert_allclose(model.decision_function(X), full.decision_function(X), atol=1e-4)
 
 
-def test_rows_far_out_are_refused():
-    X = np.random.default_rng(0).standard_normal((20, 2)) * 1e12
+@pytest.mark.parametrize("n_columns", [1, 5, 40])
+@pytest.mark.parametrize("kernel", ["rbf", "laplacian"])
+def test_the_limit_of_rows_far_out_is_where_single_precision_ends(kernel, n_columns):
+    """From both sides: turns of the largest frequencies, drawn in double precision."""
+    rng, gamma = np.random.default_rng(0), 0.7
+    X = rng.choice([-1.0, 1.0], (20, n_columns))
+    draws = 2000
+    if kernel == "rbf":  # ω ~ N(0, 2γ); four deviations
+        spread = 4 * np.std(math.sqrt(2 * gamma) * rng.standard_normal((draws, n_columns)) @ X.T)
+    else:  # ω ~ Cauchy(γ): quantiles of a sum of Cauchy numbers are sums of theirs
+        waves = gamma * rng.standard_cauchy((draws, n_columns)) @ X.T
+        spread = np.median(np.abs(waves))
+    limit = 2.0**20 * 2 * math.pi / spread
+    model = FRS3VM(gamma=gamma, kernel=kernel, n_features=8, n_steps=0, random_state=0)
     with pytest.raises(ValueError, match="too large for random features"):
-        FRS3VM(gamma=1.0).fit(X, np.arange(20) % 2)
+        model.fit(1.2 * limit * X, np.arange(20) % 2)
+    model.fit(limit / 1.2 * X, np.arange(20) % 2)
 
 
 @BOTH

@@ -128,14 +128,15 @@ def test_control_c_begins_nothing_more():
 
     def slow(k):
         begun.append(k)
-        time.sleep(0.1)
+        if k == 5:  # while items are under way, however busy the machine is
+            signal.raise_signal(signal.SIGINT)
+        if k >= 5:
+            time.sleep(0.2)
 
-    timer = threading.Timer(0.35, signal.raise_signal, [signal.SIGINT])
-    timer.start()
     with pytest.raises(KeyboardInterrupt):
         in_threads(slow, range(200), 2)
-    assert len(begun) < 50
     before = len(begun)
+    assert before < 150
     time.sleep(0.3)
     assert len(begun) == before  # and nothing goes on
 

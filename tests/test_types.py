@@ -90,6 +90,7 @@ BAD = {
 
 
 def test_a_type_checker_finds_mistakes_and_nothing_else(tmp_path):
+    pytest.importorskip("mypy", reason="mypy is not installed: pip install -e .[dev] brings it")
     file = tmp_path / "use.py"
     start = GOOD.count("\n") + 1
     file.write_text(GOOD + "\n".join(BAD) + "\n")
