@@ -47,7 +47,7 @@ def warn(name, findings, stacklevel):
 
 def warn_of_time(estimator, n_rows, stacklevel):
     """Warn before a fit that takes half a minute or more."""
-    largest = estimator._largest_n
+    largest = getattr(estimator, "_largest_n", np.inf)  # of a subclass elsewhere
     if n_rows > 0.7 * largest:
         warnings.warn(
             f"{type(estimator).__name__} was made for up to {largest:,} rows, which take about a "
