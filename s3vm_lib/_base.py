@@ -232,8 +232,8 @@ class BaseS3VM(SemiSupervisedMixin, BaseMachine):
         asked = getattr(self, "class_ratio_", None)
         share = share_finding(data.codes, data.sample_weight, found, self.classes_, asked)
         if share is not None:
-            held = getattr(self, "balance_tol", 0) is None
-            share += "; balance_tol=0.01 holds the share itself" if held else ""
+            if asked is not None and getattr(self, "balance_tol", 0) is None:
+                share += "; balance_tol=0.01 holds the share itself"
         labels = label_finding(data.codes, found, lambda: self._supervised_errors(data))
         named = {"share": share, "labels": labels}
         return {name: text for name, text in named.items() if text is not None}

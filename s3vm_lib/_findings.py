@@ -46,9 +46,9 @@ def warn(name, findings, stacklevel):
 
 
 def warn_of_time(estimator, n_rows, stacklevel):
-    """Warn before a fit that takes half a minute or more."""
-    largest = estimator._largest_n
-    if n_rows > 0.7 * largest:
+    """Warn before a fit that takes more than about a minute."""
+    largest = getattr(estimator, "_largest_n", np.inf)  # of a subclass elsewhere
+    if n_rows > largest:
         warnings.warn(
             f"{type(estimator).__name__} was made for up to {largest:,} rows, which take about a "
             f"minute; with {n_rows:,} rows the fit may take much longer. verbose=1 shows progress",

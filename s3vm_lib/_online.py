@@ -18,9 +18,9 @@ from numpy.typing import ArrayLike
 from s3vm_lib._base import BaseS3VM
 from s3vm_lib._limits import check_size
 from s3vm_lib._machine import Training
-from s3vm_lib._plain import checked_rows_and_labels, checked_weight
+from s3vm_lib._plain import checked_rows_and_labels
 from s3vm_lib._threads import using
-from s3vm_lib._validation import Rows, unchanged_on_error, validated
+from s3vm_lib._validation import Rows, checked_weight, unchanged_on_error, validated
 from s3vm_lib.labels import Labels, mark_missing, split_labels, warn_of_marks
 
 

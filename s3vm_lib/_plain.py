@@ -12,9 +12,7 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn import get_config
 from sklearn.utils._param_validation import make_constraint
-from sklearn.utils.validation import _check_sample_weight, validate_data
-
-from s3vm_lib.labels import APART, listed
+from sklearn.utils.validation import validate_data
 
 _FILL = "fill the gaps with sklearn.impute.SimpleImputer in a pipeline"
 
@@ -104,9 +102,10 @@ def _explanation(X, name, y, precomputed, said):
         return f"X must hold a kernel value for each row and each of all training rows: {said}"
     gap = f"Input {name} contains NaN" in said or "NAType" in said
     infinite = f"Input {name} contains infinity" in said
-    columns = listed([k for k, entries in _columns(X) if _is_wrong(entries, gap, infinite)])
-    if columns == "[]":
+    wrong = [k for k, entries in _columns(X) if _is_wrong(entries, gap, infinite)]
+    if not wrong:
         return None
+    columns = f"{wrong}" if len(wrong) <= 10 else f"[{str(wrong[:10])[1:-1]}, ...]"
     if gap:
         return f"Input {name} contains NaN in the columns {columns}: {_FILL}, or leave rows out"
     if infinite:
@@ -138,18 +137,6 @@ def _is_wrong(entries, gap, infinite):
     except (TypeError, ValueError):
         return True
     return bool((gap and np.isnan(numbers).any()) or (infinite and np.isinf(numbers).any()))
-
-
-def checked_weight(sample_weight, X):
-    """Weights of the rows as an array of shape (n,), none of them negative."""
-    try:
-        return _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
-    except (TypeError, ValueError):
-        shape = np.shape(sample_weight)
-        if len(shape) < 2:
-            raise
-        message = f"sample_weight must be one-dimensional, got shape {shape}: {APART}"
-        raise ValueError(message) from None
 
 
 def canonical(X):

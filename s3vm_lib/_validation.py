@@ -11,11 +11,12 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike
 from sklearn.base import _fit_context
 from sklearn.utils._param_validation import HasMethods, Interval
+from sklearn.utils.validation import _check_sample_weight
 
 from s3vm_lib._limits import check_size, checked_gram
-from s3vm_lib._plain import checked_rows_and_labels, checked_weight
+from s3vm_lib._plain import checked_rows_and_labels
 from s3vm_lib._threads import MOST
-from s3vm_lib.labels import mark_missing, split_labels, warn_of_marks
+from s3vm_lib.labels import APART, mark_missing, split_labels, warn_of_marks
 from s3vm_lib.row_blocks import is_mapped
 
 Rows = ArrayLike | sp.spmatrix | sp.sparray
@@ -70,6 +71,18 @@ def checked_input(estimator, X, y, sample_weight=None, unlabeled_mask=None):
     if sample_weight is not None:
         sample_weight = checked_weight(sample_weight, X)
     return X, codes, sample_weight
+
+
+def checked_weight(sample_weight, X):
+    """Weights of the rows as an array of shape (n,), none of them negative."""
+    try:
+        return _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+    except (TypeError, ValueError):
+        shape = np.shape(sample_weight)
+        if len(shape) < 2:
+            raise
+        message = f"sample_weight must be one-dimensional, got shape {shape}: {APART}"
+        raise ValueError(message) from None
 
 
 def accepted(estimator, X):

@@ -11,9 +11,16 @@ from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from s3vm_lib._limits import SHAPE, require_finite_outputs
-from s3vm_lib._plain import canonical, checked_new_rows, checked_weight, validated_data
+from s3vm_lib._plain import canonical, checked_new_rows, validated_data
 from s3vm_lib._threads import using, with_threads
-from s3vm_lib._validation import Rows, checked_rows, parameters, unchanged_on_error, validated
+from s3vm_lib._validation import (
+    Rows,
+    checked_rows,
+    checked_weight,
+    parameters,
+    unchanged_on_error,
+    validated,
+)
 from s3vm_lib.graph_kernel_machine._common import GraphMachine
 from s3vm_lib.labels import Labels, checked_mask, label_array
 from s3vm_lib.losses import LabeledLoss

@@ -21,9 +21,15 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, column_or_1d, has_fit_parameter
 
 from s3vm_lib._machine import BaseMachine, SemiSupervisedMixin
-from s3vm_lib._plain import checked_weight
 from s3vm_lib._prepared import Preparation
-from s3vm_lib._validation import N_JOBS, Rows, checked_input, unchanged_on_error, validated_inside
+from s3vm_lib._validation import (
+    N_JOBS,
+    Rows,
+    checked_input,
+    checked_weight,
+    unchanged_on_error,
+    validated_inside,
+)
 from s3vm_lib.labels import Labels, mark_missing, mark_unlabeled, plain, split_labels
 from s3vm_lib.model_selection._grid import (
     candidates,
