@@ -342,6 +342,21 @@ def test_settings_are_multiples_of_equal_weights_and_quantiles_of_the_posterior(
     assert settings(QNS3VM(), three, (1.0,), 3, 0.9) == [{}]
 
 
+def test_settings_for_weights_are_those_for_copies():
+    codes = np.array([1] * 3 + [0] * 7 + [-1] * 40)
+    weight = 1 + np.arange(50) % 3
+    weighted = Rows(np.zeros((50, 1)), codes, weight.astype(float))
+    copied = Rows(np.zeros((weight.sum(), 1)), np.repeat(codes, weight), None)
+    for balance in (0.4, {0: 0.5, 1: 0.5}):
+        one, other = (
+            settings(QNS3VM(balance=balance), data, (0.5, 1.0), 3, 0.9)
+            for data in (weighted, copied)
+        )
+        assert [list(s) for s in one] == [list(s) for s in other]
+        for first, second in zip(one, other, strict=True):
+            assert_allclose(list(first.values()), list(second.values()))
+
+
 def test_starts_draw_what_the_estimator_has(clusters):
     X, codes, _ = clusters
     data = Rows(X, codes, None)
