@@ -592,16 +592,17 @@ def test_products_on_workers_are_those_of_what_arrays_hold_now(tmp_path, monkeyp
     there = finite_newton.linear_rows(mapped(X, tmp_path / "rows"), Here())
     here = finite_newton.linear_rows(X)
     z, c, p, v = (np.empty(k) for k in (120, 120, 6, 6))
-    for _ in range(4):
-        for array in (z, c, p, v):
+    for name, array in (("adjoint", z), ("outputs", v)):
+        for _ in range(4):  # what comes again and again stays with the workers
             array[:] = rng.standard_normal(array.size)
-        np.testing.assert_allclose(there.adjoint(z), here.adjoint(z), rtol=1e-12)
-        np.testing.assert_allclose(there.outputs(v), here.outputs(v), rtol=1e-12)
-        product = there.curvature(c)
-        expected = p + np.append(X.T @ (c * (X @ p[:5] + p[5])), c @ (X @ p[:5] + p[5]))
-        for _ in range(3):  # c stays with the workers, and is that of the time of the call
-            np.testing.assert_allclose(product(p), expected, rtol=1e-10)
-            c[:] = 0.0
+            products = (getattr(rows, name)(array) for rows in (there, here))
+            np.testing.assert_allclose(*products, rtol=1e-12)
+    c[:], p[:] = rng.standard_normal(120), rng.standard_normal(6)
+    expected = p + np.append(X.T @ (c * (X @ p[:5] + p[5])), c @ (X @ p[:5] + p[5]))
+    product = there.curvature(c)
+    for _ in range(3):  # c is that of the time of the call
+        np.testing.assert_allclose(product(p), expected, rtol=1e-10)
+        c[:] = 0.0
 
 
 @pytest.mark.parametrize("cls", [QNS3VM, NewtonS3VM])
