@@ -24,6 +24,7 @@ from s3vm_lib import (
     ILS3VM,
     NNBBS3VM,
     QNS3VM,
+    S3VC,
     TSGS3VM,
     BranchBoundS3VM,
     NewtonS3VM,
@@ -412,3 +413,18 @@ def test_counts_are_those_that_an_observer_makes(semi_supervised, case, setting)
         assert model.n_iter_ == len(states)
     elif case.cls in (GKM, BGS3VM, BranchBoundS3VM, S3VMLight):  # so far
         assert model.n_iter_ == total[-1]
+
+
+# --- The one door ---------------------------------------------------------------------------------
+
+
+def test_a_row_without_weight_is_absent_from_what_the_one_door_reports():
+    X, y = tangled(40, 20)
+    kept = np.arange(40) % 5 != 1
+    X[~kept] *= 50  # seen in every mean, scale and distance
+    weight = np.where(kept, 1.3, 0.0)
+    all_rows = attributes(S3VC(random_state=0).fit(X, y, weight))
+    alone = attributes(S3VC(random_state=0).fit(X[kept], y[kept], weight[kept]))
+    all_rows["transduction_"] = all_rows["transduction_"][kept]
+    by_row = [r"model_\.pool_\[\d+\]\.labels", r"model_\.transduction_", r"model_\._"]
+    assert_equal(numbers(all_rows, by_row), numbers(alone, by_row))
