@@ -169,6 +169,7 @@ def test_player_refuses_too_much_and_too_little(options, message):
     plt.close("all")
 
 
+@pytest.mark.filterwarnings("error")  # matplotlib's, where both ends of an axis are one
 @pytest.mark.parametrize("scale", [1e-3, 1.0, 1e4])
 @pytest.mark.parametrize("constant", [False, True])
 def test_regions_leave_room_around_rows_of_any_size(ax, scale, constant):
