@@ -231,6 +231,14 @@ def test_random_labels_vary_in_their_share():
     assert len(set(shares)) >= 4 and abs(np.mean(shares) - 5) < 1
 
 
+@pytest.mark.parametrize("unlabeled", [0, 1, 30, 70])
+def test_a_share_is_one_of_the_labels_that_there_are(unlabeled):
+    y = np.where(np.arange(100) < unlabeled, -1, np.arange(100) % 3)
+    for share in (0.01, 0.1, 0.5, 0.9):
+        hidden = datasets.hide_labels(y, share, random_state=0)
+        assert np.sum(hidden != -1) == max(3, round(share * (100 - unlabeled)))
+
+
 def test_hidden_labels_of_other_kinds():
     words = datasets.hide_labels(["spam", "ham"] * 5, 4, random_state=0)
     assert words.dtype == object and (words == -1).sum() == 6

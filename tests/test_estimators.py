@@ -130,7 +130,7 @@ ESTIMATORS = [
         decimals=2e-5,
         dual=False,
         precomputed=False,
-        options=dict(random_state=0),
+        options=dict(random_state=0, n_features=512),
     ),
     Case(
         TSGS3VM,
@@ -138,7 +138,7 @@ ESTIMATORS = [
         decimals=2e-5,
         dual=False,
         precomputed=False,
-        options=dict(random_state=0),
+        options=dict(random_state=0, n_features=512),
     ),
 ]
 
@@ -485,22 +485,19 @@ def test_three_classes(case, semi_supervised):
     assert linear.coef_.shape == (3, 2)
 
 
-# --- Weights --------------------------------------------------------------------------------------
+# --- Weights (in all that is reported: see test_reported) -----------------------------------------
 
 
 @with_kernels("linear", "rbf")
 def test_a_weight_of_k_is_k_copies_and_zero_is_absence(case, semi_supervised, kernel):
     X, y = semi_supervised(n=60, n_labeled=20, seed=1)
     weight = case.permitted(np.random.default_rng(0).integers(0, 4, 60), y)
-    for options in ({}, {"class_weight": "balanced"}):
-        model = case(kernel=kernel, **case.exact, **options)
-        weighted = clone(model).fit(X, y, sample_weight=weight)
-        copies = clone(model).fit(np.repeat(X, weight, 0), np.repeat(y, weight))
-        assert_allclose(
-            weighted.decision_function(X), copies.decision_function(X), atol=case.decimals
-        )
-        assert_allclose(weighted.objective_, copies.objective_, rtol=case.decimals)
-        assert weighted.transduction_.shape == (60,)
+    model = case(kernel=kernel, class_weight="balanced", **case.exact)
+    weighted = clone(model).fit(X, y, sample_weight=weight)
+    copies = clone(model).fit(np.repeat(X, weight, 0), np.repeat(y, weight))
+    assert_allclose(weighted.decision_function(X), copies.decision_function(X), atol=case.decimals)
+    assert_allclose(weighted.objective_, copies.objective_, rtol=case.decimals)
+    assert weighted.transduction_.shape == (60,)
 
 
 @every
@@ -510,26 +507,6 @@ def test_unit_weights_change_nothing(case, semi_supervised):
     for weight in (None, np.ones(80), 1.0, [1] * 80):
         found = case().fit(X, y, sample_weight=weight).decision_function(X)
         assert_array_equal(found, expected)
-
-
-@every
-def test_class_weight_is_weight_of_the_labeled_rows(case, semi_supervised):
-    X, y = semi_supervised(n=60, n_labeled=21)
-    y[np.flatnonzero(y == 1)[:5]] = 0
-    factor = np.select([y == 0, y == 1], [3.0, 0.5], 1.0)
-    options = {} if case.supervised else {"balance": 0.5, "C_star": 0.1}
-    if case.graph:
-        options = {"C_graph": 1.0}
-    # Weights in gamma and in the balance are not class weights.
-    options["gamma"] = 0.3
-    by_class = case(class_weight={0: 3.0, 1: 0.5}, **case.exact, **options).fit(X, y)
-    by_row = case(**case.exact, **options).fit(X, y, sample_weight=factor)
-    if case.supervised or case.graph or not case.balances:
-        assert_allclose(by_class.decision_function(X), by_row.decision_function(X), atol=1e-7)
-    plain = case(**case.exact, **options).fit(X, y)
-    shift = np.mean(by_class.decision_function(X) - plain.decision_function(X))
-    # Without a balance constraint the unlabeled rows may go over to another local minimum.
-    assert shift < 0 or not case.balances
 
 
 @every

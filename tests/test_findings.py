@@ -96,6 +96,21 @@ def test_shares_given_and_asked_for(classes, given, asked, found):
         assert said in (None, found and found.format(classes[1]))
 
 
+@pytest.mark.parametrize("heavy", [1, 5, 40])
+@pytest.mark.parametrize("light", [1, 3])
+def test_the_share_that_is_given_is_one_of_weight(heavy, light):
+    """Of rows with few different weights, as their copies give it."""
+    codes = np.repeat([0, 1, -1], [10, 10, 400])
+    answer = np.r_[np.zeros(10, int), np.ones(10, int), np.arange(400) < 20]
+    weight = np.where(answer == 1, heavy, light)
+    asked = np.array([0.5, 0.5])
+    said = share_finding(codes, weight.astype(float), answer, np.arange(2), asked)
+    copies = (np.repeat(part, weight) for part in (codes, answer))
+    codes, answer = copies
+    expected = share_finding(codes, np.ones(codes.size), answer, np.arange(2), asked)
+    assert said == expected and (said is None) == (heavy == 40)
+
+
 def test_the_class_that_is_starved_is_named_of_three():
     codes = np.repeat([0, 1, 2, -1], [5, 5, 5, 90])
     answer = np.r_[codes[:15], np.repeat([0, 1], [50, 40])]

@@ -146,6 +146,14 @@ def test_gamma(rows, form):
     assert_allclose(resolve_gamma("variance", X), 1 / rows.var(axis=0).sum(), rtol=1e-12)
 
 
+@pytest.mark.parametrize("scale", 10.0 ** np.arange(-60, 61, 10))
+@pytest.mark.parametrize("offset", [0.0, 10.0])
+def test_gamma_follows_the_scale_of_the_rows(rows, scale, offset):
+    gamma = resolve_gamma("scale", rows + offset)
+    found = resolve_gamma("scale", scale * (rows + offset))
+    assert_allclose(found * scale**2, gamma, rtol=1e-9)
+
+
 @pytest.mark.parametrize("form", [np.asarray, sp.csr_matrix])
 @pytest.mark.parametrize("name", ["scale", "variance"])
 def test_gamma_with_weights_is_gamma_of_copies(rows, form, name):

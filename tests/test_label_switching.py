@@ -232,6 +232,19 @@ def assert_descent(history, tol=1e-6):
 
 
 @both_ways
+@pytest.mark.parametrize("balance", ["labels", None])
+def test_rounds_do_not_depend_on_the_unit_of_the_weights(clouds, balance, switching):
+    X, t = clouds(0, n=80, distance=1.0)
+    options = dict(balance=balance, switching=switching)
+    one = model(C_star=1.0, **options).fit(X, labels_of(t))
+    other = model(C=0.25, C_star=0.25, **options).fit(X, labels_of(t), np.full(80, 4.0))
+    assert sum(round.n_switched for round in one.history_) > 0
+    for first, second in zip(one.history_, other.history_, strict=True):
+        assert first.n_switched == second.n_switched
+        assert_allclose([first.gain, first.value], [second.gain, second.value], rtol=1e-9)
+
+
+@both_ways
 @pytest.mark.parametrize("balance", ["labels", 0.3, None])
 @every_kernel
 def test_every_switch_lowers_the_objective(clouds, kernel, balance, switching):

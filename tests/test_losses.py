@@ -106,21 +106,11 @@ def test_values_by_hand():
 
 
 @pytest.mark.parametrize("loss", UNLABELED, ids=name_of)
-def test_unlabeled_constants_symmetry_and_zero_slope_at_zero(loss):
+def test_unlabeled_losses_are_even_with_zero_slope_at_zero(loss):
     f = np.linspace(-4, 4, 4001)
-    value, slope = loss.value(f), loss.derivative(f)
-    assert_allclose(value, loss.value(-f), rtol=0, atol=1e-15)
-    assert_allclose(slope, -loss.derivative(-f), rtol=0, atol=1e-15)
+    assert_allclose(loss.value(f), loss.value(-f), rtol=0, atol=1e-15)
+    assert_allclose(loss.derivative(f), -loss.derivative(-f), rtol=0, atol=1e-15)
     assert loss.derivative(0.0) == 0.0
-    if math.isfinite(loss.lipschitz):
-        assert_allclose(np.abs(slope).max(), loss.lipschitz, rtol=1e-2)
-    assert np.abs(slope).max() <= loss.lipschitz * (1 + 1e-12)
-    steepest = np.abs(np.diff(slope) / np.diff(f)).max()
-    if loss.differentiable:
-        assert_allclose(steepest, loss.derivative_lipschitz, rtol=1e-3)
-    else:
-        assert steepest > 200  # a jump of nearly a half at least
-    assert not loss.convex
 
 
 def over_their_ranges(make, names):

@@ -167,3 +167,15 @@ def test_player_refuses_too_much_and_too_little(options, message):
     with pytest.raises(ValueError, match=message):
         _moving_line(**options)
     plt.close("all")
+
+
+@pytest.mark.filterwarnings("error")  # matplotlib's, where both ends of an axis are one
+@pytest.mark.parametrize("scale", [1e-3, 1.0, 1e4])
+@pytest.mark.parametrize("constant", [False, True])
+def test_regions_leave_room_around_rows_of_any_size(ax, scale, constant):
+    X, y = make_moons(20, random_state=0)
+    X = scale * (X * [1.0, 0.0] + [0.0, 3.0] if constant else X)
+    plotting.regions(ax, SVC(gamma=1 / scale**2).fit(X, y), X, resolution=5)
+    for (low, high), column in zip((ax.get_xlim(), ax.get_ylim()), X.T, strict=True):
+        room = column.min() - low, high - column.max()
+        assert min(room) > 0.01 * max(np.ptp(column), 1e-9) and max(room) < 10 * max(scale, 1.0)

@@ -439,8 +439,9 @@ def test_negative_curvature_is_counted_where_second_differences_are_negative(con
         rays, search = [], objective.search
 
         def spy(x, f, d, *arguments, search=search, rays=rays):
-            rays.append((x.copy(), d.copy()))
-            return search(x, f, d, *arguments)
+            result = search(x, f, d, *arguments)
+            rays.append((x.copy(), d.copy(), result[1]))
+            return result
 
         objective.search = spy
         found = minimize(objective, start, GradientDirections(conjugate), 1e-3)
@@ -449,10 +450,11 @@ def test_negative_curvature_is_counted_where_second_differences_are_negative(con
             return objective.at(x, objective.outputs(x))[0]
 
         bent = 0
-        for x, d in rays:
+        for x, d, _ in rays:
             h = 1e-4 / np.linalg.norm(d)
             bent += value(x + h * d) - 2 * value(x) + value(x - h * d) < 0
         assert found.n_negative == bent
+        assert found.n_evaluations == 1 + sum(trials for *_, trials in rays)
         counted.add(bent)
     assert len(counted) > 1
 

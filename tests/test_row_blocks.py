@@ -584,6 +584,27 @@ def test_linear_products_on_workers(cls, dtype, form, mixture, tmp_path, monkeyp
         assert np.array_equal(threads.coef_, found.coef_)
 
 
+def test_products_on_workers_are_those_of_what_arrays_hold_now(tmp_path, monkeypatch):
+    """Arrays that are written to between calls, as a solver does it."""
+    monkeypatch.setattr(finite_newton, "_BLOCK", 2**8)
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((120, 5))
+    there = finite_newton.linear_rows(mapped(X, tmp_path / "rows"), Here())
+    here = finite_newton.linear_rows(X)
+    z, c, p, v = (np.empty(k) for k in (120, 120, 6, 6))
+    for name, array in (("adjoint", z), ("outputs", v)):
+        for _ in range(4):  # what comes again and again stays with the workers
+            array[:] = rng.standard_normal(array.size)
+            products = (getattr(rows, name)(array) for rows in (there, here))
+            np.testing.assert_allclose(*products, rtol=1e-12)
+    c[:], p[:] = rng.standard_normal(120), rng.standard_normal(6)
+    expected = p + np.append(X.T @ (c * (X @ p[:5] + p[5])), c @ (X @ p[:5] + p[5]))
+    product = there.curvature(c)
+    for _ in range(3):  # c is that of the time of the call
+        np.testing.assert_allclose(product(p), expected, rtol=1e-10)
+        c[:] = 0.0
+
+
 @pytest.mark.parametrize("cls", [QNS3VM, NewtonS3VM])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_sparse_coordinates_on_workers(cls, dtype, tmp_path, monkeypatch):

@@ -352,6 +352,21 @@ def test_weights_at_the_end_of_their_range_are_no_error(clusters, weights):
     SafeS3VM(estimator=QNS3VM(**weights, balance="labels"), n_starts=0).fit(X, y)
 
 
+def test_settings_for_weights_are_those_for_copies():
+    codes = np.array([1] * 3 + [0] * 7 + [-1] * 40)
+    weight = 1 + np.arange(50) % 3
+    weighted = Rows(np.zeros((50, 1)), codes, weight.astype(float))
+    copied = Rows(np.zeros((weight.sum(), 1)), np.repeat(codes, weight), None)
+    for balance in (0.4, {0: 0.5, 1: 0.5}):
+        one, other = (
+            settings(QNS3VM(balance=balance), data, (0.5, 1.0), 3, 0.9)
+            for data in (weighted, copied)
+        )
+        assert [list(s) for s in one] == [list(s) for s in other]
+        for first, second in zip(one, other, strict=True):
+            assert_allclose(list(first.values()), list(second.values()))
+
+
 def test_starts_draw_what_the_estimator_has(clusters):
     X, codes, _ = clusters
     data = Rows(X, codes, None)

@@ -38,6 +38,7 @@ from s3vm_lib.model_selection import (
     SemiSupervisedKFold,
     labeled_accuracy_scorer,
 )
+from s3vm_lib.model_selection._grid import default_grid
 from s3vm_lib.quasi_newton import ANNEALING
 from s3vm_lib.quasi_newton._stages import Continuation
 
@@ -414,6 +415,14 @@ def test_default_grid(moons):
     assert len(S3VMSearchCV(SVM(kernel="linear"), cv=2).fit(X, y).cv_results_["params"]) == 4
     with pytest.raises(ValueError, match="param_grid must be given for LabelSpreading"):
         S3VMSearchCV(LabelSpreading()).fit(X, y)
+    weight = 1 + np.arange(len(y)) % 3
+    weighted = default_grid(QNS3VM(), X, y, weight.astype(float))
+    many, labels = np.repeat(X, weight, 0), np.repeat(y, weight)
+    copied = default_grid(QNS3VM(), many, labels, np.ones(len(labels)))
+    for one, other in zip(weighted, copied, strict=True):
+        assert one.keys() == other.keys()
+        for name in one:
+            np.testing.assert_allclose(one[name], other[name])
 
 
 def test_weights_are_copies(moons):

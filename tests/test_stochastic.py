@@ -747,18 +747,6 @@ def test_batches_before_any_label_and_after_a_fit(blobs):
         TSGS3VM(class_weight="balanced").partial_fit(X[:30], y[:30])
 
 
-@BOTH
-def test_a_batch_has_the_problem_of_a_fit_with_class_weights(blobs, Estimator):
-    X, t, _ = blobs
-    y = np.where(t != 0, t + 1, -1).astype(int)
-    options = dict(class_weight={0: 1.0, 2: 9.0}, balance="labels", n_steps=5, random_state=0)
-    weight = 1.0 + np.arange(1200) % 3
-    whole = Estimator(polish=False, **options).fit(X, y, weight)
-    batch = Estimator(**options).partial_fit(X, y, weight, classes=[0, 2])
-    assert batch.problem_ == whole.problem_
-    assert_array_equal(batch.class_ratio_, whole.class_ratio_)
-
-
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_the_shares_are_those_of_all_batches(semi_supervised, n_classes):
     X, y = semi_supervised(n=90, n_labeled=30, n_classes=n_classes)

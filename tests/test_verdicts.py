@@ -18,6 +18,14 @@ def groups():
     return verdicts.all_verdicts()
 
 
+def test_every_group_of_verdicts_is_a_group_of_its_own(groups):
+    seen = {}
+    for name, found in groups.items():
+        key = repr(found)
+        assert key not in seen, f"{name} has the verdicts of {seen.get(key)}"
+        seen[key] = name
+
+
 def test_agreement_is_a_test_of_two_means_with_a_cap_on_our_own_error():
     noise = np.array([-1.0, 1.0] * 5)  # standard error 1.054 / √10 = 1/3
     assert _book.agreement(10 + noise, (10.6, 0.0)) == "reproduced"
