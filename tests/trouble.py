@@ -66,7 +66,7 @@ SAME = 1e-3  # relative difference of objectives that are the same
 COUNTED = ("fragile", "refused")  # keys that begin so are no complaints
 LOSS = 1e-6  # share of J at f = 0 that no difference of objectives falls below
 TINY = 0.05  # share of the largest output below which its sign may change
-PERTURBED = 3  # fits of rows that differ by rounding alone
+PERTURBED = 4  # fits of rows that differ by rounding alone
 
 # Parameters with which a small fit takes milliseconds; these are not what is tried.
 QUICK = {
@@ -199,16 +199,22 @@ def _classes(rng, name, extra, words):
     return X, codes
 
 
+TROUBLE = {
+    "years": 0.2, "constant": 0.2, "offset": 0.15, "scales": 0.13, "amounts": 0.12, "far": 0.08,
+    "size": 0.12,
+}  # fmt: skip
+
+
 def _troubled(rng, X, codes, words):
     """Columns as tables have them."""
     n = len(X)
     for _ in range(rng.choice(4, p=[0.25, 0.5, 0.2, 0.05])):
         j = int(rng.integers(X.shape[1]))
-        word = str(rng.choice(["years", "constant", "offset", "scales", "amounts", "far", "size"]))
+        word = str(rng.choice(list(TROUBLE), p=list(TROUBLE.values())))
         if word == "years":
             X[:, j] = np.clip(np.round(1985 + 12 * X[:, j]), 1950, 2020)
         elif word == "constant":
-            value = float(rng.choice([0.0, 1.0, 1e2, 1e4, 1e5]))
+            value = float(rng.choice([0.0, 1.0, 1e4, 1e4, 1e5]))
             X, word = np.c_[X, np.full(n, value)], f"constant {value:g}"
         elif word == "offset":
             value = float(np.sign(rng.standard_normal()) * 10 ** rng.uniform(1, 7))
@@ -616,7 +622,7 @@ def _lies(trial, fit, task, X):
     # The path of ILS3VM begins at no machine, and drawn features cannot have that of the kernel.
     exempt = trial.parameters.get("start") == "path" or name in ("FRS3VM", "TSGS3VM")
     start = np.inf if exempt else _of_supervised(task, X)
-    if J > 1.01 * start + task.slack and (converged or silent):
+    if J > 1.05 * start + task.slack and (converged or silent):
         text = f"{J:.6g} where the supervised machine, shifted, has {start:.6g}, {task.status}"
         yield "above supervised", text
     if task.f is not None and converged and np.any(task.t == 0):
@@ -815,7 +821,7 @@ def differ(one, other, trial, slack):
     return ""
 
 
-def compared(trial, base, again, refusals=False):
+def compared(trial, base, again, refusals=False, noise=1e-12):
     """The complaint that ``again(model, version)`` is not the machine of the trial.
 
     A local minimum may legitimately change with rounding. So a difference counts where it does in
@@ -841,7 +847,7 @@ def compared(trial, base, again, refusals=False):
     rng = np.random.default_rng([*trial.seed, 1])
     spread = np.std(trial.X, axis=0) + 1e-3 * np.abs(trial.X).mean(axis=0)
     for _ in range(PERTURBED):
-        near = trial.X + 1e-12 * spread * rng.standard_normal(trial.X.shape)
+        near = trial.X + noise * spread * rng.standard_normal(trial.X.shape)
         third = attempt(trial.model(), near, trial.codes, trial.weight)
         if third.error is not None or differ(first, seen(third, trial.X), trial, slack):
             return [(f"fragile:{name}", text)]
@@ -883,7 +889,8 @@ def _shift(trial, base):
         fit = attempt(model, trial.X + shifts[version], trial.codes, trial.weight)
         return fit, None if fit.error else seen(fit)
 
-    return compared(trial, base, again, refusals=True)
+    # A shift of 1e5 standard deviations leaves about eleven digits.
+    return compared(trial, base, again, refusals=True, noise=1e-10)
 
 
 def _order(trial, base):
