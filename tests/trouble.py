@@ -1340,7 +1340,8 @@ def _around_twin(trial, base, rng):
     dual[machine.support_] = machine.dual_coef_[0]
     t, f = 2.0 * codes[rows] - 1, K @ dual + machine.intercept_[0]
     J = task.problem.value(f, t, dual @ K @ dual, sample_weight=s[rows])
-    spared = max(LOSS, float(base.model.tol)) * of_zero(task)  # violations of the margins by tol
+    tol = trial.parameters.get("tol", 1e-3)  # of the margins, and so of the losses
+    spared = max(LOSS, tol) * of_zero(task)
     if task.reported > J * (1 + 2 * SAME) + task.slack + spared:
         return [("twin:SVM", f"J = {task.reported:.6g}, scikit-learn's machine {J:.6g}")]
     return []
