@@ -144,7 +144,8 @@ def trial(seed, number):
     X, codes = _classes(rng, name, extra, words)
     X = _troubled(rng, X, codes, words)
     X, codes = _copied(rng, name, X, codes, words)
-    parameters = _parameters(rng, name, extra, X, codes)
+    sentinel = any(word.startswith("sentinel") for word in words)
+    parameters = _parameters(rng, name, extra, X, codes, sentinel)
     weight = _weights(rng, name, extra, codes, words)
     return Trial(name, parameters, X, codes, weight, extra, [seed, number, 37], words)
 
@@ -201,7 +202,7 @@ def _classes(rng, name, extra, words):
 
 TROUBLE = {
     "years": 0.2, "constant": 0.2, "offset": 0.15, "scales": 0.13, "amounts": 0.12, "far": 0.08,
-    "size": 0.12,
+    "size": 0.06, "sentinel": 0.06,
 }  # fmt: skip
 
 
@@ -228,6 +229,10 @@ def _troubled(rng, X, codes, words):
         elif word == "far":
             value = float(10 ** rng.uniform(7, 12))
             X, word = X + value, f"far {value:.1g}"
+        elif word == "sentinel":  # 99999999 where a number is missing
+            value = float(np.round(10 ** rng.uniform(3, 12)) - 1)
+            X[rng.permutation(n)[: max(1, n // 10)], j] = value
+            word = f"sentinel {value:.1g}"
         else:
             value = float(10 ** rng.uniform(-4, 5))
             X, word = X * value, f"size {value:.1g}"
@@ -266,7 +271,7 @@ def _weights(rng, name, extra, codes, words):
     return weight
 
 
-def _parameters(rng, name, extra, X, codes):
+def _parameters(rng, name, extra, X, codes, sentinel):
     """Those of `QUICK`, and some that users change."""
     cls = estimators()[name]
     defaults, found = cls().get_params(), dict(QUICK.get(name, {}))
@@ -284,7 +289,9 @@ def _parameters(rng, name, extra, X, codes):
         if name == "S3VC":
             found["kernel"] = str(rng.choice(["auto", "linear", "rbf"]))
         if found["kernel"] in ("rbf", "laplacian", "poly"):
-            found |= _gamma(rng, cls, found["kernel"], X, extra)
+            # Of most rows: a sentinel is no reason for another kernel.
+            usual = np.clip(X, *np.percentile(X, [10, 85], axis=0)) if sentinel else X
+            found |= _gamma(rng, cls, found["kernel"], usual, extra)
         if found["kernel"] == "poly" and name != "S3VC":
             found["degree"] = int(rng.choice([2, 3]))
             found["coef0"] = float(rng.choice([0.0, 1.0, 1e3, 1e5]))
