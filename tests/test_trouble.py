@@ -42,7 +42,7 @@ def test_all_estimators_and_all_kinds_of_trouble_are_tried():
     assert {one.name for one in trials} == set(trouble.estimators())
     assert {one.extra for one in trials} == set(trouble.EXTRAS)
     words = collections.Counter(word.split(" ")[0] for one in trials for word in one.words)
-    expected = "years constant offset scales amounts far size duplicates weights labels:"
+    expected = "years constant offset scales amounts far size sentinel duplicates weights labels:"
     assert all(words[word] >= 5 for word in expected.split())
     shares = [np.bincount(one.codes[one.codes >= 0]) for one in trials]
     assert all(counts.min() > 0 and counts.size >= 2 for counts in shares)

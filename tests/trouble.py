@@ -144,7 +144,8 @@ def trial(seed, number):
     X, codes = _classes(rng, name, extra, words)
     X = _troubled(rng, X, codes, words)
     X, codes = _copied(rng, name, X, codes, words)
-    parameters = _parameters(rng, name, extra, X, codes)
+    sentinel = any(word.startswith("sentinel") for word in words)
+    parameters = _parameters(rng, name, extra, X, codes, sentinel)
     weight = _weights(rng, name, extra, codes, words)
     return Trial(name, parameters, X, codes, weight, extra, [seed, number, 37], words)
 
@@ -201,7 +202,7 @@ def _classes(rng, name, extra, words):
 
 TROUBLE = {
     "years": 0.2, "constant": 0.2, "offset": 0.15, "scales": 0.13, "amounts": 0.12, "far": 0.08,
-    "size": 0.12,
+    "size": 0.06, "sentinel": 0.06,
 }  # fmt: skip
 
 
@@ -228,6 +229,10 @@ def _troubled(rng, X, codes, words):
         elif word == "far":
             value = float(10 ** rng.uniform(7, 12))
             X, word = X + value, f"far {value:.1g}"
+        elif word == "sentinel":  # 99999999 where a number is missing
+            value = float(np.round(10 ** rng.uniform(3, 12)) - 1)
+            X[rng.permutation(n)[: max(1, n // 10)], j] = value
+            word = f"sentinel {value:.1g}"
         else:
             value = float(10 ** rng.uniform(-4, 5))
             X, word = X * value, f"size {value:.1g}"
@@ -266,7 +271,7 @@ def _weights(rng, name, extra, codes, words):
     return weight
 
 
-def _parameters(rng, name, extra, X, codes):
+def _parameters(rng, name, extra, X, codes, sentinel):
     """Those of `QUICK`, and some that users change."""
     cls = estimators()[name]
     defaults, found = cls().get_params(), dict(QUICK.get(name, {}))
@@ -284,7 +289,9 @@ def _parameters(rng, name, extra, X, codes):
         if name == "S3VC":
             found["kernel"] = str(rng.choice(["auto", "linear", "rbf"]))
         if found["kernel"] in ("rbf", "laplacian", "poly"):
-            found |= _gamma(rng, cls, found["kernel"], X, extra)
+            # Of most rows: a sentinel is no reason for another kernel.
+            usual = np.clip(X, *np.percentile(X, [10, 85], axis=0)) if sentinel else X
+            found |= _gamma(rng, cls, found["kernel"], usual, extra)
         if found["kernel"] == "poly" and name != "S3VC":
             found["degree"] = int(rng.choice([2, 3]))
             found["coef0"] = float(rng.choice([0.0, 1.0, 1e3, 1e5]))
@@ -411,7 +418,7 @@ def attempt(model, X, y, weight=None, call=None, **arguments):
 
 ADVICE = re.compile(
     r"\b(scale|take|use|must|needs?|give|pass|encode|increase|change|fill|leave|divide|make|say|"
-    r"cannot|not possible|should|reduce|relax|convert|center|fit again)\b", re.I
+    r"cannot|not possible|should|reduce|relax|convert|center|fit again|nearest is)\b", re.I
 )  # fmt: skip
 
 
@@ -606,10 +613,14 @@ def _lies(trial, fit, task, X):
         yield "negative objective", f"{J:.4g}, {task.status}"
         return
     if np.isfinite(task.J) and np.isfinite(J) and task.slack < 0.1 * scale:
-        less = task.J - J > 2 * SAME * scale + task.slack
-        more = J - task.J > 2 * SAME * scale + task.slack and task.problem.balance != "counts"
+        expected = _charged(task) if name == "BranchBoundS3VM" else task.J
+        if expected == np.inf:
+            yield "balance", "no labels have the share that was asked for"
+            return
+        less = expected - J > 2 * SAME * scale + task.slack
+        more = J - expected > 2 * SAME * scale + task.slack and task.problem.balance != "counts"
         if less or more:
-            yield "objective is not J", f"objective_ = {J:.6g}, J of the machine {task.J:.6g}"
+            yield "objective is not J", f"objective_ = {J:.6g}, J of the machine {expected:.6g}"
     constant = of_constants(task)
     margin = 1.2 if name in ("GKM", "BGS3VM") else 1.01  # their tolerance is a tenth of J
     convex = task.problem.unlabeled_loss is None
@@ -625,7 +636,7 @@ def _lies(trial, fit, task, X):
     if J > 1.05 * start + task.slack and (converged or silent):
         text = f"{J:.6g} where the supervised machine, shifted, has {start:.6g}, {task.status}"
         yield "above supervised", text
-    if task.f is not None and converged and np.any(task.t == 0):
+    if task.f is not None and converged and np.any(task.t == 0) and name != "BranchBoundS3VM":
         missed = _missed(task, 0.5 * (name == "QNS3VM"))
         if missed:
             yield "balance", missed
@@ -649,6 +660,30 @@ def _of_supervised(task, X):
     if problem.balance == "mean":
         f += 2 * problem.ratio - 1 - task.s[U] @ f[U] / task.s[U].sum()
     return problem.value(f, task.t, norm2, sample_weight=task.s)
+
+
+def _charged(task):
+    """J at the outputs, where labels have the share and each row is charged for its own.
+
+    With a share `BranchBoundS3VM` constrains labels, not outputs: the best labels of all that have
+    it are searched here by trying all.
+    """
+    problem, U = task.problem, np.flatnonzero((task.t == 0) & (task.s > 0))
+    if problem.balance != "share" or not 0 < U.size <= 14:
+        return task.J
+    s, f = task.s[U], task.f[U]
+    charges = [problem.labeled_loss.value(np.full(U.size, sign), f) for sign in (-1.0, 1.0)]
+    if problem.unlabeled_loss.name == "symmetric_ramp":
+        # Two ramps: no row is charged for more than the flat piece between them.
+        flat, least = problem.unlabeled_loss.value(np.array([0.0, 1e3]))
+        charges = [least + np.minimum(charge, flat - least) for charge in charges]
+    labels = (np.arange(2**U.size)[:, None] >> np.arange(U.size)) & 1
+    off = np.abs(labels @ s / s.sum() - problem.ratio)
+    labels = labels[off <= problem.balance_tol + 1e-9]
+    if not labels.size:
+        return np.inf
+    least = np.min(labels @ (s * (charges[1] - charges[0]))) + s @ charges[0]
+    return task.J - problem.data_terms(task.f, task.t, task.s)[1] + problem.C_star * least
 
 
 def _missed(task, spared=0.0):
@@ -1312,7 +1347,9 @@ def _around_twin(trial, base, rng):
     dual[machine.support_] = machine.dual_coef_[0]
     t, f = 2.0 * codes[rows] - 1, K @ dual + machine.intercept_[0]
     J = task.problem.value(f, t, dual @ K @ dual, sample_weight=s[rows])
-    if task.reported > J * (1 + 2 * SAME) + task.slack + LOSS * of_zero(task):
+    tol = trial.parameters.get("tol", 1e-3)  # of the margins, and so of the losses
+    spared = max(LOSS, tol) * of_zero(task)
+    if task.reported > J * (1 + 2 * SAME) + task.slack + spared:
         return [("twin:SVM", f"J = {task.reported:.6g}, scikit-learn's machine {J:.6g}")]
     return []
 
