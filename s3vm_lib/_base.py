@@ -198,13 +198,13 @@ class BaseS3VM(SemiSupervisedMixin, BaseMachine):
         """Number of rows that the time of a fit depends on."""
         return data.codes.size
 
-    def _look(self, data, fits, found):
+    def _look(self, data, fits, found, stacklevel=6):
         """Look at the result, keep what contradicts labels, shares or objective, and warn once."""
         findings = self._objective_finding(data, fits) | self._answer_findings(data, found)
         reach = float(self.C) * data.loss_weight.sum()
         reason = kernel_finding(data.kernel, data.X, reach)
         findings |= {} if reason is None else {"kernel": reason}
-        self._warn_of_limits(fits, 6, findings, data.X)
+        self._warn_of_limits(fits, stacklevel, findings, data.X)
 
     def _objective_finding(self, data, fits):
         """Whether a constant has a lower objective: then the solver has not converged."""
@@ -214,7 +214,8 @@ class BaseS3VM(SemiSupervisedMixin, BaseMachine):
             J = fits[index].objective
             constant = constant_objective(problems[index], _targets(data, k), data.loss_weight)
             if J > 1.001 * constant or J < 0:  # a NaN is not known
-                statuses[index] = "failed"
+                if statuses[index] == "converged":
+                    statuses[index] = "failed"
                 found["objective"] = (
                     f"ends at the objective {J:.4g}, while a constant output has {constant:.4g}: "
                     "scale the columns of X, or take less extreme parameters"

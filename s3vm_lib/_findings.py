@@ -25,8 +25,8 @@ class FitWarning(UserWarning):
 
     - ``"limit"`` and ``"rounding"``: the solver stopped before ``tol`` was reached; the warning is
       a `sklearn.exceptions.ConvergenceWarning`, which holds the other findings, too;
-    - ``"objective"``: a constant output has a lower objective; ``termination_condition_`` is then
-      ``"failed"``;
+    - ``"objective"``: a constant output has a lower objective; a ``termination_condition_`` that
+      would be ``"converged"`` is then ``"failed"``;
     - ``"share"``: a class is never predicted on the unlabeled rows, although it has labels, or the
       odds of its share differ by more than a factor of three from those of the share that was asked
       for (three rows of it, at least, have to be expected);

@@ -128,7 +128,7 @@ class S3VC(SemiSupervisedMixin, MetaEstimatorMixin, BaseEstimator):
     What is guaranteed is what `SafeS3VM` guarantees. Probabilities come from outputs on labeled
     rows that were held out, see `CalibratedS3VM` for their limits. They assume the class shares of
     the labels, and `predict` does not: near the boundary the most probable class may be another.
-    Both can be had, ``predict(X)`` and ``classes_[predict_proba(X).argmax(axis=1)]``.
+    Both can be had: `predict`, and the class with the largest of the probabilities.
 
     The two values of C, and by how much the larger one has to lead, are rules of thumb, chosen on
     the tuning sets of the library's comparison.

@@ -258,7 +258,7 @@ def test_a_rare_class_that_a_linear_machine_starves_is_named(cls):
     model, said = caught(lambda: cls(kernel="linear").fit(X, y))
     assert len(said) == 1 and said[0].category is FitWarning
     text = str(said[0].message)
-    assert f"{cls.__name__} never predicts class 1 on unlabeled rows; 9" in text
+    assert re.match(f"{cls.__name__} never predicts class 1 on unlabeled rows; .* asked for", text)
     assert ("balance_tol=0.01 holds the share itself" in text) == (cls is QNS3VM)
     assert pickle.loads(pickle.dumps(model)).findings_ == model.findings_ != {}
 

@@ -175,6 +175,8 @@ NO_CLASS_WEIGHTS = {  # what labels say about unlabeled rows counts rows, not co
 def test_class_weights_are_weights_in_all_that_is_reported(case, setting):
     if setting.keys() & {"balance", "C_star", "C_graph", "reconsider"}:
         pytest.skip("it goes by what labels count, not by what they cost")
+    if setting.get("gamma") == "variance":
+        pytest.skip("it goes by the weights of the rows")
     X, y = tangled(24, 13)
     factors = {0: 3.0, 1: 0.5}
     options = {"gamma": 0.3} | ({"C_graph": 1.0} if case.graph else {})
@@ -343,6 +345,8 @@ def problem_numbers(model, without):
 @pytest.mark.parametrize(("case", "setting"), ONLINE)
 def test_one_batch_and_several_have_the_problem_of_a_fit(semi_supervised, case, setting):
     """Masses, shares and scales of all rows so far: sums, whatever the batches are."""
+    if setting.get("gamma") == "variance":
+        pytest.skip("it goes by the rows of the first batch")
     X, y = semi_supervised(n=30, n_labeled=15, seed=1)
     weight = np.linspace(0.5, 2.0, 30) * (np.arange(30) % 7 != 3)
     options = {"gamma": 0.3, "class_weight": {0: 2.0, 1: 0.7}}

@@ -464,7 +464,9 @@ def test_what_is_said_leaves_rows_of_weight_zero_out(clusters):
 def test_what_is_said_of_weights_is_said_of_copies(clusters):
     X, y, _ = clusters
     weight = 1 + np.random.default_rng(0).integers(0, 4, 240)
-    model = S3VC(kernel="linear", scale=False, solver=QNS3VM(tol=1e-8), guard=False)
+    model = S3VC(
+        kernel="linear", scale=False, solver=QNS3VM(tol=1e-8), guard=False, balance="labels"
+    )
     weighted = clone(model).fit(X, y, sample_weight=weight)
     copies = model.fit(np.repeat(X, weight, axis=0), np.repeat(y, weight))
     said, expected = (m.summary().splitlines()[1:] for m in (weighted, copies))

@@ -105,7 +105,7 @@ class GraphClassifier(GraphMachine, OnlineS3VM):
     def _transduce(self, X, codes, rows, fits):
         self._last_batch = X, codes
 
-    def _look(self, data, fits, found):
+    def _look(self, data, fits, found, stacklevel=6):
         """Look at a few rows, and at more where these are doubtful: outputs take long here."""
         for most in _LOOKED_AT:
             parts = np.flatnonzero(data.codes >= 0), np.flatnonzero(data.codes < 0)
@@ -119,7 +119,7 @@ class GraphClassifier(GraphMachine, OnlineS3VM):
             )
             if not self._answer_findings(part, found):
                 break
-        super()._look(part, fits, found)
+        super()._look(part, fits, found, stacklevel + 1)
 
     @cached_property
     def transduction_(self):
