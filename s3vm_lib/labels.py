@@ -185,7 +185,9 @@ def mark_missing(y, unlabeled_mask=None):
     values = label_array(y)
     absent = missing_entries(values)
     if not absent.any():
-        return y if isinstance(y, list | tuple) or values.dtype != object else values
+        # scikit-learn makes floats of pandas' nullable integers.
+        kept = isinstance(y, list | tuple) or values.dtype.kind not in "Oiu"
+        return y if kept else values
     if unlabeled_mask is None:
         refuse_dates(values)
     if unlabeled_mask is None and np.any(np.asarray(values[~absent] == -1, dtype=bool)):

@@ -279,6 +279,13 @@ def test_what_is_said_without_unlabeled_rows_names_the_classes():
         QNS3VM(kernel="linear", balance="labels").fit(X24, np.where(HIDDEN, 0, TRUTH + 1))
 
 
+def test_nullable_integers_without_gaps_stay_integers():
+    y = pd.Series([0, 1, 2, 0, 1, 2], dtype="Int64")
+    with pytest.warns(UserWarning, match="no unlabeled rows"):
+        classes = QNS3VM().fit(np.random.default_rng(0).normal(size=(6, 2)), y).classes_
+    assert classes.dtype.kind == "i" and classes.tolist() == [0, 1, 2]
+
+
 @pytest.mark.parametrize("large", [2**53, -(2**53) - 8])
 def test_integers_beside_gaps_stay_the_integers_they_are(large):
     for container in (
