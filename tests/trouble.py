@@ -617,12 +617,15 @@ def _lies(trial, fit, task, X):
         if expected == np.inf:
             yield "balance", "no labels have the share that was asked for"
             return
-        less = expected - J > 2 * SAME * scale + task.slack
-        more = J - expected > 2 * SAME * scale + task.slack and task.problem.balance != "counts"
+        # One percent: large weights multiply what tolerances and single precision leave.
+        less = expected - J > 10 * SAME * scale + task.slack
+        more = J - expected > 10 * SAME * scale + task.slack and task.problem.balance != "counts"
         if less or more:
             yield "objective is not J", f"objective_ = {J:.6g}, J of the machine {expected:.6g}"
     constant = of_constants(task)
-    margin = 1.2 if name in ("GKM", "BGS3VM") else 1.01  # their tolerance is a tenth of J
+    # The tolerance of some is a tenth of J, and of steps that were completed there is none.
+    rough = name in ("GKM", "BGS3VM") or task.status == "completed"
+    margin = 1.2 if rough else 1.01
     convex = task.problem.unlabeled_loss is None
     if max(J, task.J if task.slack < 0.1 * scale else J) > margin * constant + 1e-9 and (
         converged or silent
@@ -724,7 +727,8 @@ def _labels_and_shares(trial, fit, X, codes, weight, found, answers):
             least = int(np.sum(machine.predict(K) != codes[rows]))
     if least is not None and errors > least + max(1.0, 0.02 * n):
         said = {"labels", "objective", "limit", "rounding"} & set(fit.findings)
-        if not said or name in ("SafeS3VM", "S3VC"):  # which must not return such a machine
+        guarded = name == "SafeS3VM" or (name == "S3VC" and trial.parameters["guard"])
+        if guarded or not said:  # a guard must not return such a machine
             text = f"{errors} of {n} labels contradicted, supervised machine {least}"
             wrong.append((f"own labels:{name}", text))
     if not U.any() or name in SUPERVISED:
@@ -1157,7 +1161,12 @@ def _stream(trial, base):
     trial = trial._replace(X=X, codes=codes, weight=weight)
     if name in ("ILS3VM", "NNBBS3VM"):
         wrong = look(trial, fit)
-        wrong = [(f"stream {key}", text) for key, text in wrong if "share" not in key]
+        # There is no balance in a stream, which may well put all rows into one class.
+        wrong = [
+            (f"stream {key}", text)
+            for key, text in wrong
+            if not key.startswith(("silent share", "never predicted"))
+        ]
         once = attempt(trial.model(), X, codes, weight)
         if once.error is None and not once.warned and not fit.warned:
             pairs = zip(tasks(fit.model, X, codes, weight), tasks(once.model, X, codes, weight),
@@ -1217,7 +1226,9 @@ def _around_splitter(trial, base, rng):
     if isinstance(balance, dict):
         model.set_params(balance={2 * c - 1: v for c, v in balance.items()})
     plain = lambda m: m.scores.append(  # noqa: E731
-        cross_val_score(trial.model(), trial.X, trial.codes, cv=SemiSupervisedKFold(2))
+        cross_val_score(
+            trial.model(), trial.X, trial.codes, cv=SemiSupervisedKFold(2), error_score="raise"
+        )
     )
     holder = SimpleNamespace(scores=[])
     signs = np.where(hidden, -1, 2 * trial.codes - 1)
