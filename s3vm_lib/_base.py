@@ -243,8 +243,9 @@ class BaseS3VM(SemiSupervisedMixin, BaseMachine):
         """Labels that an SVM with the same kernel and C contradicts; the minority with many."""
         labeled = np.flatnonzero(data.codes >= 0)
         codes, weight = data.codes[labeled], data.loss_weight[labeled]
+        minority = int(labeled.size - np.bincount(codes).max())
         if labeled.size > COMPARED:
-            return int(labeled.size - np.bincount(codes).max())
+            return minority
         from sklearn.svm import SVC
 
         X = data.X[labeled]
@@ -252,7 +253,10 @@ class BaseS3VM(SemiSupervisedMixin, BaseMachine):
         model = SVC(C=float(self.C), kernel="precomputed", max_iter=10_000)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            found = model.fit(K, codes, weight).predict(K)
+            try:
+                found = model.fit(K, codes, weight).predict(K)
+            except ValueError:  # costs beyond what LIBSVM can solve
+                return minority
         return int(np.sum(found != codes))
 
     def _fit_prepared(self, data, shared, ratios):

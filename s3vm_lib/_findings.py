@@ -86,7 +86,7 @@ def share_finding(codes, weight, found, classes, asked=None):
     if not s.sum() > 0:
         return None
     rows = s.sum() ** 2 / np.sum(s**2)  # as many of equal weight say as much
-    given = np.bincount(found[U], s, n_classes) / s.sum()
+    given = np.minimum(np.bincount(found[U], s, n_classes) / s.sum(), 1.0)
     own = np.bincount(codes[L], weight[L], n_classes) / weight[L].sum()
     expected = own if asked is None else asked
     enough = rows * np.minimum(expected, 1 - expected) >= FEWEST
