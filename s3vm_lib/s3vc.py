@@ -260,7 +260,9 @@ class S3VC(SemiSupervisedMixin, MetaEstimatorMixin, BaseEstimator):
             self._name_classes(codes, weight)
         self._calibrated = None
         if self.probability:
-            self._calibrated = CalibratedS3VM(self._frozen()).fit(X, codes, codes < 0)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", FitWarning)  # the model has been looked at
+                self._calibrated = CalibratedS3VM(self._frozen()).fit(X, codes, codes < 0)
             chances = self._calibrated.predict_proba(X)
             other = np.mean(chances.argmax(axis=1) != np.asarray(model.predict(X)))
             self._said.append(

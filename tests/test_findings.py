@@ -382,3 +382,13 @@ def test_of_a_graph_machine_a_few_rows_are_looked_at(cls, monkeypatch):
     assert len(said) == 1 and {"share", "kernel"} <= set(model.findings_)
     assert "never predicts class 1" in model.findings_["share"] and len(asked) == 2
     assert asked[0] <= 64 < asked[1] <= 500
+
+
+def test_probabilities_add_no_second_warning():
+    X, y, _ = rare()
+    named = np.array(["ham", "spam", -1], dtype=object)[y]
+    solver = QNS3VM(kernel="linear")
+    model = S3VC(solver=solver, guard=False, probability=True, random_state=0)
+    _, said = caught(lambda: model.fit(X, named))
+    assert [w.category for w in said] == [FitWarning]
+    assert "S3VC never predicts class spam" in str(said[0].message)
