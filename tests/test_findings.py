@@ -4,6 +4,7 @@ import itertools
 import pickle
 import re
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
+from test_estimators import ESTIMATORS
 
 from s3vm_lib import (
     BGS3VM,
@@ -111,6 +113,18 @@ def test_the_share_that_is_given_is_one_of_weight(heavy, light):
     assert said == expected and (said is None) == (heavy == 40)
 
 
+def test_the_share_of_the_labels_is_one_of_weight():
+    """Where none was asked for, that of the labels is told: of weighted ones as of their copies."""
+    codes = np.repeat([0, 1, -1], [10, 10, 400])
+    weight = np.repeat([1, 3, 1], [10, 10, 400])
+    answer = np.zeros(420, int)
+    said = share_finding(codes, weight.astype(float), answer, np.arange(2))
+    copies = (np.repeat(part, weight) for part in (codes, answer))
+    codes, answer = copies
+    assert said == share_finding(codes, np.ones(codes.size), answer, np.arange(2))
+    assert "75.0% of the labels" in said
+
+
 def test_the_class_that_is_starved_is_named_of_three():
     codes = np.repeat([0, 1, 2, -1], [5, 5, 5, 90])
     answer = np.r_[codes[:15], np.repeat([0, 1], [50, 40])]
@@ -151,18 +165,20 @@ def test_the_supervised_machine_is_asked_only_where_it_matters():
     assert label_finding(np.array([0, 1, 1]), np.array([0, 1, 0]), asked) is None
 
 
+@pytest.mark.parametrize("class_weight", [None, {0: 1.0, 1: 2.0}])
 @pytest.mark.parametrize("kernel", ["linear", "rbf", "precomputed"])
-def test_the_supervised_machine_is_an_svm_with_the_same_kernel_and_C(kernel):
+def test_the_supervised_machine_is_an_svm_with_the_same_kernel_and_C(kernel, class_weight):
     """Told to put half of the rows on the side of the rare class, the machine errs on labels."""
     X, y, truth = rare(200, 100, (30, 30))
     rng = np.random.default_rng(1)
     X, y = X + 3 * rng.normal(size=X.shape), np.where(truth == 1, np.where(y < 0, -1, 1), y)
     rows = X @ X.T if kernel == "precomputed" else X
-    model = QNS3VM(kernel=kernel, gamma=0.5, balance=0.98, balance_tol=0.005, C=0.5)
+    options = dict(kernel=kernel, gamma=0.5, C=0.5, class_weight=class_weight)
+    model = QNS3VM(**options, balance=0.98, balance_tol=0.005)
     model, said = caught(lambda: model.fit(rows, y))
     L = y >= 0
     given = X[L] @ X[L].T if kernel == "precomputed" else X[L]
-    plain = SVC(C=0.5, kernel=kernel, gamma=0.5).fit(given, y[L])
+    plain = SVC(**options).fit(given, y[L])
     wrong, least = (
         int(np.sum(one.predict(part) != y[L])) for one, part in ((model, rows[L]), (plain, given))
     )
@@ -232,6 +248,60 @@ def test_kernels_without_differences_and_without_similarities():
     assert "almost equal" in kernel_finding(Kernel("poly", 1e-9, 2, 1.0), X, 10.0)
     assert kernel_finding(Kernel("poly", 1.0, 2, 1.0), X, 10.0) is None
     assert "all kernel values are equal" in kernel_finding(Kernel("rbf"), np.ones((5, 2)), 1.0)
+
+
+@pytest.mark.parametrize("first", [0, 40, 80])
+def test_a_kernel_is_looked_at_in_all_rows(first):
+    """Rows that differ may stand anywhere among rows that are almost equal."""
+    X = 1e-6 * np.random.default_rng(0).normal(size=(120, 2))
+    assert kernel_finding(Kernel("rbf"), X, 1.0) is not None
+    X[first : first + 40] += [1.0, 0.0]
+    assert kernel_finding(Kernel("rbf"), X, 1.0) is None
+
+
+@pytest.mark.parametrize("exponent", [-30, -5, 5, 30])
+def test_what_is_said_of_a_kernel_has_no_unit(exponent):
+    """Kernel values times c are costs times c: the look at c k and C / c is that at k and C."""
+    X, c = np.random.default_rng(0).normal(size=(40, 3)), 2.0**exponent
+    said = set()
+    for name in ("rbf", "laplacian", "poly"):
+        for gamma in 10.0 ** np.arange(-9, 7):
+            kernel = Kernel(name, gamma, 2, 1.0)
+            for reach in (1.0, 1e4, 1e8):
+                found = kernel_finding(kernel, X, reach)
+                other = replace(kernel, sigma_f=2.0 ** (exponent / 2))
+                assert (kernel_finding(other, X, reach / c) is None) == (found is None)
+                given = kernel_finding(Kernel("precomputed"), c * kernel.gram(X), reach / c)
+                assert given == kernel_finding(Kernel("precomputed"), kernel.gram(X), reach)
+                said.add((found or "").partition(":")[0])
+    assert len(said) >= 3  # nothing, almost no difference, no similarity
+
+
+KERNEL_MACHINES = [case for case in ESTIMATORS if case.kernels]
+
+
+@pytest.mark.parametrize("case", KERNEL_MACHINES, ids=lambda case: case.cls.__name__)
+def test_whether_a_kernel_is_constant_depends_on_the_cost_of_all_rows(case):
+    """Differences count beside 1 / (C Σs): four times C, or the weights, or the values, are one."""
+    X, y = np.random.default_rng(0).normal(size=(30, 2)), np.arange(30) % 2
+    y[14:] = -1
+    weight = case.permitted(np.full(30, 0.5), y)
+    gamma = 1e-6
+
+    def found(C=1.0, factor=1.0, **options):
+        """Whether the kernel is found constant at C times what is on the edge of it."""
+        model = case(kernel="rbf", gamma=gamma, C=C * edge, max_iter=20, **options)
+        return "kernel" in model.fit(X, y, factor * weight).findings_
+
+    K = Kernel("rbf", gamma).gram(X)
+    edge = 1 / ((1 - K.min()) * weight.sum())
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        assert found(0.5)
+        assert not found(2.0)
+        assert not found(0.5, 4.0)
+        assert not found(0.5, sigma_f=2.0)
+        assert not found(0.5, class_weight={0: 20.0, 1: 20.0})
 
 
 @pytest.mark.parametrize("cls", [QNS3VM, NewtonS3VM, LapSVM], ids=lambda cls: cls.__name__)
