@@ -129,14 +129,17 @@ KEPT = [
     *((cls, {"balance": "labels"} if cls is not SVM else {}, None) for cls in ESTIMATORS),
     *((CCCPS3VM, {"balance": name}, {"C", "C_star"}) for name in ("auto", "bbse", "em")),
     (QNS3VM, {"balance": "auto"}, {"C", "C_star"}),
+    (QNS3VM, {"balance": "labels", "balance_tol": 0.05}, {"C", "C_star", "tol"}),
+    *((cls, {"balance": None}, {"C_star"}) for cls in (CCCPS3VM, QNS3VM, NewtonS3VM)),
 ]
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.filterwarnings("ignore::s3vm_lib.FitWarning")
 @pytest.mark.parametrize(
     ("cls", "options", "name"),
     [(cls, opts, name) for cls, opts, names in KEPT for name in sorted(names or cls._late)],
-    ids=lambda value: value.get("balance", "") if isinstance(value, dict) else None,
+    ids=lambda value: "-".join(map(str, value.values())) if isinstance(value, dict) else None,
 )
 def test_a_prepared_fit_is_a_fit_whatever_came_before(cls, options, name):
     """Settings that differ in one entry alone, in both orders, and the first one once more."""
