@@ -11,12 +11,10 @@ import inspect
 import warnings
 from collections.abc import Callable, Iterable
 from contextlib import contextmanager
-from numbers import Real
-from typing import Any, Literal, Self, get_args
+from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from s3vm_lib._findings import (
@@ -27,7 +25,7 @@ from s3vm_lib._findings import (
     share_finding,
     warn_of_time,
 )
-from s3vm_lib._limits import SHAPE, require_finite_outputs
+from s3vm_lib._limits import SHAPE, InnerShare, require_finite_outputs
 from s3vm_lib._linear import nearer
 from s3vm_lib._machine import BaseMachine, SemiSupervisedMixin
 from s3vm_lib._plain import checked_new_rows
@@ -50,16 +48,10 @@ Balance = (
     Literal[
         "auto", "labels", "posterior", "powered", "bbse", "em", "separation", "objective", "gap"
     ]
-    | float
+    | InnerShare
     | dict
     | None
 )
-BALANCE = [
-    StrOptions(set(get_args(get_args(Balance)[0]))),
-    Interval(Real, 0, 1, closed="neither"),
-    dict,
-    None,
-]
 
 
 def label_shares(data):

@@ -28,9 +28,9 @@ from s3vm_lib.graphs._neighbors import (
     radius_graph,
 )
 from s3vm_lib.graphs._rules import (
-    GRAPH_CONSTRAINTS,
     GRAPH_SHARE,
     NEIGHBORS,
+    GraphLike,
     NeighborGraph,
     check_graph,
     graph_rule,
@@ -40,9 +40,9 @@ from s3vm_lib.graphs._rules import (
 
 __all__ = [
     "CompleteGraph",
-    "GRAPH_CONSTRAINTS",
     "GRAPH_SHARE",
     "Graph",
+    "GraphLike",
     "Laplacian",
     "NEIGHBORS",
     "NeighborGraph",

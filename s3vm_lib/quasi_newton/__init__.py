@@ -26,7 +26,7 @@ from s3vm_lib.quasi_newton._engines import (
     wolfe_step,
 )
 from s3vm_lib.quasi_newton._estimator import QNS3VM
-from s3vm_lib.quasi_newton._smooth import Coordinates, SmoothS3VM, annealing_stages
+from s3vm_lib.quasi_newton._smooth import Coordinates, SmoothLoss, SmoothS3VM, annealing_stages
 from s3vm_lib.quasi_newton._solver import (
     ANNEALING,
     ScaledObjective,
@@ -46,6 +46,7 @@ __all__ = [
     "QNS3VM",
     "RawCoefficients",
     "ScaledObjective",
+    "SmoothLoss",
     "SmoothS3VM",
     "Solution",
     "Stage",
