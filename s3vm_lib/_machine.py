@@ -73,6 +73,13 @@ class BinaryFit(NamedTuple):
     history: list
     extra: dict | None = None
 
+    @classmethod
+    def of(cls, solution, dual, coef, intercept, outputs, extra=None):
+        """Report a solution: what its solver counts, and the model on the training rows."""
+        objective, n_iter, status = solution.objective, solution.n_iter, solution.status
+        history = list(solution.history)
+        return cls(dual, coef, intercept, outputs, objective, n_iter, status, history, extra)
+
 
 class _NoProbabilities:
     """A method that an estimator does not have, and the advice which one has it."""

@@ -522,13 +522,5 @@ class DAS3VM(BaseS3VM):
                 max_iter=self.max_iter,
                 callback=callback,
             )
-        return BinaryFit(
-            None,
-            solution.v[:-1],
-            float(solution.v[-1]),
-            solution.outputs,
-            solution.objective,
-            solution.n_iter,
-            solution.status,
-            list(solution.history),
-        )
+        coef, b = solution.v[:-1], float(solution.v[-1])
+        return BinaryFit.of(solution, None, coef, b, solution.outputs)

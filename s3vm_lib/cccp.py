@@ -500,15 +500,5 @@ class CCCPS3VM(KernelParameters, BaseS3VM):
             first=first,
             callback=lambda loop: self._report(loop._asdict()),
         )
-        dual = solution.beta
-        coef, b = linear_model(data.kernel, dual, data.X, solution.b, center)
-        return BinaryFit(
-            dual,
-            coef,
-            b,
-            solution.outputs,
-            solution.objective,
-            solution.n_iter,
-            solution.status,
-            solution.history,
-        )
+        coef, b = linear_model(data.kernel, solution.beta, data.X, solution.b, center)
+        return BinaryFit.of(solution, solution.beta, coef, b, solution.outputs)

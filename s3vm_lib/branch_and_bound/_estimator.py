@@ -244,14 +244,5 @@ class BranchBoundS3VM(KernelParameters, BaseS3VM):
         )
         bound = float(min(solution.lower_bound, solution.objective))
         coef, b = linear_model(data.kernel, solution.beta, data.X, solution.b, center)
-        return BinaryFit(
-            solution.beta,
-            coef,
-            b,
-            solution.outputs,
-            solution.objective,
-            solution.n_iter,
-            solution.status,
-            solution.history,
-            {"lower_bound_": bound, "gap_": solution.objective - bound},
-        )
+        extra = {"lower_bound_": bound, "gap_": solution.objective - bound}
+        return BinaryFit.of(solution, solution.beta, coef, b, solution.outputs, extra)

@@ -180,16 +180,10 @@ class GraphMachine(KernelParameters, BaseMachine):
         if problem.kernel.name == "linear":
             coef = problem.kernel.sigma_f**2 * np.asarray(solution.beta @ X).ravel()
         outputs = np.full(X.shape[0], np.nan)  # computed when asked for
+        extra = {"bounds_": bounds, "problem_": problem}
+        n_iter, history = solution.n_iter, solution.history
         return BinaryFit(
-            solution.beta,
-            coef,
-            solution.b,
-            outputs,
-            math.nan,
-            solution.n_iter,
-            status,
-            solution.history,
-            {"bounds_": bounds, "problem_": problem},
+            solution.beta, coef, solution.b, outputs, math.nan, n_iter, status, history, extra
         )
 
     def _store(self, data, problems, fits):

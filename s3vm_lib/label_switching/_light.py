@@ -605,14 +605,4 @@ class S3VMLight(KernelParameters, LabelSwitching):
         dual, outputs, labels = np.zeros(t.size), np.full(t.size, np.nan), np.zeros(t.size)
         dual[rows], outputs[rows], labels[rows] = solution.beta, solution.f + b, solution.labels
         coef, b = linear_model(data.kernel, dual, data.X, b, center)
-        return BinaryFit(
-            dual,
-            coef,
-            b,
-            outputs,
-            solution.objective,
-            solution.n_iter,
-            solution.status,
-            solution.history,
-            {"labels": labels},
-        )
+        return BinaryFit.of(solution, dual, coef, b, outputs, {"labels": labels})

@@ -436,14 +436,6 @@ class MultiSwitchTSVM(LabelSwitching):
                 max_iter=self.max_iter,
                 callback=callback,
             )
-        return BinaryFit(
-            None,
-            solution.v[:-1],
-            float(solution.v[-1]),
-            solution.outputs,
-            solution.objective,
-            solution.n_iter,
-            solution.status,
-            list(solution.history),
-            {"labels": solution.labels},
-        )
+        coef, b = solution.v[:-1], float(solution.v[-1])
+        extra = {"labels": solution.labels}
+        return BinaryFit.of(solution, None, coef, b, solution.outputs, extra)

@@ -270,14 +270,5 @@ class SmoothS3VM(KernelParameters, BaseS3VM):
             dual[support] = coefficients
             if data.kernel.name == "linear":
                 coef = data.kernel.sigma_f**2 * (dual @ data.X)
-        return BinaryFit(
-            dual,
-            coef,
-            solution.b + constant,
-            solution.outputs,
-            solution.objective,
-            solution.n_iter,
-            solution.status,
-            list(solution.history),
-            {"end": (solution.w, solution.b), "contradicted_": wrong / total},
-        )
+        extra = {"end": (solution.w, solution.b), "contradicted_": wrong / total}
+        return BinaryFit.of(solution, dual, coef, solution.b + constant, solution.outputs, extra)
