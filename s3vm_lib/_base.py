@@ -20,6 +20,7 @@ from sklearn.utils.validation import check_is_fitted
 from s3vm_lib._findings import (
     COMPARED,
     constant_objective,
+    given,
     kernel_finding,
     label_finding,
     share_finding,
@@ -194,8 +195,7 @@ class BaseS3VM(SemiSupervisedMixin, BaseMachine):
         """Look at the result, keep what contradicts labels, shares or objective, and warn once."""
         findings = self._objective_finding(data, fits) | self._answer_findings(data, found)
         reach = float(self.C) * data.loss_weight.sum()
-        reason = kernel_finding(data.kernel, data.X, reach)
-        findings |= {} if reason is None else {"kernel": reason}
+        findings |= given(kernel=kernel_finding(data.kernel, data.X, reach))
         self._warn_of_limits(fits, stacklevel, findings, data.X)
 
     def _objective_finding(self, data, fits):
@@ -228,8 +228,7 @@ class BaseS3VM(SemiSupervisedMixin, BaseMachine):
             if asked is not None and getattr(self, "balance_tol", 0) is None:
                 share += "; balance_tol=0.01 holds the share itself"
         labels = label_finding(data.codes, found, lambda: self._supervised_errors(data))
-        named = {"share": share, "labels": labels}
-        return {name: text for name, text in named.items() if text is not None}
+        return given(share=share, labels=labels)
 
     def _supervised_errors(self, data):
         """Labels that an SVM with the same kernel and C contradicts; the minority with many."""

@@ -15,7 +15,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from s3vm_lib._base import Balance
-from s3vm_lib._findings import FitWarning, share_finding, warn, warn_of_time
+from s3vm_lib._findings import FitWarning, given, share_finding, warn, warn_of_time
 from s3vm_lib._limits import RandomState, Scale, Verbosity, Weight
 from s3vm_lib._machine import SemiSupervisedMixin
 from s3vm_lib._plain import checked_new_rows
@@ -298,8 +298,7 @@ class S3VC(SemiSupervisedMixin, MetaEstimatorMixin, BaseEstimator):
         every = np.ones(codes.size) if weight is None else weight
         found = np.searchsorted(self.classes_, self.transduction_)
         share = share_finding(codes, every, found, self.classes_, self.class_ratio_)
-        self.findings_ |= {"share": share}
-        self.findings_ = {name: text for name, text in self.findings_.items() if text}
+        self.findings_ = given(**{**self.findings_, "share": share})
         self._said += [f"Warning: it {text}." for text in self.findings_.values()]
 
     # What is chosen ------------------------------------------------------------------------------

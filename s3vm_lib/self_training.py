@@ -16,7 +16,7 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
-from s3vm_lib._findings import share_finding, warn, warn_of_time
+from s3vm_lib._findings import given, share_finding, warn, warn_of_time
 from s3vm_lib._limits import Count, Verbosity
 from s3vm_lib._machine import SemiSupervisedMixin
 from s3vm_lib._plain import checked_new_rows
@@ -241,7 +241,7 @@ class SelfTrainingKNN(SemiSupervisedMixin, BaseEstimator):
         self.n_iter_, self.history_ = solution.n_iter + 1, solution.history
         self.termination_condition_ = solution.status
         share = share_finding(codes, np.ones(codes.size), found, self.classes_)
-        self.findings_ = {} if share is None else {"share": share}
+        self.findings_ = given(share=share)
         warn(type(self).__name__, self.findings_, 4)
         return self
 

@@ -14,7 +14,15 @@ from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
 from s3vm_lib._base import BaseS3VM
-from s3vm_lib._findings import FitWarning, kernel_finding, share_finding, spared, warn, warn_of_time
+from s3vm_lib._findings import (
+    FitWarning,
+    given,
+    kernel_finding,
+    share_finding,
+    spared,
+    warn,
+    warn_of_time,
+)
 from s3vm_lib._limits import Count, InnerShare, RandomState, Share, Verbosity
 from s3vm_lib._machine import SemiSupervisedMixin
 from s3vm_lib._plain import checked_new_rows
@@ -341,14 +349,12 @@ class SafeS3VM(MetaEstimatorMixin, SemiSupervisedMixin, BaseEstimator):
         if problem is not None:
             first = problem[0] if isinstance(problem, list) else problem
             kernel = kernel_finding(first.kernel, X, first.C * every.sum())
-        self.findings_ = {
-            "limit": n_stopped
-            and f"stopped {n_stopped} fits of the pool at their limits, before their tolerance was "
-            "reached; increase max_iter of the estimator, scale the data or relax tol",
-            "share": share_finding(codes, every, full, names, asked),
-            "kernel": kernel,
-        }
-        self.findings_ = {name: text for name, text in self.findings_.items() if text}
+        limit = (
+            f"stopped {n_stopped} fits of the pool at their limits, before their tolerance was "
+            "reached; increase max_iter of the estimator, scale the data or relax tol"
+        )
+        share = share_finding(codes, every, full, names, asked)
+        self.findings_ = given(limit=limit if n_stopped else None, share=share, kernel=kernel)
 
     def _contradicts(self, taken, data):
         """Whether an answer is wrong on more labels than the supervised machine may spare."""
