@@ -247,12 +247,12 @@ def test_a_rule_that_joins_all_pairs():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (dict(n_neighbors=0), r"'n_neighbors' parameter of NeighborGraph must be an int .* Got 0"),
-        (dict(n_neighbors="none"), r"'n_neighbors' .* a str among {'all'} or None. Got 'none'"),
-        (dict(radius=0.0), r"'radius' parameter of NeighborGraph must be a float .* Got 0.0"),
+        (dict(n_neighbors=0), "n_neighbors must be a positive integer"),
+        (dict(n_neighbors="none"), "n_neighbors must be a positive integer"),
+        (dict(radius=0.0), "radius must be a positive number"),
         (dict(n_neighbors=3, radius=1.0), "only one of n_neighbors and radius"),
-        (dict(weights="cosine"), "'weights' .* among .* Got 'cosine'"),
-        (dict(gamma=-1.0), r"'gamma' .* in the range \[1e-100, 1e\+100\], .* Got -1.0"),
+        (dict(weights="cosine"), "weights must be one of"),
+        (dict(gamma=-1.0), "gamma must be a positive number"),
     ],
     ids=repr,
 )

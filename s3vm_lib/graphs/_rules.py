@@ -7,9 +7,10 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike
 
-from s3vm_lib._limits import Checked, Count, Scale
+from s3vm_lib._limits import COUNT, SCALE
 from s3vm_lib.graphs._edges import CompleteGraph, Graph
 from s3vm_lib.graphs._neighbors import (
+    WEIGHTS,
     distinct_rows,
     graph_from_weights,
     knn_graph,
@@ -23,7 +24,7 @@ GRAPH_SHARE = 0.05  # of the weight of the labeled rows that the graph gets, whe
 
 
 @dataclass(frozen=True)
-class NeighborGraph(Checked):
+class NeighborGraph:
     """Which rows a graph joins, and with what weights, before the rows are known.
 
     Parameters
@@ -58,19 +59,26 @@ class NeighborGraph(Checked):
     NeighborGraph(n_neighbors=6)
     """
 
-    n_neighbors: Count | Literal["all"] | None = None
+    n_neighbors: int | Literal["all"] | None = None
     _: KW_ONLY
-    radius: Scale | None = None
+    radius: float | None = None
     weights: Literal["gaussian", "binary"] = "gaussian"
-    gamma: Scale | Literal["kernel"] | None = None
+    gamma: float | Literal["kernel"] | None = None
 
     def __post_init__(self):
-        super().__post_init__()
-        k, radius = self.n_neighbors, self.radius
+        k, radius, gamma = self.n_neighbors, self.radius, self.gamma
+        if not (k is None or k == "all" or COUNT.is_satisfied_by(k)):
+            raise ValueError(f"n_neighbors must be a positive integer, 'all' or None, got {k!r}")
+        if not (radius is None or SCALE.is_satisfied_by(radius)):
+            raise ValueError(f"radius must be a positive number or None, got {radius!r}")
         if k is not None and radius is not None:
             raise ValueError(
                 f"only one of n_neighbors and radius can be given, got {k!r} and {radius!r}"
             )
+        if self.weights not in WEIGHTS:
+            raise ValueError(f"weights must be one of {WEIGHTS}, got {self.weights!r}")
+        if not (gamma is None or gamma == "kernel" or SCALE.is_satisfied_by(gamma)):
+            raise ValueError(f"gamma must be a positive number, 'kernel' or None, got {gamma!r}")
 
     def __repr__(self):
         given = [(f.name, getattr(self, f.name), f.default) for f in fields(self)]
