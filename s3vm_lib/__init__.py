@@ -5,59 +5,36 @@ import importlib.util
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:  # at run time each comes with its first use, and what it needs comes with it
-    from s3vm_lib._base import capabilities
+    from s3vm_lib._base import capabilities as capabilities
     from s3vm_lib._compile import compile as compile
-    from s3vm_lib._findings import FitWarning
-    from s3vm_lib._versions import show_versions
-    from s3vm_lib.annealing import DAS3VM
-    from s3vm_lib.branch_and_bound import BranchBoundS3VM
-    from s3vm_lib.budgeted import BGS3VM
-    from s3vm_lib.cccp import CCCPS3VM
-    from s3vm_lib.class_ratio import balance_profile
-    from s3vm_lib.graph_kernel_machine import GKM, GKMRegressor
-    from s3vm_lib.label_switching import MultiSwitchTSVM, S3VMLight
-    from s3vm_lib.labels import encode_labels, mark_unlabeled
-    from s3vm_lib.laplacian_svm import LapSVM
-    from s3vm_lib.nn_branch_and_bound import NNBBS3VM
-    from s3vm_lib.path_following import ILS3VM
-    from s3vm_lib.primal_newton import NewtonS3VM
-    from s3vm_lib.quasi_newton import QNS3VM
-    from s3vm_lib.s3vc import S3VC
-    from s3vm_lib.safe import SafeS3VM
-    from s3vm_lib.self_training import SelfTrainingKNN
-    from s3vm_lib.smo import SVM
-    from s3vm_lib.stochastic import FRS3VM, TSGS3VM
+    from s3vm_lib._findings import FitWarning as FitWarning
+    from s3vm_lib._versions import show_versions as show_versions
+    from s3vm_lib.annealing import DAS3VM as DAS3VM
+    from s3vm_lib.branch_and_bound import BranchBoundS3VM as BranchBoundS3VM
+    from s3vm_lib.budgeted import BGS3VM as BGS3VM
+    from s3vm_lib.cccp import CCCPS3VM as CCCPS3VM
+    from s3vm_lib.class_ratio import balance_profile as balance_profile
+    from s3vm_lib.graph_kernel_machine import GKM as GKM
+    from s3vm_lib.graph_kernel_machine import GKMRegressor as GKMRegressor
+    from s3vm_lib.label_switching import MultiSwitchTSVM as MultiSwitchTSVM
+    from s3vm_lib.label_switching import S3VMLight as S3VMLight
+    from s3vm_lib.labels import encode_labels as encode_labels
+    from s3vm_lib.labels import mark_unlabeled as mark_unlabeled
+    from s3vm_lib.laplacian_svm import LapSVM as LapSVM
+    from s3vm_lib.nn_branch_and_bound import NNBBS3VM as NNBBS3VM
+    from s3vm_lib.path_following import ILS3VM as ILS3VM
+    from s3vm_lib.primal_newton import NewtonS3VM as NewtonS3VM
+    from s3vm_lib.quasi_newton import QNS3VM as QNS3VM
+    from s3vm_lib.s3vc import S3VC as S3VC
+    from s3vm_lib.safe import SafeS3VM as SafeS3VM
+    from s3vm_lib.self_training import SelfTrainingKNN as SelfTrainingKNN
+    from s3vm_lib.smo import SVM as SVM
+    from s3vm_lib.stochastic import FRS3VM as FRS3VM
+    from s3vm_lib.stochastic import TSGS3VM as TSGS3VM
 
 __version__ = "0.1.0"
-__all__ = [
-    "BGS3VM",
-    "BranchBoundS3VM",
-    "CCCPS3VM",
-    "DAS3VM",
-    "FRS3VM",
-    "FitWarning",
-    "GKM",
-    "GKMRegressor",
-    "ILS3VM",
-    "LapSVM",
-    "MultiSwitchTSVM",
-    "NNBBS3VM",
-    "NewtonS3VM",
-    "QNS3VM",
-    "S3VC",
-    "S3VMLight",
-    "SVM",
-    "SafeS3VM",
-    "SelfTrainingKNN",
-    "TSGS3VM",
-    "balance_profile",
-    "capabilities",
-    "encode_labels",
-    "mark_unlabeled",
-    "show_versions",
-]
 
-_HOMES = {  # `compile` is not in __all__: `import *` must not hide Python's own
+_HOMES = {
     "capabilities": "_base",
     "compile": "_compile",
     "FitWarning": "_findings",
@@ -85,6 +62,7 @@ _HOMES = {  # `compile` is not in __all__: `import *` must not hide Python's own
     "FRS3VM": "stochastic",
     "TSGS3VM": "stochastic",
 }
+__all__ = sorted(_HOMES.keys() - {"compile"})  # `import *` must not hide Python's own
 
 
 if not TYPE_CHECKING:  # to whom it would say that every name exists

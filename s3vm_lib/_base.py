@@ -11,23 +11,22 @@ import inspect
 import warnings
 from collections.abc import Callable, Iterable
 from contextlib import contextmanager
-from numbers import Real
-from typing import Any, Literal, Self, get_args
+from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from s3vm_lib._findings import (
     COMPARED,
     constant_objective,
+    given,
     kernel_finding,
     label_finding,
     share_finding,
     warn_of_time,
 )
-from s3vm_lib._limits import SHAPE, require_finite_outputs
+from s3vm_lib._limits import SHAPE, InnerShare, require_finite_outputs
 from s3vm_lib._linear import nearer
 from s3vm_lib._machine import BaseMachine, SemiSupervisedMixin
 from s3vm_lib._plain import checked_new_rows
@@ -50,16 +49,10 @@ Balance = (
     Literal[
         "auto", "labels", "posterior", "powered", "bbse", "em", "separation", "objective", "gap"
     ]
-    | float
+    | InnerShare
     | dict
     | None
 )
-BALANCE = [
-    StrOptions(set(get_args(get_args(Balance)[0]))),
-    Interval(Real, 0, 1, closed="neither"),
-    dict,
-    None,
-]
 
 
 def label_shares(data):
@@ -202,8 +195,7 @@ class BaseS3VM(SemiSupervisedMixin, BaseMachine):
         """Look at the result, keep what contradicts labels, shares or objective, and warn once."""
         findings = self._objective_finding(data, fits) | self._answer_findings(data, found)
         reach = float(self.C) * data.loss_weight.sum()
-        reason = kernel_finding(data.kernel, data.X, reach)
-        findings |= {} if reason is None else {"kernel": reason}
+        findings |= given(kernel=kernel_finding(data.kernel, data.X, reach))
         self._warn_of_limits(fits, stacklevel, findings, data.X)
 
     def _objective_finding(self, data, fits):
@@ -236,8 +228,7 @@ class BaseS3VM(SemiSupervisedMixin, BaseMachine):
             if asked is not None and getattr(self, "balance_tol", 0) is None:
                 share += "; balance_tol=0.01 holds the share itself"
         labels = label_finding(data.codes, found, lambda: self._supervised_errors(data))
-        named = {"share": share, "labels": labels}
-        return {name: text for name, text in named.items() if text is not None}
+        return given(share=share, labels=labels)
 
     def _supervised_errors(self, data):
         """Labels that an SVM with the same kernel and C contradicts; the minority with many."""

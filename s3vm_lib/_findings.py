@@ -37,6 +37,11 @@ class FitWarning(UserWarning):
     """
 
 
+def given(**findings):
+    """Return the findings by name, without those that are None."""
+    return {name: text for name, text in findings.items() if text is not None}
+
+
 def warn(name, findings, stacklevel):
     """Issue one warning that holds all findings; a `ConvergenceWarning` where a limit was met."""
     if findings:

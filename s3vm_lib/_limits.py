@@ -6,33 +6,52 @@ The ranges are wide, and there so that products of what they admit stay finite: 
 is refused by `require_finite`.
 """
 
+from collections.abc import Callable, Sequence
 from numbers import Integral, Real
+from types import NoneType, UnionType
+from typing import Annotated, Literal, Union, get_args, get_origin
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.utils._param_validation import Interval, Options, validate_parameter_constraints
+from sklearn.utils._param_validation import (
+    Interval,
+    Options,
+    StrOptions,
+    validate_parameter_constraints,
+)
 
 # Weights of terms: C, C_star, C_graph.
 WEIGHT = Interval(Real, 1e-40, 1e40, closed="both")
-ZERO = Options(Real, {0})
 # Lengths and inverse lengths: gamma, radius. Data may have any scale whose squares are numbers.
 SCALE = Interval(Real, 1e-100, 1e100, closed="both")
 # Pure numbers that enter exponentials or powers: sharpness, temperature, the ends of losses.
 SHAPE = Interval(Real, 1e-10, 1e10, closed="both")
-# Steps of a geometric sequence: with a smaller one it takes thousands of them to get anywhere.
-RATIO = Interval(Real, 1.001, 1e6, closed="both")
-# Below the resolution of double precision no tolerance is ever met.
-TOL = Interval(Real, 1e-16, 1e10, closed="both")
-# Of a relative gap: with more than all of it anything goes.
-GAP = Interval(Real, 1e-16, 0.5, closed="both")
-TOL_OR_ZERO = Interval(Real, 0, 1e10, closed="both")
-MEGABYTES = Interval(Real, 0, 1e9, closed="right")
 COUNT = Interval(Integral, 1, 2**31 - 1, closed="both")
+
+# Types of parameters, with their limits.
+Weight = Annotated[float, WEIGHT]
+WeightOrZero = Annotated[float, WEIGHT, Options(Real, {0})]
+Scale = Annotated[float, SCALE]
+Shape = Annotated[float, SHAPE]
+Share = Annotated[float, Interval(Real, 0, 1, closed="both")]
+InnerShare = Annotated[float, Interval(Real, 0, 1, closed="neither")]
+# Steps of a geometric sequence: with a smaller one it takes thousands of them to get anywhere.
+Ratio = Annotated[float, Interval(Real, 1.001, 1e6, closed="both")]
+# Below the resolution of double precision no tolerance is ever met.
+Tolerance = Annotated[float, Interval(Real, 1e-16, 1e10, closed="both")]
+ToleranceOrZero = Annotated[float, Interval(Real, 0, 1e10, closed="both")]
+# Of a relative gap: with more than all of it anything goes.
+Gap = Annotated[float, Interval(Real, 1e-16, 0.5, closed="both")]
+Megabytes = Annotated[float, Interval(Real, 0, 1e9, closed="right")]
+Count = Annotated[int, COUNT]
+CountOrZero = Annotated[int, Interval(Integral, 0, 2**31 - 1, closed="both")]
 # Values of neighboring rows differ by orders of magnitude long before this degree.
-DEGREE = Interval(Integral, 1, 30, closed="both")
+Degree = Annotated[int, Interval(Integral, 1, 30, closed="both")]
 # A polynomial kernel with a negative constant is not positive semi-definite.
-COEF0 = Interval(Real, 0, 1e20, closed="both")
-SIGMA = Interval(Real, 1e-15, 1e15, closed="both")
+Constant = Annotated[float, Interval(Real, 0, 1e20, closed="both")]
+Deviation = Annotated[float, Interval(Real, 1e-15, 1e15, closed="both")]
+RandomState = Annotated[int | np.random.RandomState | None, "random_state"]
+Verbosity = Annotated[int, "verbose"]
 
 _ENTRIES = (1e-150, 1e150)  # of X: squares of others underflow or overflow
 _VALUES = (1e-50, 1e50)  # of kernels, the largest on the training rows
@@ -44,8 +63,28 @@ _PROBED = 256  # rows whose eigenvalues are looked at
 _BLOCK = 2**22  # entries that are compared at once
 
 
+# What scikit-learn checks where a type says no more.
+_PLAIN = {
+    bool: "boolean", float: Real, int: Integral, NoneType: None,
+    Callable: callable, Sequence: "array-like",
+}  # fmt: skip
+
+
+def constraints(hint):
+    """Return what scikit-learn is to check for the type of a parameter, as a list."""
+    kind = get_origin(hint) or hint
+    if kind is Annotated:
+        return list(hint.__metadata__)
+    if kind in (Union, UnionType):
+        return [one for part in get_args(hint) for one in constraints(part)]
+    return [StrOptions(set(get_args(hint))) if kind is Literal else _PLAIN.get(kind, kind)]
+
+
 class Checked:
     """Base of frozen groups of parameters: fields are checked as those of an estimator are."""
+
+    def __init_subclass__(cls):
+        cls._constraints = {name: constraints(hint) for name, hint in cls.__annotations__.items()}
 
     def __post_init__(self):
         validate_parameter_constraints(self._constraints, vars(self), type(self).__name__)

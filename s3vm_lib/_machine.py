@@ -11,18 +11,12 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike
 from sklearn.utils import _safe_indexing
-from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from s3vm_lib._findings import warn
 from s3vm_lib._limits import (
-    COEF0,
-    COUNT,
-    DEGREE,
-    SCALE,
-    SIGMA,
-    TOL,
-    WEIGHT,
+    Verbosity,
+    Weight,
     check_kernel,
     check_reach,
     require_finite,
@@ -31,8 +25,8 @@ from s3vm_lib._limits import (
 )
 from s3vm_lib._plain import parameters_hold
 from s3vm_lib._threads import in_threads
-from s3vm_lib._validation import N_JOBS, Rows, parameters
-from s3vm_lib.kernels import KERNELS, Kernel, resolve_gamma
+from s3vm_lib._validation import Jobs, Rows, parameters
+from s3vm_lib.kernels import Kernel, resolve_gamma
 from s3vm_lib.labels import Labels, listed, plain, rows_without_score
 from s3vm_lib.row_blocks import doubles, row_slices, sized_slices
 
@@ -78,6 +72,13 @@ class BinaryFit(NamedTuple):
     status: str
     history: list
     extra: dict | None = None
+
+    @classmethod
+    def of(cls, solution, dual, coef, intercept, outputs, extra=None):
+        """Report a solution: what its solver counts, and the model on the training rows."""
+        objective, n_iter, status = solution.objective, solution.n_iter, solution.status
+        history = list(solution.history)
+        return cls(dual, coef, intercept, outputs, objective, n_iter, status, history, extra)
 
 
 class _NoProbabilities:
@@ -158,25 +159,11 @@ class SemiSupervisedMixin(ClassifierMixin):
 class BaseMachine(BaseEstimator):
     """What classifiers and regressors share: checks, kernels, attributes, outputs, reports."""
 
-    C: float = 1.0
-    n_jobs: int | None = None
-    verbose: int = 0
+    C: Weight = 1.0
+    n_jobs: Jobs = None
+    verbose: Verbosity = 0
     callback: Callable | None = None
 
-    _kernel_constraints = {
-        "C": [WEIGHT],
-        "kernel": [StrOptions(set(KERNELS))],
-        "gamma": [StrOptions({"scale", "variance", "auto"}), SCALE],
-        "degree": [DEGREE],
-        "coef0": [COEF0],
-        "sigma_f": [SIGMA],
-        "tol": [TOL],
-        "max_iter": [COUNT],
-        "class_weight": [dict, StrOptions({"balanced"}), None],
-        "n_jobs": N_JOBS,
-        "verbose": ["verbose"],
-        "callback": [callable, None],
-    }
     _dtype = [np.float64]  # dtypes that are kept; others become the first
     _further_limits = ()  # parameters beside max_iter that "max_iter" may be about
     _kept = None  # what a `Preparation` keeps from fit to fit: name to (key, value)

@@ -2,18 +2,26 @@
 
 from collections.abc import Callable
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field, fields
 from numbers import Integral
-from typing import Literal, TypeVar, dataclass_transform
+from typing import Annotated, Any, Literal, TypeVar, dataclass_transform, get_type_hints
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike
-from sklearn.base import _fit_context
+from sklearn.base import BaseEstimator, _fit_context
 from sklearn.utils._param_validation import HasMethods, Interval
 from sklearn.utils.validation import _check_sample_weight
 
-from s3vm_lib._limits import check_size, checked_gram
+from s3vm_lib._limits import (
+    Constant,
+    Degree,
+    Deviation,
+    Scale,
+    check_size,
+    checked_gram,
+    constraints,
+)
 from s3vm_lib._plain import checked_rows_and_labels
 from s3vm_lib._threads import MOST
 from s3vm_lib.labels import APART, mark_missing, split_labels, warn_of_marks
@@ -113,21 +121,30 @@ def checked_rows(X, precomputed=False):
 
 # --- Parameters -----------------------------------------------------------------------------------
 
-N_JOBS = [
+Jobs = Annotated[
+    int | None,
     Interval(Integral, 1, MOST, closed="both"),
     Interval(Integral, -MOST, -1, closed="both"),
     None,
 ]
-CLIENT = [HasMethods(["submit", "gather"]), None]  # of a Dask cluster
+Client = Annotated[Any | None, HasMethods(["submit", "gather"]), None]  # of a Dask cluster
+Estimator = Annotated[BaseEstimator, HasMethods(["fit", "predict"])]
+Array = Annotated[ArrayLike, "array-like"]
+Storage = Literal["auto", "full", "rows"]  # of kernel values, see `Gram`
 
 
-@dataclass_transform(kw_only_default=True, eq_default=False)
+@dataclass_transform(kw_only_default=True, eq_default=False, field_specifiers=(field,))
 def parameters(cls: type) -> type:
     """Make the annotated fields of a class the parameters of its constructor, given by name.
 
-    As scikit-learn wants it, the constructor stores what it is given, and nothing else.
+    As scikit-learn wants it, the constructor stores what it is given, and nothing else. What
+    scikit-learn checks when `fit` is called is read from the types, see `constraints`.
     """
-    return dataclass(kw_only=True, eq=False, repr=False)(cls)
+    cls = dataclass(kw_only=True, eq=False, repr=False)(cls)
+    # A signature shows no limits.
+    cls.__init__.__annotations__ = get_type_hints(cls.__init__) | {"return": None}
+    cls._parameter_constraints = {one.name: constraints(one.type) for one in fields(cls)}
+    return cls
 
 
 @parameters
@@ -135,7 +152,7 @@ class KernelParameters:
     """The kernel of an estimator."""
 
     kernel: Literal["linear", "poly", "rbf", "laplacian", "precomputed"] = "rbf"
-    gamma: Literal["scale", "variance", "auto"] | float = "scale"
-    degree: int = 3
-    coef0: float = 0.0
-    sigma_f: float = 1.0
+    gamma: Literal["scale", "variance", "auto"] | Scale = "scale"
+    degree: Degree = 3
+    coef0: Constant = 0.0
+    sigma_f: Deviation = 1.0

@@ -13,16 +13,15 @@ of the S3VM.
 """
 
 import math
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
-from sklearn.utils._param_validation import StrOptions
 
-from s3vm_lib._base import BALANCE, Balance, BaseS3VM
-from s3vm_lib._limits import COUNT, RATIO, SHAPE, TOL, WEIGHT, ZERO
+from s3vm_lib._base import Balance, BaseS3VM
+from s3vm_lib._limits import Count, Ratio, Shape, Tolerance, WeightOrZero
 from s3vm_lib._machine import BinaryFit
 from s3vm_lib._numba import njit
-from s3vm_lib._validation import CLIENT, parameters
+from s3vm_lib._validation import Client, parameters
 from s3vm_lib.finite_newton import linear_rows, solve_finite_newton
 from s3vm_lib.losses import LabeledLoss, UnlabeledLoss
 from s3vm_lib.objective import Problem
@@ -470,35 +469,19 @@ class DAS3VM(BaseS3VM):
     [0, 0, 0, 1, 1, 1]
     """
 
-    C_star: float | None = None
+    C_star: WeightOrZero | None = None
     balance: Balance = "auto"
-    temperature: float = 5.0
-    cooling: float = 1.5
-    n_temperatures: int = 30
-    p_tol: float = 1e-6
-    max_rounds: int = 100
+    temperature: Shape = 5.0
+    cooling: Ratio = 1.5
+    n_temperatures: Count = 30
+    p_tol: Tolerance = 1e-6
+    max_rounds: Count = 100
     keep: Literal["best", "last"] = "best"
-    tol: float = 1e-3
-    path_tol: float = 0.03
-    max_iter: int = 50
-    client: Any | None = None
+    tol: Tolerance = 1e-3
+    path_tol: Tolerance = 0.03
+    max_iter: Count = 50
+    client: Client = None
 
-    _parameter_constraints = {
-        **{
-            name: BaseS3VM._kernel_constraints[name]
-            for name in ("C", "tol", "max_iter", "class_weight", "n_jobs", "verbose", "callback")
-        },
-        "C_star": [WEIGHT, ZERO, None],
-        "balance": BALANCE,
-        "temperature": [SHAPE],
-        "cooling": [RATIO],
-        "n_temperatures": [COUNT],
-        "p_tol": [TOL],
-        "max_rounds": [COUNT],
-        "keep": [StrOptions({"best", "last"})],
-        "path_tol": [TOL],
-        "client": CLIENT,
-    }
     _largest_n = 1_000_000
     _memory = "n × d numbers, or the non-zeros"
     _side_by_side = True
@@ -539,13 +522,5 @@ class DAS3VM(BaseS3VM):
                 max_iter=self.max_iter,
                 callback=callback,
             )
-        return BinaryFit(
-            None,
-            solution.v[:-1],
-            float(solution.v[-1]),
-            solution.outputs,
-            solution.objective,
-            solution.n_iter,
-            solution.status,
-            list(solution.history),
-        )
+        coef, b = solution.v[:-1], float(solution.v[-1])
+        return BinaryFit.of(solution, None, coef, b, solution.outputs)

@@ -21,9 +21,8 @@ from typing import Literal, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 from scipy.linalg import block_diag
-from sklearn.utils._param_validation import StrOptions
 
-from s3vm_lib._limits import COUNT
+from s3vm_lib._limits import Count
 from s3vm_lib._numba import njit
 from s3vm_lib._validation import parameters
 from s3vm_lib.graph_kernel_machine import Accumulators, GraphClassifier, draw_edges, draw_labeled
@@ -36,8 +35,6 @@ MAINTENANCE = ("projection", "removal", "merging")
 PROJECTION, REMOVAL, MERGING = range(3)
 _LARGEST = 2**25  # values that are kept dense, 256 MB
 _WORK = 2**27  # multiplications in one compiled call
-# Parameters of `GKM` that the method fixes.
-_FIXED = ("labeled_loss", "power", "projection", "precision")
 
 
 # --- Kernel values and merged points --------------------------------------------------------------
@@ -520,19 +517,13 @@ class BGS3VM(GraphClassifier):
     [0, 0, 0, 1, 1, 1]
     """
 
-    budget_labeled: int = 100
-    budget_unlabeled: Literal["paper"] | int = 200
+    budget_labeled: Count = 100
+    budget_unlabeled: Literal["paper"] | Count = 200
     maintenance: Literal["projection", "removal", "merging"] = "projection"
 
-    _parameter_constraints = {
-        **{k: v for k, v in GraphClassifier._classifier_constraints.items() if k not in _FIXED},
-        "budget_labeled": [COUNT],
-        "budget_unlabeled": [COUNT, StrOptions({"paper"})],
-        "maintenance": [StrOptions(set(MAINTENANCE))],
-    }
     _largest_n = 1_000_000
     _memory = "budget"
-    labeled_loss, power, projection = "hinge", 1.0, False
+    labeled_loss, power, projection = "hinge", 1.0, False  # of `GKM`, fixed by the method
 
     def _budgets(self, pool):
         """B_l and B_u for these rows."""

@@ -1,7 +1,8 @@
 """Probabilities from outputs, by calibration on the labeled rows."""
 
 import warnings
-from typing import Literal, Self
+from dataclasses import field
+from typing import Annotated, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -9,29 +10,33 @@ from sklearn.base import BaseEstimator, MetaEstimatorMixin
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.model_selection import StratifiedKFold
 from sklearn.utils import get_tags
-from sklearn.utils._param_validation import HasMethods, StrOptions
+from sklearn.utils._param_validation import HasMethods
 from sklearn.utils.validation import check_is_fitted
 
 from s3vm_lib._findings import FitWarning, warn
-from s3vm_lib._limits import COUNT
+from s3vm_lib._limits import Count
 from s3vm_lib._machine import SemiSupervisedMixin
 from s3vm_lib._plain import validated_data
-from s3vm_lib._validation import Rows, checked_input, unchanged_on_error, validated_inside
+from s3vm_lib._validation import (
+    Array,
+    Rows,
+    checked_input,
+    parameters,
+    unchanged_on_error,
+    validated_inside,
+)
 from s3vm_lib.labels import Labels
 from s3vm_lib.model_selection import WithUnlabeled
 
 
+@parameters
 class _ByLabel(WithUnlabeled):
     """`WithUnlabeled` for `cross_val_predict`, which numbers the classes, within the folds alone.
 
     Parameters of the estimator may be keyed by label: it is fitted to labels in either case.
     """
 
-    _parameter_constraints = {**WithUnlabeled._parameter_constraints, "classes": ["array-like"]}
-
-    def __init__(self, estimator, X_unlabeled, classes):
-        super().__init__(estimator, X_unlabeled)
-        self.classes = classes
+    classes: Array = field(kw_only=False)
 
     def fit(self, X, y):
         numbered = not np.array_equal(np.unique(y), self.classes)  # every fold has all classes
@@ -39,6 +44,7 @@ class _ByLabel(WithUnlabeled):
         return super().fit(X, self.classes[y] if numbered else y, labeled)
 
 
+@parameters
 class CalibratedS3VM(SemiSupervisedMixin, MetaEstimatorMixin, BaseEstimator):
     """A semi-supervised classifier with ``predict_proba``.
 
@@ -95,22 +101,11 @@ class CalibratedS3VM(SemiSupervisedMixin, MetaEstimatorMixin, BaseEstimator):
     (2, 2)
     """
 
-    _parameter_constraints = {
-        "estimator": [HasMethods(["fit", "decision_function"])],
-        "method": [StrOptions({"sigmoid", "isotonic"})],
-        "cv": [COUNT],
-    }
-
-    def __init__(
-        self,
-        estimator: BaseEstimator,
-        *,
-        method: Literal["sigmoid", "isotonic"] = "sigmoid",
-        cv: int = 5,
-    ) -> None:
-        self.estimator = estimator
-        self.method = method
-        self.cv = cv
+    estimator: Annotated[BaseEstimator, HasMethods(["fit", "decision_function"])] = field(
+        kw_only=False
+    )
+    method: Literal["sigmoid", "isotonic"] = "sigmoid"
+    cv: Count = 5
 
     @validated_inside
     def fit(self, X: Rows, y: Labels, unlabeled_mask: ArrayLike | None = None) -> Self:

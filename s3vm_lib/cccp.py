@@ -21,17 +21,16 @@ every unlabeled row twice, once for each label: of the two variables μ⁺, μ�
 
 from dataclasses import replace
 from numbers import Real
-from typing import Literal, NamedTuple
+from typing import Annotated, Literal, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import Interval
 
-from s3vm_lib._base import BALANCE, Balance, BaseS3VM
-from s3vm_lib._limits import MEGABYTES, WEIGHT, ZERO
+from s3vm_lib._base import Balance, BaseS3VM
+from s3vm_lib._limits import Count, Megabytes, Tolerance, WeightOrZero
 from s3vm_lib._linear import centered, linear_model
 from s3vm_lib._machine import BinaryFit
-from s3vm_lib._validation import KernelParameters, parameters
+from s3vm_lib._validation import Array, KernelParameters, Storage, parameters
 from s3vm_lib.gram import Gram, add_rows
 from s3vm_lib.losses import LabeledLoss, UnlabeledLoss
 from s3vm_lib.objective import Problem
@@ -411,28 +410,17 @@ class CCCPS3VM(KernelParameters, BaseS3VM):
     [0, 0, 0, 1, 1, 1]
     """
 
-    C_star: float | None = None
+    C_star: WeightOrZero | None = None
     unlabeled_loss: Literal["symmetric_ramp", "symmetric_hinge"] = "symmetric_ramp"
-    s: Literal["paper"] | float = -0.3
+    s: Literal["paper"] | Annotated[float, Interval(Real, -1, 1, closed="neither")] = -0.3
     balance: Balance = "auto"
-    init: ArrayLike | None = None
-    tol: float = 1e-3
-    max_iter: int = 100
-    max_inner_iter: int = 1_000_000
-    gram: Literal["auto", "full", "rows"] = "auto"
-    cache_size: float = 1000
+    init: Array | None = None
+    tol: Tolerance = 1e-3
+    max_iter: Count = 100
+    max_inner_iter: Count = 1_000_000
+    gram: Storage = "auto"
+    cache_size: Megabytes = 1000
 
-    _parameter_constraints = {
-        **BaseS3VM._kernel_constraints,
-        "C_star": [WEIGHT, ZERO, None],
-        "unlabeled_loss": [StrOptions({"symmetric_ramp", "symmetric_hinge"})],
-        "s": [Interval(Real, -1, 1, closed="neither"), StrOptions({"paper"})],
-        "balance": BALANCE,
-        "init": ["array-like", None],
-        "max_inner_iter": BaseS3VM._kernel_constraints["max_iter"],
-        "gram": [StrOptions({"auto", "full", "rows"})],
-        "cache_size": [MEGABYTES],
-    }
     _largest_n = 50_000
     _memory = "n² kernel values, or fewer and more time"
     _side_by_side = True
@@ -512,15 +500,5 @@ class CCCPS3VM(KernelParameters, BaseS3VM):
             first=first,
             callback=lambda loop: self._report(loop._asdict()),
         )
-        dual = solution.beta
-        coef, b = linear_model(data.kernel, dual, data.X, solution.b, center)
-        return BinaryFit(
-            dual,
-            coef,
-            b,
-            solution.outputs,
-            solution.objective,
-            solution.n_iter,
-            solution.status,
-            solution.history,
-        )
+        coef, b = linear_model(data.kernel, solution.beta, data.X, solution.b, center)
+        return BinaryFit.of(solution, solution.beta, coef, b, solution.outputs)

@@ -10,15 +10,12 @@ with the hinge ℓ and u(f) = min(ℓ(−1, f), ℓ(1, f)). `solve_branch_and_bo
 are labeled rows of weight s_j C*/C.
 """
 
-from numbers import Integral
 from typing import NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.utils._param_validation import Interval
 
-from s3vm_lib._base import BaseS3VM
-from s3vm_lib._limits import GAP, WEIGHT, ZERO
+from s3vm_lib._limits import Count, CountOrZero, Gap, WeightOrZero
 from s3vm_lib._linear import centered, linear_model
 from s3vm_lib._machine import BinaryFit
 from s3vm_lib._online import KeepingS3VM
@@ -300,19 +297,12 @@ class NNBBS3VM(KernelParameters, KeepingS3VM):
     [0, 1, 0, 1, 0, 1]
     """
 
-    C_star: float | None = None
-    n_neighbors: int = 5
-    tol: float = 1e-6
-    max_iter: int = 100_000
-    max_inner_iter: int = 1_000_000
+    C_star: WeightOrZero | None = None
+    n_neighbors: CountOrZero = 5
+    tol: Gap = 1e-6
+    max_iter: Count = 100_000
+    max_inner_iter: Count = 1_000_000
 
-    _parameter_constraints = {
-        **BaseS3VM._kernel_constraints,
-        "tol": [GAP],
-        "C_star": [WEIGHT, ZERO, None],
-        "n_neighbors": [Interval(Integral, 0, 2**31 - 1, closed="both")],
-        "max_inner_iter": BaseS3VM._kernel_constraints["max_iter"],
-    }
     _largest_n = 5_000
     _memory = "n² numbers"
     _further_limits = ("max_inner_iter",)

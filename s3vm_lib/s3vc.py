@@ -11,20 +11,26 @@ from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
 from sklearn.exceptions import NotFittedError
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils import get_tags
-from sklearn.utils._param_validation import HasMethods, StrOptions
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from s3vm_lib._base import BALANCE, Balance
-from s3vm_lib._findings import FitWarning, share_finding, warn, warn_of_time
-from s3vm_lib._limits import SCALE, WEIGHT
+from s3vm_lib._base import Balance
+from s3vm_lib._findings import FitWarning, given, share_finding, warn, warn_of_time
+from s3vm_lib._limits import RandomState, Scale, Verbosity, Weight
 from s3vm_lib._machine import SemiSupervisedMixin
 from s3vm_lib._plain import checked_new_rows
 from s3vm_lib._threads import using, with_threads
-from s3vm_lib._validation import N_JOBS, Rows, checked_input, unchanged_on_error, validated_inside
+from s3vm_lib._validation import (
+    Estimator,
+    Jobs,
+    Rows,
+    checked_input,
+    parameters,
+    unchanged_on_error,
+    validated_inside,
+)
 from s3vm_lib.calibration import CalibratedS3VM
 from s3vm_lib.class_ratio import separation
-from s3vm_lib.kernels import KERNELS
 from s3vm_lib.labels import Labels
 from s3vm_lib.quasi_newton import QNS3VM
 from s3vm_lib.safe import QUICK, SafeS3VM, fitted, on_codes, refuse_pipeline, with_shares
@@ -38,6 +44,7 @@ LEAD = 0.75  # standard errors by which they must speak for the second
 SHARE_TOL = 0.01  # of the share of positive outputs
 
 
+@parameters
 class S3VC(SemiSupervisedMixin, MetaEstimatorMixin, BaseEstimator):
     """Semi-supervised support vector classifier: one door to the solvers, with a guard.
 
@@ -144,51 +151,21 @@ class S3VC(SemiSupervisedMixin, MetaEstimatorMixin, BaseEstimator):
     'rbf'
     """
 
-    _parameter_constraints = {
-        "C": [StrOptions({"auto"}), WEIGHT],
-        "C_star": [WEIGHT, None],
-        "kernel": [StrOptions({"auto", *KERNELS})],
-        "gamma": [StrOptions({"scale", "variance", "auto"}), SCALE],
-        "scale": [StrOptions({"auto"}), "boolean"],
-        "solver": [StrOptions({"auto"}), HasMethods(["fit", "predict"])],
-        "balance": BALANCE,
-        "guard": ["boolean"],
-        "probability": ["boolean"],
-        "random_state": ["random_state"],
-        "n_jobs": N_JOBS,
-        "verbose": ["verbose"],
-    }
+    C: Literal["auto"] | Weight = "auto"
+    C_star: Weight | None = None
+    kernel: Literal["auto", "linear", "poly", "rbf", "laplacian", "precomputed"] = "auto"
+    gamma: Literal["scale", "variance", "auto"] | Scale = "scale"
+    scale: Literal["auto"] | bool = "auto"
+    solver: Literal["auto"] | Estimator = "auto"
+    balance: Balance = "auto"
+    guard: bool = True
+    probability: bool = False
+    random_state: RandomState = None
+    n_jobs: Jobs = None
+    verbose: Verbosity = 0
+
     _largest_n = 4_000
     _memory = "that of the solver, and of one model per member of the pool"
-
-    def __init__(
-        self,
-        *,
-        C: Literal["auto"] | float = "auto",
-        C_star: float | None = None,
-        kernel: Literal["auto", "linear", "poly", "rbf", "laplacian", "precomputed"] = "auto",
-        gamma: Literal["scale", "variance", "auto"] | float = "scale",
-        scale: Literal["auto"] | bool = "auto",
-        solver: Literal["auto"] | BaseEstimator = "auto",
-        balance: Balance = "auto",
-        guard: bool = True,
-        probability: bool = False,
-        random_state: int | np.random.RandomState | None = None,
-        n_jobs: int | None = None,
-        verbose: int = 0,
-    ) -> None:
-        self.C = C
-        self.C_star = C_star
-        self.kernel = kernel
-        self.gamma = gamma
-        self.scale = scale
-        self.solver = solver
-        self.balance = balance
-        self.guard = guard
-        self.probability = probability
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.verbose = verbose
 
     @validated_inside
     def fit(
@@ -321,8 +298,7 @@ class S3VC(SemiSupervisedMixin, MetaEstimatorMixin, BaseEstimator):
         every = np.ones(codes.size) if weight is None else weight
         found = np.searchsorted(self.classes_, self.transduction_)
         share = share_finding(codes, every, found, self.classes_, self.class_ratio_)
-        self.findings_ |= {"share": share}
-        self.findings_ = {name: text for name, text in self.findings_.items() if text}
+        self.findings_ = given(**{**self.findings_, "share": share})
         self._said += [f"Warning: it {text}." for text in self.findings_.values()]
 
     # What is chosen ------------------------------------------------------------------------------

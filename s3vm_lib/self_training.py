@@ -7,20 +7,20 @@ those whose labeled neighbors agree most. No objective is minimized, and an earl
 
 from collections.abc import Callable
 from numbers import Real
-from typing import Literal, NamedTuple, Self
+from typing import Annotated, Literal, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 from sklearn.neighbors import KNeighborsClassifier
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
-from s3vm_lib._findings import share_finding, warn, warn_of_time
-from s3vm_lib._limits import COUNT
+from s3vm_lib._findings import given, share_finding, warn, warn_of_time
+from s3vm_lib._limits import Count, Verbosity
 from s3vm_lib._machine import SemiSupervisedMixin
 from s3vm_lib._plain import checked_new_rows
-from s3vm_lib._validation import Rows, checked_input, unchanged_on_error, validated
+from s3vm_lib._validation import Rows, checked_input, parameters, unchanged_on_error, validated
 from s3vm_lib.labels import Labels
 
 __all__ = ["Round", "SelfTrainingKNN", "Solution", "solve_self_training"]
@@ -108,6 +108,7 @@ def solve_self_training(
     return Solution(codes, rounds, len(history), status, history)
 
 
+@parameters
 class SelfTrainingKNN(SemiSupervisedMixin, BaseEstimator):
     """Self-training with k nearest neighbors.
 
@@ -174,36 +175,16 @@ class SelfTrainingKNN(SemiSupervisedMixin, BaseEstimator):
     [0, 0, 0, 1, 1]
     """
 
-    _parameter_constraints = {
-        "n_neighbors": [COUNT],
-        "weights": [StrOptions({"uniform", "distance"})],
-        "threshold": [Interval(Real, 0, 1, closed="right")],
-        "k_best": [COUNT, None],
-        "max_iter": [COUNT, None],
-        "verbose": ["verbose"],
-        "callback": [callable, None],
-    }
+    n_neighbors: Count = 1
+    weights: Literal["uniform", "distance"] = "uniform"
+    threshold: Annotated[float, Interval(Real, 0, 1, closed="right")] = 0.75
+    k_best: Count | None = 10
+    max_iter: Count | None = None
+    verbose: Verbosity = 0
+    callback: Callable | None = None
+
     _largest_n = 5_000
     _memory = "rows"
-
-    def __init__(
-        self,
-        *,
-        n_neighbors: int = 1,
-        weights: Literal["uniform", "distance"] = "uniform",
-        threshold: float = 0.75,
-        k_best: int | None = 10,
-        max_iter: int | None = None,
-        verbose: int = 0,
-        callback: Callable | None = None,
-    ) -> None:
-        self.n_neighbors = n_neighbors
-        self.weights = weights
-        self.threshold = threshold
-        self.k_best = k_best
-        self.max_iter = max_iter
-        self.verbose = verbose
-        self.callback = callback
 
     @validated
     def fit(self, X: Rows, y: Labels, unlabeled_mask: ArrayLike | None = None) -> Self:
@@ -260,7 +241,7 @@ class SelfTrainingKNN(SemiSupervisedMixin, BaseEstimator):
         self.n_iter_, self.history_ = solution.n_iter + 1, solution.history
         self.termination_condition_ = solution.status
         share = share_finding(codes, np.ones(codes.size), found, self.classes_)
-        self.findings_ = {} if share is None else {"share": share}
+        self.findings_ = given(share=share)
         warn(type(self).__name__, self.findings_, 4)
         return self
 

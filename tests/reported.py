@@ -10,7 +10,7 @@ from numpy.testing import assert_allclose
 
 def leaves(value, name):
     """The numbers and words that a value is made of, with the path to each."""
-    if dataclasses.is_dataclass(value):
+    if dataclasses.is_dataclass(value) and not hasattr(value, "get_params"):
         value = {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
     elif hasattr(value, "_asdict"):
         value = value._asdict()

@@ -463,8 +463,6 @@ def test_who_has_probabilities_is_said():
 class Recorder(BaseS3VM):
     """Keeps what it is asked to solve; its model is the mean of the labels it sees."""
 
-    _parameter_constraints = BaseS3VM._kernel_constraints
-
     def __init__(self, *, C=1.0, C_star=None, kernel="rbf", gamma="scale", balance="labels",
                  class_weight=None, fail_at=None):  # fmt: skip
         self.C = C

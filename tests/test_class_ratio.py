@@ -4,6 +4,7 @@ import functools
 import itertools
 import warnings
 from types import SimpleNamespace
+from typing import get_args
 
 import numpy as np
 import pytest
@@ -25,7 +26,7 @@ from s3vm_lib import (
     S3VMLight,
     balance_profile,
 )
-from s3vm_lib._base import BALANCE, RATIO_RULES
+from s3vm_lib._base import RATIO_RULES, Balance
 from s3vm_lib._threads import thread_count
 from s3vm_lib.class_ratio import (
     Evidence,
@@ -441,7 +442,7 @@ def test_plot_draws_all_there_is():
 
 
 def test_every_name_has_a_rule():
-    assert tuple(sorted(BALANCE[0].options)) == NAMES
+    assert tuple(sorted(get_args(get_args(Balance)[0]))) == NAMES
     assert set(RATIO_RULES) == set(NAMES) - {"labels"}
 
 

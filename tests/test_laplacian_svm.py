@@ -1,5 +1,7 @@
 """Laplacian SVM: optima by cvxpy, the deformed kernel, duality gaps, early stops, low rank."""
 
+from typing import get_args
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -25,7 +27,7 @@ from s3vm_lib.laplacian_svm import (
     solve_pcg,
 )
 from s3vm_lib.laplacian_svm._deformed import best_offset, squared_hinge_duals
-from s3vm_lib.laplacian_svm._gradients import STOPPING, CoarseSpace, duality_gap
+from s3vm_lib.laplacian_svm._gradients import CoarseSpace, StoppingRule, duality_gap
 from s3vm_lib.objective import evaluate
 from s3vm_lib.reference import laplacian_svm as twin
 
@@ -445,7 +447,7 @@ def test_early_stops_by_name():
     X, truth = make_moons(300, noise=0.15, random_state=0)
     y = np.where(np.arange(300) < 24, truth, -1)
     options = dict(C=1e3, gamma=5.0, solver="pcg", tol=1e-5)
-    fits = {rule: LapSVM(stopping=rule, **options).fit(X, y) for rule in STOPPING}
+    fits = {rule: LapSVM(stopping=rule, **options).fit(X, y) for rule in get_args(StoppingRule)}
     exact = LapSVM(**{**options, "solver": "newton"}).fit(X, y).objective_
     for rule in ("gap", "gradient"):
         assert_allclose(fits[rule].objective_, exact, rtol=1e-5)
@@ -629,9 +631,9 @@ def test_bad_parameters_are_named(parameters, message):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (dict(rule="never"), "rule must be one of"),
-        (dict(every=0), "every must be a positive integer"),
-        (dict(share=1.0), "share must lie in"),
+        (dict(rule="never"), "'rule' parameter of Stopping must be a str among .* Got 'never'"),
+        (dict(every=0), "'every' parameter of Stopping must be an int in the range .* Got 0"),
+        (dict(share=1.0), r"'share' .* in the range \[0.0, 1.0\). Got 1.0"),
     ],
     ids=repr,
 )

@@ -22,11 +22,11 @@ from s3vm_lib.losses import LabeledLoss, UnlabeledLoss
 from s3vm_lib.objective import Problem
 from s3vm_lib.path_following import Follower, _estimator, solve_bordered
 from s3vm_lib.path_following._factor import append, delete, triangular
-from s3vm_lib.path_following._follower import ORDERS
 from s3vm_lib.reference import path_following as twin
 from s3vm_lib.reference import path_steps
 
 LINEAR, POLY, RBF = Kernel("linear"), Kernel("poly", 0.4, 2, 1.0), Kernel("rbf", 0.5)
+ORDERS = ("simultaneous", "finite")
 KERNELS = [LINEAR, POLY, RBF]
 C, C_STAR = 2.0, 0.5
 

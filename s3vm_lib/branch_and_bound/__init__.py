@@ -7,16 +7,11 @@ a tree over intervals of outputs instead: `_envelopes` (the loss on an interval,
 conjugate), `_intervals` (the convex problem of a box, and the tree).
 """
 
-from s3vm_lib.branch_and_bound._estimator import BranchBoundS3VM
-from s3vm_lib.branch_and_bound._intervals import solve_intervals
-from s3vm_lib.branch_and_bound._results import Progress, Solution, Visit
-from s3vm_lib.branch_and_bound._search import solve_branch_and_bound
+from s3vm_lib.branch_and_bound._estimator import BranchBoundS3VM as BranchBoundS3VM
+from s3vm_lib.branch_and_bound._intervals import solve_intervals as solve_intervals
+from s3vm_lib.branch_and_bound._results import Progress as Progress
+from s3vm_lib.branch_and_bound._results import Solution as Solution
+from s3vm_lib.branch_and_bound._results import Visit as Visit
+from s3vm_lib.branch_and_bound._search import solve_branch_and_bound as solve_branch_and_bound
 
-__all__ = [
-    "BranchBoundS3VM",
-    "Progress",
-    "Solution",
-    "Visit",
-    "solve_branch_and_bound",
-    "solve_intervals",
-]
+__all__ = [name for name in dir() if not name.startswith("_")]

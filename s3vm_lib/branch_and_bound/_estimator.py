@@ -1,20 +1,20 @@
 """The estimator `BranchBoundS3VM`."""
 
 from numbers import Real
-from typing import Literal
+from typing import Annotated, Literal
 
 import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from s3vm_lib._base import BALANCE, Balance, BaseS3VM
-from s3vm_lib._limits import GAP, SHAPE, WEIGHT, ZERO
+from s3vm_lib._base import Balance, BaseS3VM
+from s3vm_lib._limits import Count, Gap, Shape, WeightOrZero
 from s3vm_lib._linear import centered, linear_model
 from s3vm_lib._machine import BinaryFit
 from s3vm_lib._validation import KernelParameters, parameters
 from s3vm_lib.branch_and_bound._relaxation import PROVED
-from s3vm_lib.branch_and_bound._search import BRANCHING, solve_branch_and_bound
+from s3vm_lib.branch_and_bound._search import solve_branch_and_bound
 from s3vm_lib.losses import labeled_loss, unlabeled_loss
-from s3vm_lib.objective import BIASES, Problem
+from s3vm_lib.objective import Problem
 
 
 @parameters
@@ -178,33 +178,19 @@ class BranchBoundS3VM(KernelParameters, BaseS3VM):
     ([0, 1, 0, 0, 1, 1], 0.5, 'converged')
     """
 
-    C_star: float | None = None
-    labeled_loss: str = "hinge"
-    loss_parameter: float | None = None
+    C_star: WeightOrZero | None = None
+    labeled_loss: Annotated[str, StrOptions(PROVED)] = "hinge"
+    loss_parameter: Shape | None = None
     unlabeled_loss: Literal["effective", "symmetric_ramp", "gaussian"] = "effective"
-    s: float | None = None
+    s: Annotated[float, Interval(Real, -1, 1e10, closed="right")] | None = None
     bias: Literal["free", "regularized", "none"] = "free"
     balance: Balance = "labels"
     balance_mode: Literal["mean", "counts", "share"] = "mean"
-    balance_tol: float = 0.05
+    balance_tol: Annotated[float, Interval(Real, 0, 1, closed="left")] = 0.05
     branching: Literal["gain", "confidence"] = "gain"
-    tol: float = 1e-6
-    max_iter: int = 100_000
+    tol: Gap = 1e-6
+    max_iter: Count = 100_000
 
-    _parameter_constraints = {
-        **BaseS3VM._kernel_constraints,
-        "tol": [GAP],
-        "C_star": [WEIGHT, ZERO, None],
-        "labeled_loss": [StrOptions(PROVED)],
-        "loss_parameter": [SHAPE, None],
-        "unlabeled_loss": [StrOptions({"effective", "symmetric_ramp", "gaussian"})],
-        "s": [Interval(Real, -1, 1e10, closed="right"), None],
-        "bias": [StrOptions(set(BIASES))],
-        "balance": BALANCE,
-        "balance_mode": [StrOptions({"mean", "counts", "share"})],
-        "balance_tol": [Interval(Real, 0, 1, closed="left")],
-        "branching": [StrOptions(set(BRANCHING))],
-    }
     _largest_n = 100
     _memory = "n² numbers"
 
@@ -258,14 +244,5 @@ class BranchBoundS3VM(KernelParameters, BaseS3VM):
         )
         bound = float(min(solution.lower_bound, solution.objective))
         coef, b = linear_model(data.kernel, solution.beta, data.X, solution.b, center)
-        return BinaryFit(
-            solution.beta,
-            coef,
-            b,
-            solution.outputs,
-            solution.objective,
-            solution.n_iter,
-            solution.status,
-            solution.history,
-            {"lower_bound_": bound, "gap_": solution.objective - bound},
-        )
+        extra = {"lower_bound_": bound, "gap_": solution.objective - bound}
+        return BinaryFit.of(solution, solution.beta, coef, b, solution.outputs, extra)

@@ -28,7 +28,6 @@ from s3vm_lib.branch_and_bound._relaxation import (
 from s3vm_lib.branch_and_bound._results import Progress, Solution, Visit, final_status
 from s3vm_lib.losses import Pieces as LossPieces
 
-BRANCHING = ("gain", "confidence")
 _ROUND = 100  # nodes between two reports
 _LEAST = 1e-3  # added to both gains of a row, relative to the largest of all, in their product
 

@@ -9,35 +9,19 @@ The others compute: finite differences, stationarity, and the global optimum of 
 enumeration.
 """
 
-from s3vm_lib.checks._cccp import check_cccp
-from s3vm_lib.checks._gradients import check_gradient
-from s3vm_lib.checks._kernel import check_kernel
-from s3vm_lib.checks._numerical import (
-    BruteForce,
-    brute_force,
-    fixed_label_svm,
-    gradient_error,
-    numerical_gradient,
-    stationarity,
-)
-from s3vm_lib.checks._objective import check_s3vm_objective
-from s3vm_lib.checks._report import Report
-from s3vm_lib.checks._stationary import check_balance, check_s3vm
-from s3vm_lib.checks._svm import check_svm
+from s3vm_lib.checks._cccp import check_cccp as check_cccp
+from s3vm_lib.checks._gradients import check_gradient as check_gradient
+from s3vm_lib.checks._kernel import check_kernel as check_kernel
+from s3vm_lib.checks._numerical import BruteForce as BruteForce
+from s3vm_lib.checks._numerical import brute_force as brute_force
+from s3vm_lib.checks._numerical import fixed_label_svm as fixed_label_svm
+from s3vm_lib.checks._numerical import gradient_error as gradient_error
+from s3vm_lib.checks._numerical import numerical_gradient as numerical_gradient
+from s3vm_lib.checks._numerical import stationarity as stationarity
+from s3vm_lib.checks._objective import check_s3vm_objective as check_s3vm_objective
+from s3vm_lib.checks._report import Report as Report
+from s3vm_lib.checks._stationary import check_balance as check_balance
+from s3vm_lib.checks._stationary import check_s3vm as check_s3vm
+from s3vm_lib.checks._svm import check_svm as check_svm
 
-__all__ = [
-    "BruteForce",
-    "Report",
-    "brute_force",
-    "check_balance",
-    "check_cccp",
-    "check_gradient",
-    "check_kernel",
-    "check_s3vm",
-    "check_s3vm_objective",
-    "check_svm",
-    "fixed_label_svm",
-    "gradient_error",
-    "numerical_gradient",
-    "stationarity",
-]
+__all__ = [name for name in dir() if not name.startswith("_")]

@@ -4,34 +4,17 @@ Read in this order: `_shares` (the formulas), `_profile` (one machine at many ra
 (what the names of the parameter ``balance`` stand for).
 """
 
-from s3vm_lib.class_ratio._profile import (
-    BalanceProfile,
-    Refits,
-    balance_profile,
-    structureless,
-)
-from s3vm_lib.class_ratio._rules import Evidence  # enters the names of balance
-from s3vm_lib.class_ratio._shares import (
-    HeldOut,
-    black_box_shares,
-    em_shares,
-    label_posterior,
-    pooled,
-    powered_share,
-    separation,
-)
+from s3vm_lib.class_ratio._profile import BalanceProfile as BalanceProfile
+from s3vm_lib.class_ratio._profile import Refits as Refits
+from s3vm_lib.class_ratio._profile import balance_profile as balance_profile
+from s3vm_lib.class_ratio._profile import structureless as structureless
+from s3vm_lib.class_ratio._rules import Evidence as Evidence
+from s3vm_lib.class_ratio._shares import HeldOut as HeldOut
+from s3vm_lib.class_ratio._shares import black_box_shares as black_box_shares
+from s3vm_lib.class_ratio._shares import em_shares as em_shares
+from s3vm_lib.class_ratio._shares import label_posterior as label_posterior
+from s3vm_lib.class_ratio._shares import pooled as pooled
+from s3vm_lib.class_ratio._shares import powered_share as powered_share
+from s3vm_lib.class_ratio._shares import separation as separation
 
-__all__ = [
-    "BalanceProfile",
-    "Evidence",
-    "HeldOut",
-    "Refits",
-    "balance_profile",
-    "black_box_shares",
-    "em_shares",
-    "label_posterior",
-    "pooled",
-    "powered_share",
-    "separation",
-    "structureless",
-]
+__all__ = [name for name in dir() if not name.startswith("_")]

@@ -3,14 +3,13 @@
 import dataclasses
 import math
 from numbers import Real
-from typing import Literal, NamedTuple
+from typing import Annotated, Literal, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike
 from sklearn.utils import check_random_state
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import Interval
 
-from s3vm_lib._limits import COUNT, WEIGHT, ZERO
+from s3vm_lib._limits import Count, RandomState, Tolerance, WeightOrZero
 from s3vm_lib._machine import BaseMachine, BinaryFit
 from s3vm_lib._validation import KernelParameters, parameters
 from s3vm_lib.graph_kernel_machine._rules import (
@@ -22,9 +21,9 @@ from s3vm_lib.graph_kernel_machine._rules import (
 from s3vm_lib.graph_kernel_machine._solver import Accumulators, KernelSums, solve_gkm
 from s3vm_lib.graph_kernel_machine._theory import theorem_bounds
 from s3vm_lib.graphs import (
-    GRAPH_CONSTRAINTS,
     CompleteGraph,
     Graph,
+    GraphLike,
     NeighborGraph,
     check_graph,
     edge_sampler,
@@ -33,6 +32,9 @@ from s3vm_lib.graphs import (
     training_graph,
 )
 from s3vm_lib.objective import Problem
+
+GraphWeight = Literal["labels", "paper", "theorem"] | WeightOrZero
+Power = Annotated[float, Interval(Real, 1, 20, closed="both")]
 
 
 class Pool(NamedTuple):
@@ -50,27 +52,15 @@ class Pool(NamedTuple):
 class GraphMachine(KernelParameters, BaseMachine):
     """Parameters and fit of `GKM` and `GKMRegressor`; each has a ``_loss()`` of its own."""
 
-    C_graph: Literal["labels", "paper", "theorem"] | float | None = None
-    graph: NeighborGraph | Graph | CompleteGraph | ArrayLike | None = None
-    n_neighbors: int | None = None
+    C_graph: GraphWeight | None = None
+    graph: GraphLike | None = None
+    n_neighbors: Count | None = None
     sampling: Literal["uniform", "weight"] = "uniform"
     fit_intercept: bool = True
-    tol: float = 0.1
-    max_iter: Literal["paper"] | int = 200_000
-    random_state: int | np.random.RandomState | None = None
+    tol: Tolerance = 0.1
+    max_iter: Literal["paper"] | Count = 200_000
+    random_state: RandomState = None
 
-    _machine_constraints = {
-        **{k: v for k, v in BaseMachine._kernel_constraints.items() if k != "class_weight"},
-        **GRAPH_CONSTRAINTS,
-        "C_graph": [WEIGHT, ZERO, StrOptions({"labels", "paper", "theorem"}), None],
-        "power": [Interval(Real, 1, 20, closed="both")],
-        "sampling": [StrOptions({"uniform", "weight"})],
-        "fit_intercept": ["boolean"],
-        "projection": ["boolean", StrOptions({"auto"})],
-        "precision": [StrOptions({"single", "double"})],
-        "max_iter": [COUNT, StrOptions({"paper"})],
-        "random_state": ["random_state"],
-    }
     _largest_n = 100_000
     _memory = "rows visited"
     # Computed when first asked for, and then kept.
@@ -190,16 +180,10 @@ class GraphMachine(KernelParameters, BaseMachine):
         if problem.kernel.name == "linear":
             coef = problem.kernel.sigma_f**2 * np.asarray(solution.beta @ X).ravel()
         outputs = np.full(X.shape[0], np.nan)  # computed when asked for
+        extra = {"bounds_": bounds, "problem_": problem}
+        n_iter, history = solution.n_iter, solution.history
         return BinaryFit(
-            solution.beta,
-            coef,
-            solution.b,
-            outputs,
-            math.nan,
-            solution.n_iter,
-            status,
-            solution.history,
-            {"bounds_": bounds, "problem_": problem},
+            solution.beta, coef, solution.b, outputs, math.nan, n_iter, status, history, extra
         )
 
     def _store(self, data, problems, fits):

@@ -3,17 +3,17 @@
 import dataclasses
 from functools import cached_property
 from numbers import Real
-from typing import Literal
+from typing import Annotated, Literal
 
 import numpy as np
 import scipy.sparse as sp
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from s3vm_lib._base import BaseS3VM
+from s3vm_lib._limits import Deviation
 from s3vm_lib._online import OnlineS3VM
 from s3vm_lib._validation import parameters
-from s3vm_lib.graph_kernel_machine._common import GraphMachine, Pool
+from s3vm_lib.graph_kernel_machine._common import GraphMachine, Pool, Power
 from s3vm_lib.graph_kernel_machine._rules import (
     extend_graph,
     length_gamma,
@@ -26,12 +26,10 @@ from s3vm_lib.losses import LabeledLoss
 
 _LOOKED_AT = 32, 400  # labeled rows, and unlabeled ones, whose outputs are looked at
 
-LOSSES = frozenset(
-    {
-        *("hinge", "squared_hinge", "smooth_hinge", "logistic", "modified_logistic"),
-        *("l1", "epsilon_insensitive"),
-    }
-)
+LOSSES = {
+    *("hinge", "squared_hinge", "smooth_hinge", "logistic", "modified_logistic"),
+    *("l1", "epsilon_insensitive"),
+}
 
 
 @dataclasses.dataclass
@@ -49,13 +47,7 @@ class Machine:
 class GraphClassifier(GraphMachine, OnlineS3VM):
     """What `GKM` and `BGS3VM` share: the fit, and ``partial_fit``, which goes on with it."""
 
-    online_steps: float = 1.0
-
-    _classifier_constraints = {
-        **GraphMachine._machine_constraints,
-        "class_weight": BaseS3VM._kernel_constraints["class_weight"],
-        "online_steps": [Interval(Real, 0, 1e6, closed="both")],
-    }
+    online_steps: Annotated[float, Interval(Real, 0, 1e6, closed="both")] = 1.0
 
     # --- Before the solver -----------------------------------------------------------------------
 
@@ -409,14 +401,8 @@ class GKM(GraphClassifier):
     [0, 0, 0, 1, 1, 1]
     """
 
-    labeled_loss: str | LabeledLoss = "hinge"
-    power: float = 2.0
-    sigma_f: Literal["theorem"] | float = 1.0
+    labeled_loss: Annotated[str, StrOptions(LOSSES)] | LabeledLoss = "hinge"
+    power: Power = 2.0
+    sigma_f: Deviation | Literal["theorem"] = 1.0
     projection: Literal["auto"] | bool = "auto"
     precision: Literal["single", "double"] = "single"
-
-    _parameter_constraints = {
-        **GraphClassifier._classifier_constraints,
-        "sigma_f": [*BaseS3VM._kernel_constraints["sigma_f"], StrOptions({"theorem"})],
-        "labeled_loss": [StrOptions(set(LOSSES)), LabeledLoss],
-    }

@@ -7,10 +7,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import RegressorMixin
 from sklearn.utils import check_array, check_consistent_length, column_or_1d
-from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from s3vm_lib._limits import SHAPE, require_finite_outputs
+from s3vm_lib._limits import Shape, require_finite_outputs
 from s3vm_lib._plain import canonical, checked_new_rows, validated_data
 from s3vm_lib._threads import using, with_threads
 from s3vm_lib._validation import (
@@ -21,7 +20,7 @@ from s3vm_lib._validation import (
     unchanged_on_error,
     validated,
 )
-from s3vm_lib.graph_kernel_machine._common import GraphMachine
+from s3vm_lib.graph_kernel_machine._common import GraphMachine, GraphWeight, Power
 from s3vm_lib.labels import Labels, checked_mask, label_array
 from s3vm_lib.losses import LabeledLoss
 
@@ -134,18 +133,13 @@ class GKMRegressor(RegressorMixin, GraphMachine):
     True
     """
 
-    C_graph: Literal["labels", "paper", "theorem"] | float | None = "labels"
+    C_graph: GraphWeight | None = "labels"
     labeled_loss: Literal["epsilon_insensitive", "l1"] = "epsilon_insensitive"
-    epsilon: float = 0.1
-    power: float = 2.0
+    epsilon: Shape = 0.1
+    power: Power = 2.0
     projection: Literal["auto"] | bool = "auto"
     precision: Literal["single", "double"] = "single"
 
-    _parameter_constraints = {
-        **GraphMachine._machine_constraints,
-        "labeled_loss": [StrOptions({"epsilon_insensitive", "l1"})],
-        "epsilon": [SHAPE],
-    }
     _computed_later = (*GraphMachine._computed_later, "_values")
 
     @validated

@@ -17,46 +17,25 @@ Read in this order: `_edges` (graphs and energies), `_neighbors` (how they are m
 `_laplacian`, `_draws` (edges at random), `_rules` (what estimators take).
 """
 
-from s3vm_lib.graphs._draws import edge_sampler, sample_edge
-from s3vm_lib.graphs._edges import CompleteGraph, Graph, power_slope
-from s3vm_lib.graphs._laplacian import Laplacian, laplacian
-from s3vm_lib.graphs._neighbors import (
-    distinct_rows,
-    graph_from_weights,
-    knn_graph,
-    on_rows,
-    radius_graph,
-)
-from s3vm_lib.graphs._rules import (
-    GRAPH_CONSTRAINTS,
-    GRAPH_SHARE,
-    NEIGHBORS,
-    NeighborGraph,
-    check_graph,
-    graph_rule,
-    joins_all,
-    training_graph,
-)
+from s3vm_lib.graphs._draws import edge_sampler as edge_sampler
+from s3vm_lib.graphs._draws import sample_edge as sample_edge
+from s3vm_lib.graphs._edges import CompleteGraph as CompleteGraph
+from s3vm_lib.graphs._edges import Graph as Graph
+from s3vm_lib.graphs._edges import power_slope as power_slope
+from s3vm_lib.graphs._laplacian import Laplacian as Laplacian
+from s3vm_lib.graphs._laplacian import laplacian as laplacian
+from s3vm_lib.graphs._neighbors import distinct_rows as distinct_rows
+from s3vm_lib.graphs._neighbors import graph_from_weights as graph_from_weights
+from s3vm_lib.graphs._neighbors import knn_graph as knn_graph
+from s3vm_lib.graphs._neighbors import on_rows as on_rows
+from s3vm_lib.graphs._neighbors import radius_graph as radius_graph
+from s3vm_lib.graphs._rules import GRAPH_SHARE as GRAPH_SHARE
+from s3vm_lib.graphs._rules import NEIGHBORS as NEIGHBORS
+from s3vm_lib.graphs._rules import GraphLike as GraphLike
+from s3vm_lib.graphs._rules import NeighborGraph as NeighborGraph
+from s3vm_lib.graphs._rules import check_graph as check_graph
+from s3vm_lib.graphs._rules import graph_rule as graph_rule
+from s3vm_lib.graphs._rules import joins_all as joins_all
+from s3vm_lib.graphs._rules import training_graph as training_graph
 
-__all__ = [
-    "CompleteGraph",
-    "GRAPH_CONSTRAINTS",
-    "GRAPH_SHARE",
-    "Graph",
-    "Laplacian",
-    "NEIGHBORS",
-    "NeighborGraph",
-    "check_graph",
-    "distinct_rows",
-    "edge_sampler",
-    "graph_from_weights",
-    "graph_rule",
-    "joins_all",
-    "knn_graph",
-    "laplacian",
-    "on_rows",
-    "power_slope",
-    "radius_graph",
-    "sample_edge",
-    "training_graph",
-]
+__all__ = [name for name in dir() if not name.startswith("_")]

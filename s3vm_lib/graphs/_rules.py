@@ -1,10 +1,11 @@
 """How estimators are told which graph of their rows to make."""
 
 from dataclasses import KW_ONLY, dataclass, fields, replace
-from typing import Literal
+from typing import Annotated, Literal
 
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import ArrayLike
 
 from s3vm_lib._limits import COUNT, SCALE
 from s3vm_lib.graphs._edges import CompleteGraph, Graph
@@ -164,10 +165,9 @@ def _complete_gamma(X):
     return 0.25 / variance if variance > 0 else 1.0
 
 
-GRAPH_CONSTRAINTS = {
-    "graph": [NeighborGraph, Graph, CompleteGraph, "array-like", "sparse matrix", None],
-    "n_neighbors": [COUNT, None],
-}
+GraphLike = (
+    NeighborGraph | Graph | CompleteGraph | Annotated[ArrayLike, "array-like", "sparse matrix"]
+)
 
 
 def graph_rule(graph, n_neighbors, default):

@@ -9,16 +9,16 @@ matter of sorting. The costs C*_+ and C*_− of the two labels start small and e
 """
 
 from numbers import Real
-from typing import Literal, NamedTuple
+from typing import Annotated, Literal, NamedTuple
 
 import numpy as np
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import Interval
 
-from s3vm_lib._base import BALANCE, Balance
-from s3vm_lib._limits import COUNT, MEGABYTES, RATIO, TOL, WEIGHT, ZERO
+from s3vm_lib._base import Balance
+from s3vm_lib._limits import Count, Megabytes, Ratio, Tolerance, WeightOrZero
 from s3vm_lib._linear import centered, linear_model
 from s3vm_lib._machine import BinaryFit
-from s3vm_lib._validation import KernelParameters, parameters
+from s3vm_lib._validation import KernelParameters, Storage, parameters
 from s3vm_lib.gram import Gram
 from s3vm_lib.label_switching._assigned import LabelSwitching
 from s3vm_lib.losses import LabeledLoss, UnlabeledLoss
@@ -543,32 +543,19 @@ class S3VMLight(KernelParameters, LabelSwitching):
     [0, 0, 0, 1, 1, 1]
     """
 
-    C_star: float | None = None
+    C_star: WeightOrZero | None = None
     balance: Balance = "auto"
     switching: Literal["all", "pair"] = "all"
-    annealing_start: float = 1e-5
-    annealing_factor: float = 2.0
+    annealing_start: Annotated[float, Interval(Real, 1e-20, 1, closed="both")] = 1e-5
+    annealing_factor: Ratio = 2.0
     annealing_ratio: Literal["balanced", "equal", "paper"] = "balanced"
-    tol: float = 1e-3
-    annealing_tol: float = 1e-3
-    max_iter: int = 100_000
-    max_inner_iter: int = 1_000_000
-    gram: Literal["auto", "full", "rows"] = "auto"
-    cache_size: float = 1000
+    tol: Tolerance = 1e-3
+    annealing_tol: Tolerance = 1e-3
+    max_iter: Count = 100_000
+    max_inner_iter: Count = 1_000_000
+    gram: Storage = "auto"
+    cache_size: Megabytes = 1000
 
-    _parameter_constraints = {
-        **LabelSwitching._kernel_constraints,
-        "C_star": [WEIGHT, ZERO, None],
-        "balance": BALANCE,
-        "switching": [StrOptions({"all", "pair"})],
-        "annealing_start": [Interval(Real, 1e-20, 1, closed="both")],
-        "annealing_factor": [RATIO],
-        "annealing_ratio": [StrOptions({"balanced", "equal", "paper"})],
-        "annealing_tol": [TOL],
-        "max_inner_iter": [COUNT],
-        "gram": [StrOptions({"auto", "full", "rows"})],
-        "cache_size": [MEGABYTES],
-    }
     _largest_n = 8_000
     _memory = "n × n numbers"
     _side_by_side = True
@@ -618,14 +605,4 @@ class S3VMLight(KernelParameters, LabelSwitching):
         dual, outputs, labels = np.zeros(t.size), np.full(t.size, np.nan), np.zeros(t.size)
         dual[rows], outputs[rows], labels[rows] = solution.beta, solution.f + b, solution.labels
         coef, b = linear_model(data.kernel, dual, data.X, b, center)
-        return BinaryFit(
-            dual,
-            coef,
-            b,
-            outputs,
-            solution.objective,
-            solution.n_iter,
-            solution.status,
-            solution.history,
-            {"labels": labels},
-        )
+        return BinaryFit.of(solution, dual, coef, b, outputs, {"labels": labels})

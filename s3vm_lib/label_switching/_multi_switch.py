@@ -9,14 +9,14 @@ The method alternates between the two: train, then give better labels to the sam
 step lowers F, so a level of C* ends after finitely many rounds. C* rises from almost nothing.
 """
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from s3vm_lib._base import BALANCE, Balance
-from s3vm_lib._limits import COUNT, RATIO, TOL, WEIGHT, ZERO
+from s3vm_lib._base import Balance
+from s3vm_lib._limits import Count, Ratio, Tolerance, Weight, WeightOrZero
 from s3vm_lib._machine import BinaryFit
-from s3vm_lib._validation import CLIENT, parameters
+from s3vm_lib._validation import Client, parameters
 from s3vm_lib.finite_newton import linear_rows, solve_finite_newton
 from s3vm_lib.label_switching._assigned import LabelSwitching
 from s3vm_lib.losses import LabeledLoss, UnlabeledLoss
@@ -378,31 +378,17 @@ class MultiSwitchTSVM(LabelSwitching):
     [0, 0, 0, 1, 1, 1]
     """
 
-    C_star: float | None = None
+    C_star: WeightOrZero | None = None
     balance: Balance = "auto"
-    start: float = 1e-5
-    factor: float = 1.5
-    n_switch: int | None = None
-    max_rounds: int = 1000
-    tol: float = 1e-3
-    path_tol: float = 0.03
-    max_iter: int = 50
-    client: Any | None = None
+    start: Weight = 1e-5
+    factor: Ratio = 1.5
+    n_switch: Count | None = None
+    max_rounds: Count = 1000
+    tol: Tolerance = 1e-3
+    path_tol: Tolerance = 0.03
+    max_iter: Count = 50
+    client: Client = None
 
-    _parameter_constraints = {
-        **{
-            name: LabelSwitching._kernel_constraints[name]
-            for name in ("C", "tol", "max_iter", "class_weight", "n_jobs", "verbose", "callback")
-        },
-        "C_star": [WEIGHT, ZERO, None],
-        "balance": BALANCE,
-        "start": [WEIGHT],
-        "factor": [RATIO],
-        "n_switch": [COUNT, None],
-        "max_rounds": [COUNT],
-        "path_tol": [TOL],
-        "client": CLIENT,
-    }
     _largest_n = 1_000_000
     _memory = "n × d numbers, or the non-zeros"
     _side_by_side = True
@@ -450,14 +436,6 @@ class MultiSwitchTSVM(LabelSwitching):
                 max_iter=self.max_iter,
                 callback=callback,
             )
-        return BinaryFit(
-            None,
-            solution.v[:-1],
-            float(solution.v[-1]),
-            solution.outputs,
-            solution.objective,
-            solution.n_iter,
-            solution.status,
-            list(solution.history),
-            {"labels": solution.labels},
-        )
+        coef, b = solution.v[:-1], float(solution.v[-1])
+        extra = {"labels": solution.labels}
+        return BinaryFit.of(solution, None, coef, b, solution.outputs, extra)

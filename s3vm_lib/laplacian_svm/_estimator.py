@@ -2,24 +2,19 @@
 
 import dataclasses
 from contextlib import suppress
-from numbers import Integral
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import ArrayLike
 from scipy.linalg import LinAlgError
-from sklearn.utils._param_validation import Interval, StrOptions
 
 from s3vm_lib._base import BaseS3VM
-from s3vm_lib._limits import COUNT, MEGABYTES, WEIGHT, ZERO, scaling
+from s3vm_lib._limits import Count, Degree, Megabytes, Tolerance, WeightOrZero, scaling
 from s3vm_lib._machine import BinaryFit
-from s3vm_lib._validation import CLIENT, KernelParameters, parameters
+from s3vm_lib._validation import Client, KernelParameters, parameters
 from s3vm_lib.graphs import (
-    GRAPH_CONSTRAINTS,
     GRAPH_SHARE,
-    CompleteGraph,
-    Graph,
+    GraphLike,
     Laplacian,
     NeighborGraph,
     check_graph,
@@ -35,7 +30,7 @@ from s3vm_lib.laplacian_svm._deformed import (
     solve_deformed,
     solve_hinge,
 )
-from s3vm_lib.laplacian_svm._gradients import STOPPING, Stopping, Watch, solve_pcg
+from s3vm_lib.laplacian_svm._gradients import Stopping, StoppingRule, Watch, solve_pcg
 from s3vm_lib.laplacian_svm._rules import COARSE, choose_blocks, choose_rank
 from s3vm_lib.losses import LabeledLoss
 from s3vm_lib.objective import Problem
@@ -262,36 +257,22 @@ class LapSVM(KernelParameters, BaseS3VM):
     [0, 0, 0, 1, 1, 1]
     """
 
-    C_graph: Literal["labels"] | float | None = None
+    C_graph: Literal["labels"] | WeightOrZero | None = None
     labeled_loss: Literal["squared_hinge", "hinge"] = "squared_hinge"
     fit_intercept: bool = True
-    graph: NeighborGraph | Graph | CompleteGraph | ArrayLike | None = None
-    n_neighbors: int | None = None
+    graph: GraphLike | None = None
+    n_neighbors: Count | None = None
     normalized: bool = False
-    laplacian_degree: int = 1
+    laplacian_degree: Degree = 1
     solver: Literal["auto", "newton", "pcg"] = "auto"
-    stopping: Literal["gap", "stability", "validation", "gradient", "change"] | Stopping = "gap"
-    memory: float = 4000
-    rank: int | None = None
-    client: Any | None = None
-    tol: float = 1e-4
-    max_iter: int = 1000
+    stopping: StoppingRule | Stopping = "gap"
+    memory: Megabytes = 4000
+    rank: Count | None = None
+    client: Client = None
+    tol: Tolerance = 1e-4
+    max_iter: Count = 1000
 
     _side_by_side = True
-    _parameter_constraints = {
-        **BaseS3VM._kernel_constraints,
-        "C_graph": [WEIGHT, ZERO, StrOptions({"labels"}), None],
-        "labeled_loss": [StrOptions({"squared_hinge", "hinge"})],
-        "fit_intercept": ["boolean"],
-        **GRAPH_CONSTRAINTS,
-        "normalized": ["boolean"],
-        "laplacian_degree": [Interval(Integral, 1, 30, closed="both")],
-        "solver": [StrOptions({"auto", "newton", "pcg"})],
-        "stopping": [StrOptions(set(STOPPING)), Stopping],
-        "memory": [MEGABYTES],
-        "rank": [COUNT, None],
-        "client": CLIENT,
-    }
     _largest_n = 100_000
     _memory = "n × n, or n × rank numbers"
 

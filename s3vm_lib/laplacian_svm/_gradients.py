@@ -1,13 +1,15 @@
 """Conjugate gradients on all rows, preconditioned by the kernel."""
 
 from dataclasses import KW_ONLY, dataclass
-from typing import Literal, NamedTuple
+from numbers import Real
+from typing import Annotated, Literal, NamedTuple
 
 import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 from scipy.linalg.blas import dsymv
+from sklearn.utils._param_validation import Interval
 
-from s3vm_lib._limits import COUNT
+from s3vm_lib._limits import Checked, Count
 from s3vm_lib.finite_newton import conjugate_gradients, line_search
 from s3vm_lib.laplacian_svm._deformed import (
     Solution,
@@ -17,7 +19,7 @@ from s3vm_lib.laplacian_svm._deformed import (
     symmetric,
 )
 
-STOPPING = ("gap", "stability", "validation", "gradient", "change")
+StoppingRule = Literal["gap", "stability", "validation", "gradient", "change"]
 _REST = 5  # iterations in which J must lose less than tol J before the gap is looked at closely
 
 
@@ -25,7 +27,7 @@ _REST = 5  # iterations in which J must lose less than tol J before the gap is l
 
 
 @dataclass(frozen=True)
-class Stopping:
+class Stopping(Checked):
     """When conjugate gradients stop: the parameter ``stopping`` of `LapSVM` in full.
 
     Parameters
@@ -44,24 +46,16 @@ class Stopping:
         For a value out of range, naming the parameter.
     """
 
-    rule: Literal["gap", "stability", "validation", "gradient", "change"] = "gap"
+    rule: StoppingRule = "gap"
     _: KW_ONLY
-    every: int | None = None
-    share: float = 0.015
-
-    def __post_init__(self):
-        if self.rule not in STOPPING:
-            raise ValueError(f"rule must be one of {STOPPING}, got {self.rule!r}")
-        if not (self.every is None or COUNT.is_satisfied_by(self.every)):
-            raise ValueError(f"every must be a positive integer or None, got {self.every!r}")
-        if not 0 <= self.share < 1:
-            raise ValueError(f"share must lie in [0, 1), got {self.share!r}")
+    every: Count | None = None
+    share: Annotated[float, Interval(Real, 0, 1, closed="left")] = 0.015
 
 
 class Watch(NamedTuple):
     """What an early stopping rule looks at (see `solve_pcg`)."""
 
-    rule: str  # one of STOPPING
+    rule: str  # a `StoppingRule`
     rows: np.ndarray  # unlabeled rows, or labeled rows that are held out
     labels: np.ndarray  # labels −1 and +1 of the latter
     every: int  # iterations between two looks

@@ -3,9 +3,10 @@
 import time
 import warnings
 from collections.abc import Callable, Iterable
+from dataclasses import field
 from itertools import combinations
-from numbers import Integral, Real
-from typing import Any, Literal, NamedTuple, Self
+from numbers import Integral
+from typing import Annotated, Any, Literal, NamedTuple, Self
 
 import numpy as np
 from joblib import Parallel, delayed
@@ -16,17 +17,20 @@ from sklearn.exceptions import FitFailedWarning
 from sklearn.metrics import check_scoring
 from sklearn.model_selection import check_cv
 from sklearn.utils import _safe_indexing, get_tags
-from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
+from sklearn.utils._param_validation import HasMethods, Interval
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, column_or_1d, has_fit_parameter
 
+from s3vm_lib._limits import Verbosity
 from s3vm_lib._machine import BaseMachine, SemiSupervisedMixin
 from s3vm_lib._prepared import Preparation
 from s3vm_lib._validation import (
-    N_JOBS,
+    Estimator,
+    Jobs,
     Rows,
     checked_input,
     checked_weight,
+    parameters,
     unchanged_on_error,
     validated_inside,
 )
@@ -206,6 +210,7 @@ def _best_has(name):
     return check
 
 
+@parameters
 class S3VMSearchCV(SemiSupervisedMixin, MetaEstimatorMixin, BaseEstimator):
     """Cross-validation over C, C*, γ, any other parameter, and over methods, in one call.
 
@@ -304,43 +309,18 @@ class S3VMSearchCV(SemiSupervisedMixin, MetaEstimatorMixin, BaseEstimator):
     10
     """
 
-    _parameter_constraints = {
-        "estimator": [HasMethods(["fit", "predict"]), dict],
-        "param_grid": [dict, list, None],
-        "cv": [Interval(Integral, 2, None, closed="left"), HasMethods(["split"]), Iterable],
-        "scoring": [str, callable, None],
-        "criterion": [StrOptions({"stability"}), None],
-        "refit": ["boolean", callable],
-        "error_score": [StrOptions({"raise"}), Real],
-        "exact": ["boolean", StrOptions({"choice"})],
-        "n_jobs": N_JOBS,
-        "verbose": ["verbose"],
-    }
-
-    def __init__(
-        self,
-        estimator: BaseEstimator | dict[str, BaseEstimator],
-        param_grid: dict | list[dict] | None = None,
-        *,
-        cv: Any = 5,
-        scoring: str | Callable | None = None,
-        criterion: Literal["stability"] | None = None,
-        refit: bool | Callable = True,
-        error_score: float | str = np.nan,
-        exact: bool | Literal["choice"] = True,
-        n_jobs: int | None = None,
-        verbose: int = 0,
-    ) -> None:
-        self.estimator = estimator
-        self.param_grid = param_grid
-        self.cv = cv
-        self.scoring = scoring
-        self.criterion = criterion
-        self.refit = refit
-        self.error_score = error_score
-        self.exact = exact
-        self.n_jobs = n_jobs
-        self.verbose = verbose
+    estimator: Estimator | dict[str, BaseEstimator] = field(kw_only=False)
+    param_grid: dict | list[dict] | None = field(default=None, kw_only=False)
+    cv: Annotated[
+        Any, Interval(Integral, 2, None, closed="left"), HasMethods(["split"]), Iterable
+    ] = 5
+    scoring: str | Callable | None = None
+    criterion: Literal["stability"] | None = None
+    refit: bool | Callable = True
+    error_score: float | Literal["raise"] = np.nan
+    exact: bool | Literal["choice"] = True
+    n_jobs: Jobs = None
+    verbose: Verbosity = 0
 
     def _estimators(self):
         return self.estimator if isinstance(self.estimator, dict) else {None: self.estimator}

@@ -1,20 +1,20 @@
 """The unlabeled rows as a parameter, for tools that would take −1 for a class."""
 
-from typing import Self
+from dataclasses import field
+from typing import Annotated, Self
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
 from sklearn.utils import check_array, get_tags
-from sklearn.utils._param_validation import HasMethods
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _get_feature_names, check_is_fitted, has_fit_parameter
 
 from s3vm_lib._machine import SemiSupervisedMixin
 from s3vm_lib._plain import explained, validated_data
-from s3vm_lib._validation import Rows, unchanged_on_error, validated_inside
+from s3vm_lib._validation import Estimator, Rows, parameters, unchanged_on_error, validated_inside
 from s3vm_lib.labels import Labels, checked_mask, mark_missing, mark_unlabeled, plain, warn_of_marks
 
 
@@ -22,6 +22,7 @@ def _fitted_has(name):
     return lambda self: hasattr(getattr(self, "estimator_", self.estimator), name)
 
 
+@parameters
 class WithUnlabeled(SemiSupervisedMixin, MetaEstimatorMixin, BaseEstimator):
     """A semi-supervised classifier that carries its unlabeled rows along.
 
@@ -62,14 +63,8 @@ class WithUnlabeled(SemiSupervisedMixin, MetaEstimatorMixin, BaseEstimator):
     [0, 1]
     """
 
-    _parameter_constraints = {
-        "estimator": [HasMethods(["fit", "predict"])],
-        "X_unlabeled": ["array-like", "sparse matrix"],
-    }
-
-    def __init__(self, estimator: BaseEstimator, X_unlabeled: Rows) -> None:
-        self.estimator = estimator
-        self.X_unlabeled = X_unlabeled
+    estimator: Estimator = field(kw_only=False)
+    X_unlabeled: Annotated[Rows, "array-like", "sparse matrix"] = field(kw_only=False)
 
     @validated_inside
     def fit(self, X: Rows, y: Labels, unlabeled_mask: ArrayLike | None = None) -> Self:

@@ -10,9 +10,11 @@ operations begin and end, many samples at once), `_factor` (the linear system), 
 over kernel values), `_follower` (operations on one problem), `_estimator` (`ILS3VM`).
 """
 
-from s3vm_lib.path_following._estimator import ILS3VM
-from s3vm_lib.path_following._factor import solve_bordered
-from s3vm_lib.path_following._follower import Follower, Operation, Outcome
-from s3vm_lib.path_following._path import follow
+from s3vm_lib.path_following._estimator import ILS3VM as ILS3VM
+from s3vm_lib.path_following._factor import solve_bordered as solve_bordered
+from s3vm_lib.path_following._follower import Follower as Follower
+from s3vm_lib.path_following._follower import Operation as Operation
+from s3vm_lib.path_following._follower import Outcome as Outcome
+from s3vm_lib.path_following._path import follow as follow
 
-__all__ = ["Follower", "ILS3VM", "Operation", "Outcome", "follow", "solve_bordered"]
+__all__ = [name for name in dir() if not name.startswith("_")]

@@ -3,26 +3,33 @@
 from contextlib import contextmanager
 from dataclasses import replace
 from numbers import Real
-from typing import Literal, Self
+from typing import Annotated, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
-from s3vm_lib._limits import MEGABYTES, TOL, WEIGHT, ZERO, check_size, checked_gram
+from s3vm_lib._limits import (
+    Count,
+    Megabytes,
+    Tolerance,
+    WeightOrZero,
+    check_size,
+    checked_gram,
+)
 from s3vm_lib._linear import centered
 from s3vm_lib._machine import BinaryFit
 from s3vm_lib._online import KeepingS3VM
 from s3vm_lib._plain import validated_data
 from s3vm_lib._threads import using
-from s3vm_lib._validation import KernelParameters, parameters, validated
+from s3vm_lib._validation import KernelParameters, Storage, parameters, validated
 from s3vm_lib.cccp import solve_cccp
 from s3vm_lib.gram import Gram, KernelStore
 from s3vm_lib.kernels import Kernel
 from s3vm_lib.losses import LabeledLoss, UnlabeledLoss
 from s3vm_lib.objective import Problem
-from s3vm_lib.path_following._follower import ORDERS, Follower, Operation
+from s3vm_lib.path_following._follower import Follower, Operation
 from s3vm_lib.path_following._sums import feature_weights
 
 _CHUNK = 256  # new rows that are stored at a time
@@ -217,30 +224,18 @@ class ILS3VM(KernelParameters, KeepingS3VM):
     [0, 0, 0, 1, 1]
     """
 
-    C_star: float | None = None
+    C_star: WeightOrZero | None = None
     order: Literal["simultaneous", "finite"] = "simultaneous"
     update: Literal["auto", "path", "together", "block"] = "auto"
     start: Literal["cccp", "path"] = "cccp"
-    start_tol: float = 1e-3
-    ridge: float = 1e-8
-    tol: float = 1e-10
-    max_iter: int = 1_000_000
-    gram: Literal["auto", "full", "rows"] = "auto"
-    cache_size: float = 1000
+    start_tol: Tolerance = 1e-3
+    ridge: Annotated[float, Interval(Real, 0, 1e-3, closed="right")] = 1e-8
+    tol: Tolerance = 1e-10
+    max_iter: Count = 1_000_000
+    gram: Storage = "auto"
+    cache_size: Megabytes = 1000
     record: bool = False
 
-    _parameter_constraints = {
-        **KeepingS3VM._kernel_constraints,
-        "C_star": [WEIGHT, ZERO, None],
-        "order": [StrOptions(set(ORDERS))],
-        "update": [StrOptions({"auto", "path", "together", "block"})],
-        "start": [StrOptions({"cccp", "path"})],
-        "start_tol": [TOL],
-        "ridge": [Interval(Real, 0, 1e-3, closed="right")],
-        "gram": [StrOptions({"auto", "full", "rows"})],
-        "cache_size": [MEGABYTES],
-        "record": ["boolean"],
-    }
     _largest_n = 20_000
     _memory = "n² kernel values, or those of the margin set"
     _kernel_store = None

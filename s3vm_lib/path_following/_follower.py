@@ -12,7 +12,6 @@ from s3vm_lib.path_following._path import DONE, LIMIT, LOG_FIELDS, ROOM, ROWS, S
 from s3vm_lib.path_following._state import GONE, IDLE, NOW, PLAIN_NOW, SAMPLE, E, M, O, State
 from s3vm_lib.path_following._sums import outputs
 
-ORDERS = ("simultaneous", "finite")
 SETS = "OMEA"
 _LISTS = ("M", "A", "P", "Q", "T", "ids")
 _NOBODY = np.zeros((), SAMPLE)

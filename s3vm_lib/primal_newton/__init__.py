@@ -5,34 +5,16 @@ Read in this order: `_curvature` (second derivatives, the Hessian, the search al
 continuation in C*), `_estimator` (`NewtonS3VM`).
 """
 
-from s3vm_lib.primal_newton._curvature import (
-    CurvedObjective,
-)
-from s3vm_lib.primal_newton._directions import (
-    dense_direction,
-    model_step,
-)
-from s3vm_lib.primal_newton._estimator import NewtonS3VM
-from s3vm_lib.primal_newton._solver import (
-    ANNEALING,
-    GradientDirections,
-    Minimum,
-    NewtonDirections,
-    Stage,
-    minimize,
-    solve_newton,
-)
+from s3vm_lib.primal_newton._curvature import CurvedObjective as CurvedObjective
+from s3vm_lib.primal_newton._directions import dense_direction as dense_direction
+from s3vm_lib.primal_newton._directions import model_step as model_step
+from s3vm_lib.primal_newton._estimator import NewtonS3VM as NewtonS3VM
+from s3vm_lib.primal_newton._solver import ANNEALING as ANNEALING
+from s3vm_lib.primal_newton._solver import GradientDirections as GradientDirections
+from s3vm_lib.primal_newton._solver import Minimum as Minimum
+from s3vm_lib.primal_newton._solver import NewtonDirections as NewtonDirections
+from s3vm_lib.primal_newton._solver import Stage as Stage
+from s3vm_lib.primal_newton._solver import minimize as minimize
+from s3vm_lib.primal_newton._solver import solve_newton as solve_newton
 
-__all__ = [
-    "ANNEALING",
-    "CurvedObjective",
-    "GradientDirections",
-    "Minimum",
-    "NewtonDirections",
-    "NewtonS3VM",
-    "Stage",
-    "dense_direction",
-    "minimize",
-    "model_step",
-    "solve_newton",
-]
+__all__ = [name for name in dir() if not name.startswith("_")]

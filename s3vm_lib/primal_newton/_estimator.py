@@ -3,16 +3,10 @@
 from collections.abc import Sequence
 from typing import Literal
 
-from sklearn.utils._param_validation import StrOptions
-
-from s3vm_lib._base import BALANCE
-from s3vm_lib._limits import SHAPE, TOL_OR_ZERO, WEIGHT, ZERO
 from s3vm_lib._validation import parameters
 from s3vm_lib.losses import LabeledLoss
-from s3vm_lib.primal_newton._solver import ANNEALING, CURVATURES, SOLVERS, SYSTEMS, solve_newton
-from s3vm_lib.quasi_newton import Coordinates, SmoothS3VM
-
-_SEARCHED = ("cholesky", "eigen")
+from s3vm_lib.primal_newton._solver import ANNEALING, solve_newton
+from s3vm_lib.quasi_newton import Coordinates, SmoothLoss, SmoothS3VM
 
 
 @parameters
@@ -184,30 +178,15 @@ LabeledLoss, default="squared_hinge"
     [0, 0, 0, 1, 1, 1]
     """
 
-    labeled_loss: str | LabeledLoss = "squared_hinge"
+    labeled_loss: SmoothLoss | LabeledLoss = "squared_hinge"
     solver: Literal["newton", "conjugate_gradient", "gradient"] = "newton"
     curvature: Literal["drop", "modify", "trust"] = "trust"
     system: Literal["auto", "dense", "krylov"] = "auto"
     coordinates: Literal["cholesky", "eigen"] | Coordinates = "cholesky"
     annealing: Literal["geometric", "doubling", "none"] | Sequence[float] = "geometric"
 
-    _parameter_constraints = {
-        **SmoothS3VM._kernel_constraints,
-        "C_star": [WEIGHT, ZERO, None],
-        "labeled_loss": [StrOptions(set(SmoothS3VM._labeled)), LabeledLoss],
-        "unlabeled_loss": [StrOptions({"gaussian", "squared_symmetric_hinge"})],
-        "s": [SHAPE],
-        "balance": BALANCE,
-        "fit_intercept": ["boolean"],
-        "solver": [StrOptions(set(SOLVERS))],
-        "curvature": [StrOptions(set(CURVATURES))],
-        "system": [StrOptions(set(SYSTEMS))],
-        "coordinates": [StrOptions(set(_SEARCHED)), Coordinates],
-        "annealing": [StrOptions(set(ANNEALING)), "array-like"],
-        "ftol": [TOL_OR_ZERO],
-    }
     _schedules = ANNEALING
-    _searched = _SEARCHED
+    _searched = ("cholesky", "eigen")
     _largest_n = 100_000
     _memory = "n × rank numbers"
 

@@ -8,10 +8,6 @@ from s3vm_lib.primal_newton._curvature import CurvedObjective
 from s3vm_lib.primal_newton._directions import dense_direction, krylov_direction, most_negative
 from s3vm_lib.quasi_newton import Continuation
 
-SOLVERS = ("newton", "conjugate_gradient", "gradient")
-CURVATURES = ("drop", "modify", "trust")
-SYSTEMS = ("auto", "dense", "krylov")
-
 # Factors of the unlabeled term, by name: the default of `QNS3VM`, those of ∇TSVM, and no
 # continuation.
 ANNEALING = {

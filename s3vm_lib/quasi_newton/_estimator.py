@@ -2,20 +2,14 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from numbers import Real
-from typing import Literal
+from typing import Literal, get_args
 
-import numpy as np
-from sklearn.utils._param_validation import Interval, StrOptions
-
-from s3vm_lib._base import BALANCE
-from s3vm_lib._limits import SHAPE, TOL_OR_ZERO, WEIGHT, ZERO
+from s3vm_lib._limits import InnerShare, RandomState
 from s3vm_lib._validation import parameters
 from s3vm_lib.losses import LabeledLoss
 from s3vm_lib.quasi_newton._coordinates import Features
-from s3vm_lib.quasi_newton._engines import ENGINES
 from s3vm_lib.quasi_newton._second import reconsidered
-from s3vm_lib.quasi_newton._smooth import COORDINATES, Coordinates, SmoothS3VM
+from s3vm_lib.quasi_newton._smooth import CoordinateName, Coordinates, SmoothLoss, SmoothS3VM
 from s3vm_lib.quasi_newton._solver import ANNEALING, solve_quasi_newton
 
 
@@ -184,32 +178,16 @@ default="cholesky"
     [0, 0, 0, 1, 1, 1]
     """
 
-    labeled_loss: str | LabeledLoss = "modified_logistic"
-    balance_tol: float | None = None
-    coordinates: str | Coordinates = "cholesky"
+    labeled_loss: SmoothLoss | LabeledLoss = "modified_logistic"
+    balance_tol: InnerShare | None = None
+    coordinates: CoordinateName | Coordinates = "cholesky"
     annealing: Literal["geometric", "paper"] | Sequence[float] = "geometric"
     reconsider: bool = False
     engine: Literal["scipy", "lbfgs", "bfgs"] = "scipy"
-    random_state: int | np.random.RandomState | None = None
+    random_state: RandomState = None
 
-    _parameter_constraints = {
-        **SmoothS3VM._kernel_constraints,
-        "C_star": [WEIGHT, ZERO, None],
-        "labeled_loss": [StrOptions(set(SmoothS3VM._labeled)), LabeledLoss],
-        "unlabeled_loss": [StrOptions({"gaussian", "squared_symmetric_hinge"})],
-        "s": [SHAPE],
-        "balance": BALANCE,
-        "balance_tol": [Interval(Real, 0, 1, closed="neither"), None],
-        "fit_intercept": ["boolean"],
-        "coordinates": [StrOptions(set(COORDINATES)), Coordinates],
-        "annealing": [StrOptions(set(ANNEALING)), "array-like"],
-        "reconsider": ["boolean"],
-        "engine": [StrOptions(set(ENGINES))],
-        "ftol": [TOL_OR_ZERO],
-        "random_state": ["random_state"],
-    }
     _schedules = ANNEALING
-    _searched = COORDINATES
+    _searched = get_args(CoordinateName)
     _largest_n = 1_000_000
     _memory = "n × rank numbers"
 

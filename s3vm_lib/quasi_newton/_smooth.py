@@ -2,16 +2,24 @@
 
 from dataclasses import dataclass
 from numbers import Real
-from typing import Any, Literal
+from typing import Annotated, Literal, get_args
 
 import numpy as np
 from sklearn.utils import check_random_state
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import Interval
 
 from s3vm_lib._base import Balance, BaseS3VM, checked_labeled_loss
-from s3vm_lib._limits import COUNT, MEGABYTES, Checked
+from s3vm_lib._limits import (
+    Checked,
+    Count,
+    Megabytes,
+    Shape,
+    Tolerance,
+    ToleranceOrZero,
+    WeightOrZero,
+)
 from s3vm_lib._machine import BinaryFit
-from s3vm_lib._validation import CLIENT, KernelParameters, parameters
+from s3vm_lib._validation import Client, KernelParameters, parameters
 from s3vm_lib.losses import unlabeled_loss
 from s3vm_lib.objective import Problem
 from s3vm_lib.quasi_newton._blocked import (
@@ -33,7 +41,8 @@ from s3vm_lib.quasi_newton._coordinates import (
 from s3vm_lib.quasi_newton._second import contradicted
 from s3vm_lib.row_blocks import doubles
 
-COORDINATES = ("cholesky", "eigen", "raw", "regressors", "kpca")
+CoordinateName = Literal["cholesky", "eigen", "raw", "regressors", "kpca"]
+SmoothLoss = Literal["modified_logistic", "squared_hinge", "smooth_hinge", "logistic"]
 
 
 @dataclass(frozen=True)
@@ -82,21 +91,12 @@ class Coordinates(Checked):
     >>> model = QNS3VM(coordinates=Coordinates("kpca", rank=50))
     """
 
-    name: Literal["cholesky", "eigen", "raw", "regressors", "kpca"] = "cholesky"
-    rank: int | None = None
-    rank_tol: float = 1e-6
+    name: CoordinateName = "cholesky"
+    rank: Count | None = None
+    rank_tol: Annotated[float, Interval(Real, 0, 1, closed="left")] = 1e-6
     labeled_pivots: bool = True
-    memory: float = 4000
-    client: Any | None = None
-
-    _constraints = {
-        "name": [StrOptions(set(COORDINATES))],
-        "rank": [COUNT, None],
-        "rank_tol": [Interval(Real, 0, 1, closed="left")],
-        "labeled_pivots": ["boolean"],
-        "memory": [MEGABYTES],
-        "client": CLIENT,
-    }
+    memory: Megabytes = 4000
+    client: Client = None
 
     def of(self, data, center, random_state=None, tick=None):
         """The coordinates of the training rows; ``center`` are the weights of the mean, or None.
@@ -196,19 +196,18 @@ class SmoothS3VM(KernelParameters, BaseS3VM):
     ``coordinates`` name the ones they can search in (``_searched``).
     """
 
-    C_star: float | None = None
+    C_star: WeightOrZero | None = None
     unlabeled_loss: Literal["gaussian", "squared_symmetric_hinge"] = "gaussian"
-    s: float = 3.0
+    s: Shape = 3.0
     balance: Balance = "auto"
     fit_intercept: bool = True
-    tol: float = 1e-5
-    ftol: float = 1e-9
-    max_iter: int = 500
+    tol: Tolerance = 1e-5
+    ftol: ToleranceOrZero = 1e-9
+    max_iter: Count = 500
 
     _reads_maps = True
-    _labeled = ("modified_logistic", "squared_hinge", "smooth_hinge", "logistic")
+    _labeled = get_args(SmoothLoss)
     _schedules = {}
-    _searched = ()
     _side_by_side = True
     _late = frozenset("C C_star labeled_loss unlabeled_loss s annealing tol ftol max_iter".split())
 
@@ -271,14 +270,5 @@ class SmoothS3VM(KernelParameters, BaseS3VM):
             dual[support] = coefficients
             if data.kernel.name == "linear":
                 coef = data.kernel.sigma_f**2 * (dual @ data.X)
-        return BinaryFit(
-            dual,
-            coef,
-            solution.b + constant,
-            solution.outputs,
-            solution.objective,
-            solution.n_iter,
-            solution.status,
-            list(solution.history),
-            {"end": (solution.w, solution.b), "contradicted_": wrong / total},
-        )
+        extra = {"end": (solution.w, solution.b), "contradicted_": wrong / total}
+        return BinaryFit.of(solution, dual, coef, solution.b + constant, solution.outputs, extra)

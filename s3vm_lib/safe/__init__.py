@@ -5,21 +5,17 @@ The labeling that is returned gains most over the supervised machine in the wors
 where no labeling gains in all of them the supervised machine is kept (Li and Zhou, S4VM).
 """
 
-from s3vm_lib.safe._estimator import QUICK, SafeS3VM
-from s3vm_lib.safe._pool import Member, Rows, fitted, on_codes, refuse_pipeline, with_shares
-from s3vm_lib.safe._vote import Solution, gains, solve_safe, votes
+from s3vm_lib.safe._estimator import QUICK as QUICK
+from s3vm_lib.safe._estimator import SafeS3VM as SafeS3VM
+from s3vm_lib.safe._pool import Member as Member
+from s3vm_lib.safe._pool import Rows as Rows
+from s3vm_lib.safe._pool import fitted as fitted
+from s3vm_lib.safe._pool import on_codes as on_codes
+from s3vm_lib.safe._pool import refuse_pipeline as refuse_pipeline
+from s3vm_lib.safe._pool import with_shares as with_shares
+from s3vm_lib.safe._vote import Solution as Solution
+from s3vm_lib.safe._vote import gains as gains
+from s3vm_lib.safe._vote import solve_safe as solve_safe
+from s3vm_lib.safe._vote import votes as votes
 
-__all__ = [
-    "QUICK",
-    "Member",
-    "Rows",
-    "SafeS3VM",
-    "Solution",
-    "fitted",
-    "gains",
-    "on_codes",
-    "refuse_pipeline",
-    "solve_safe",
-    "votes",
-    "with_shares",
-]
+__all__ = [name for name in dir() if not name.startswith("_")]

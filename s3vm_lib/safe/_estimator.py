@@ -3,23 +3,39 @@
 import warnings
 from collections.abc import Sequence
 from numbers import Integral, Real
-from typing import Self
+from typing import Annotated, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state, get_tags
-from sklearn.utils._param_validation import HasMethods, Interval
+from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
 from s3vm_lib._base import BaseS3VM
-from s3vm_lib._findings import FitWarning, kernel_finding, share_finding, spared, warn, warn_of_time
-from s3vm_lib._limits import COUNT
+from s3vm_lib._findings import (
+    FitWarning,
+    given,
+    kernel_finding,
+    share_finding,
+    spared,
+    warn,
+    warn_of_time,
+)
+from s3vm_lib._limits import Count, InnerShare, RandomState, Share, Verbosity
 from s3vm_lib._machine import SemiSupervisedMixin
 from s3vm_lib._plain import checked_new_rows
 from s3vm_lib._threads import using, with_threads
-from s3vm_lib._validation import N_JOBS, Rows, checked_input, unchanged_on_error, validated_inside
+from s3vm_lib._validation import (
+    Estimator,
+    Jobs,
+    Rows,
+    checked_input,
+    parameters,
+    unchanged_on_error,
+    validated_inside,
+)
 from s3vm_lib.kernels import KERNELS
 from s3vm_lib.labels import Labels
 from s3vm_lib.model_selection import SemiSupervisedKFold
@@ -42,6 +58,7 @@ QUICK = {"engine": "lbfgs", "tol": 1e-3, "ftol": 1e-6}
 _SHARED = ("C", "kernel", "gamma", "degree", "coef0", "sigma_f", "class_weight")
 
 
+@parameters
 class SafeS3VM(MetaEstimatorMixin, SemiSupervisedMixin, BaseEstimator):
     """Safe semi-supervised support vector machine (S4VM) around any solver.
 
@@ -186,63 +203,25 @@ class SafeS3VM(MetaEstimatorMixin, SemiSupervisedMixin, BaseEstimator):
     False
     """
 
-    _parameter_constraints = {
-        "estimator": [HasMethods(["fit", "predict"]), list, None],
-        "baseline": [HasMethods(["fit", "predict"]), None],
-        "loss_weight": [Interval(Real, 1, 1e6, closed="both")],
-        "C_star_factors": ["array-like"],
-        "n_ratios": [COUNT],
-        "confidence": [Interval(Real, 0, 1, closed="neither")],
-        "n_starts": [Interval(Integral, 0, 10_000, closed="both")],
-        "n_members": [COUNT],
-        "n_folds": [Interval(Integral, 2, 2**31 - 1, closed="both"), None],
-        "n_repeats": [COUNT],
-        "margin": [Interval(Real, -1e6, 1e6, closed="both")],
-        "contradiction": [Interval(Real, 0, 1, closed="both"), None],
-        "trust": [Interval(Real, 0, 1e6, closed="both"), None],
-        "random_state": ["random_state"],
-        "n_jobs": N_JOBS,
-        "verbose": ["verbose"],
-    }
+    estimator: Estimator | list | None = None
+    baseline: Estimator | None = None
+    loss_weight: Annotated[float, Interval(Real, 1, 1e6, closed="both")] = 3.0
+    C_star_factors: Sequence = (0.3, 1.0, 3.0)
+    n_ratios: Count = 1
+    confidence: InnerShare = 0.9
+    n_starts: Annotated[int, Interval(Integral, 0, 10_000, closed="both")] = 0
+    n_members: Count = 10
+    n_folds: Annotated[int, Interval(Integral, 2, 2**31 - 1, closed="both")] | None = 5
+    n_repeats: Count = 2
+    margin: Annotated[float, Interval(Real, -1e6, 1e6, closed="both")] = 1.25
+    trust: Annotated[float, Interval(Real, 0, 1e6, closed="both")] | None = 1.5
+    contradiction: Share | None = 0.08
+    random_state: RandomState = None
+    n_jobs: Jobs = None
+    verbose: Verbosity = 0
+
     _largest_n = 8_000
     _memory = "that of the estimator, and one model per member"
-
-    def __init__(
-        self,
-        *,
-        estimator: BaseEstimator | list | None = None,
-        baseline: BaseEstimator | None = None,
-        loss_weight: float = 3.0,
-        C_star_factors: Sequence = (0.3, 1.0, 3.0),
-        n_ratios: int = 1,
-        confidence: float = 0.9,
-        n_starts: int = 0,
-        n_members: int = 10,
-        n_folds: int | None = 5,
-        n_repeats: int = 2,
-        margin: float = 1.25,
-        trust: float | None = 1.5,
-        contradiction: float | None = 0.08,
-        random_state: int | np.random.RandomState | None = None,
-        n_jobs: int | None = None,
-        verbose: int = 0,
-    ) -> None:
-        self.estimator = estimator
-        self.baseline = baseline
-        self.loss_weight = loss_weight
-        self.C_star_factors = C_star_factors
-        self.n_ratios = n_ratios
-        self.confidence = confidence
-        self.n_starts = n_starts
-        self.n_members = n_members
-        self.n_folds = n_folds
-        self.n_repeats = n_repeats
-        self.margin = margin
-        self.trust = trust
-        self.contradiction = contradiction
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.verbose = verbose
 
     @validated_inside
     def fit(
@@ -370,14 +349,12 @@ class SafeS3VM(MetaEstimatorMixin, SemiSupervisedMixin, BaseEstimator):
         if problem is not None:
             first = problem[0] if isinstance(problem, list) else problem
             kernel = kernel_finding(first.kernel, X, first.C * every.sum())
-        self.findings_ = {
-            "limit": n_stopped
-            and f"stopped {n_stopped} fits of the pool at their limits, before their tolerance was "
-            "reached; increase max_iter of the estimator, scale the data or relax tol",
-            "share": share_finding(codes, every, full, names, asked),
-            "kernel": kernel,
-        }
-        self.findings_ = {name: text for name, text in self.findings_.items() if text}
+        limit = (
+            f"stopped {n_stopped} fits of the pool at their limits, before their tolerance was "
+            "reached; increase max_iter of the estimator, scale the data or relax tol"
+        )
+        share = share_finding(codes, every, full, names, asked)
+        self.findings_ = given(limit=limit if n_stopped else None, share=share, kernel=kernel)
 
     def _contradicts(self, taken, data):
         """Whether an answer is wrong on more labels than the supervised machine may spare."""

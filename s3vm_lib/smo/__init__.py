@@ -14,33 +14,20 @@ Read in this order: `_iterations` (the compiled loop), `_lines` (steps of many v
 `_solver` (shrinking, start and stop), `_estimator` (`SVM`).
 """
 
-from s3vm_lib.smo._estimator import SVM
-from s3vm_lib.smo._iterations import (
-    BIG,
-    Costs,
-    select_j,
-    slope_down,
-    slope_up,
-    smo_iterations,
-    update_and_select_i,
-)
-from s3vm_lib.smo._lines import face_step, line_minimum, null_step
-from s3vm_lib.smo._solver import Solution, feasible, solve_smo, svc_costs
+from s3vm_lib.smo._estimator import SVM as SVM
+from s3vm_lib.smo._iterations import BIG as BIG
+from s3vm_lib.smo._iterations import Costs as Costs
+from s3vm_lib.smo._iterations import select_j as select_j
+from s3vm_lib.smo._iterations import slope_down as slope_down
+from s3vm_lib.smo._iterations import slope_up as slope_up
+from s3vm_lib.smo._iterations import smo_iterations as smo_iterations
+from s3vm_lib.smo._iterations import update_and_select_i as update_and_select_i
+from s3vm_lib.smo._lines import face_step as face_step
+from s3vm_lib.smo._lines import line_minimum as line_minimum
+from s3vm_lib.smo._lines import null_step as null_step
+from s3vm_lib.smo._solver import Solution as Solution
+from s3vm_lib.smo._solver import feasible as feasible
+from s3vm_lib.smo._solver import solve_smo as solve_smo
+from s3vm_lib.smo._solver import svc_costs as svc_costs
 
-__all__ = [
-    "BIG",
-    "Costs",
-    "SVM",
-    "Solution",
-    "face_step",
-    "feasible",
-    "line_minimum",
-    "null_step",
-    "select_j",
-    "slope_down",
-    "slope_up",
-    "smo_iterations",
-    "solve_smo",
-    "svc_costs",
-    "update_and_select_i",
-]
+__all__ = [name for name in dir() if not name.startswith("_")]

@@ -1,15 +1,12 @@
 """The estimator `SVM`."""
 
-from typing import Literal
-
 import numpy as np
-from sklearn.utils._param_validation import StrOptions
 
 from s3vm_lib._base import BaseS3VM
-from s3vm_lib._limits import MEGABYTES
+from s3vm_lib._limits import Count, Megabytes, Tolerance
 from s3vm_lib._linear import centered, linear_model
 from s3vm_lib._machine import BinaryFit
-from s3vm_lib._validation import KernelParameters, parameters
+from s3vm_lib._validation import KernelParameters, Storage, parameters
 from s3vm_lib.gram import Gram
 from s3vm_lib.losses import LabeledLoss
 from s3vm_lib.objective import Problem
@@ -119,20 +116,13 @@ class SVM(KernelParameters, BaseS3VM):
     [0, 0, 1, 1, 1]
     """
 
-    tol: float = 1e-3
-    max_iter: int = 10_000_000
+    tol: Tolerance = 1e-3
+    max_iter: Count = 10_000_000
     shrinking: bool = True
-    gram: Literal["auto", "full", "rows"] = "auto"
-    cache_size: float = 1000
+    gram: Storage = "auto"
+    cache_size: Megabytes = 1000
     warm_start: bool = False
 
-    _parameter_constraints = {
-        **BaseS3VM._kernel_constraints,
-        "shrinking": ["boolean"],
-        "gram": [StrOptions({"auto", "full", "rows"})],
-        "cache_size": [MEGABYTES],
-        "warm_start": ["boolean"],
-    }
     _largest_n = 100_000
     _memory = "visited kernel rows"
 

@@ -6,32 +6,24 @@ sizes), `_steps` (draws, slopes and the course of a run), `_stored` (features th
 several), `_full_batch` (all rows in every gradient), `_common` and `_estimators`.
 """
 
-from s3vm_lib.stochastic._blocks import BlockSum, BlockTask, block_features, block_sum, on_disk
-from s3vm_lib.stochastic._estimators import FRS3VM, TSGS3VM
-from s3vm_lib.stochastic._full_batch import Polished, solve_full_batch
-from s3vm_lib.stochastic._parameters import Features, Polish, Schedule
-from s3vm_lib.stochastic._steps import LABELED, UNLABELED, Progress, Run, Sampler
-from s3vm_lib.stochastic._stored import solve_stored
-from s3vm_lib.stochastic._triply import solve_triply_stochastic
+from s3vm_lib.stochastic._blocks import BlockSum as BlockSum
+from s3vm_lib.stochastic._blocks import BlockTask as BlockTask
+from s3vm_lib.stochastic._blocks import block_features as block_features
+from s3vm_lib.stochastic._blocks import block_sum as block_sum
+from s3vm_lib.stochastic._blocks import on_disk as on_disk
+from s3vm_lib.stochastic._estimators import FRS3VM as FRS3VM
+from s3vm_lib.stochastic._estimators import TSGS3VM as TSGS3VM
+from s3vm_lib.stochastic._full_batch import Polished as Polished
+from s3vm_lib.stochastic._full_batch import solve_full_batch as solve_full_batch
+from s3vm_lib.stochastic._parameters import Features as Features
+from s3vm_lib.stochastic._parameters import Polish as Polish
+from s3vm_lib.stochastic._parameters import Schedule as Schedule
+from s3vm_lib.stochastic._steps import LABELED as LABELED
+from s3vm_lib.stochastic._steps import UNLABELED as UNLABELED
+from s3vm_lib.stochastic._steps import Progress as Progress
+from s3vm_lib.stochastic._steps import Run as Run
+from s3vm_lib.stochastic._steps import Sampler as Sampler
+from s3vm_lib.stochastic._stored import solve_stored as solve_stored
+from s3vm_lib.stochastic._triply import solve_triply_stochastic as solve_triply_stochastic
 
-__all__ = [
-    "FRS3VM",
-    "TSGS3VM",
-    "Features",
-    "Schedule",
-    "Polish",
-    "solve_stored",
-    "solve_triply_stochastic",
-    "Run",
-    "Progress",
-    "Sampler",
-    "LABELED",
-    "UNLABELED",
-    "solve_full_batch",
-    "Polished",
-    "BlockSum",
-    "BlockTask",
-    "block_features",
-    "block_sum",
-    "on_disk",
-]
+__all__ = [name for name in dir() if not name.startswith("_")]

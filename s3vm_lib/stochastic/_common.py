@@ -2,24 +2,24 @@
 
 import math
 from dataclasses import replace
-from numbers import Integral, Real
-from typing import Literal
+from numbers import Real
+from typing import Annotated, Literal, get_args
 
 import numpy as np
 import scipy.sparse as sp
 from sklearn.utils import check_random_state
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import Interval
 from tqdm.auto import tqdm
 
-from s3vm_lib._base import BALANCE, Balance, BaseS3VM, checked_labeled_loss
-from s3vm_lib._limits import COUNT, WEIGHT, ZERO
+from s3vm_lib._base import Balance, checked_labeled_loss
+from s3vm_lib._limits import Count, CountOrZero, RandomState, WeightOrZero
 from s3vm_lib._linear import nearer
 from s3vm_lib._machine import BinaryFit
 from s3vm_lib._online import OnlineS3VM
 from s3vm_lib._validation import KernelParameters, parameters
 from s3vm_lib.losses import LabeledLoss, unlabeled_loss
 from s3vm_lib.objective import Problem
-from s3vm_lib.random_features import FEATURE_KERNELS, FeatureStream, outputs, single
+from s3vm_lib.random_features import FeatureStream, outputs, single
 from s3vm_lib.row_blocks import spread
 from s3vm_lib.stochastic._blocks import CACHE, BlockSum
 from s3vm_lib.stochastic._full_batch import loss_codes, solve_full_batch
@@ -32,7 +32,7 @@ _BORNE = 2.0  # largest mean k(x, x) that steps of the default size bear
 _CENTERED = 4096  # unlabeled rows whose mean is looked at
 _FEWEST_ONLINE = 25  # steps of one call of partial_fit
 # The losses that these methods were shown for.
-_LABELED = ("hinge", "squared_hinge", "smooth_hinge", "logistic", "modified_logistic")
+_LabeledLoss = Literal["hinge", "squared_hinge", "smooth_hinge", "logistic", "modified_logistic"]
 
 
 class Machine:
@@ -57,40 +57,23 @@ class RandomFeatureS3VM(KernelParameters, OnlineS3VM):
     steps they plan.
     """
 
-    C_star: Literal["paper"] | float | None = None
+    C_star: WeightOrZero | Literal["paper"] | None = None
     kernel: Literal["rbf", "laplacian", "poly", "linear"] = "rbf"
-    labeled_loss: str | LabeledLoss = "modified_logistic"
-    unlabeled_loss: str = "gaussian"
-    s: float | None = None
+    labeled_loss: _LabeledLoss | LabeledLoss = "modified_logistic"
+    unlabeled_loss: Literal[
+        "symmetric_hinge", "squared_symmetric_hinge", "symmetric_ramp", "gaussian"
+    ] = "gaussian"
+    s: Annotated[float, Interval(Real, -1, 1e10, closed="right")] | None = None
     balance: Balance = "auto"
     fit_intercept: bool = True
-    n_features: int = 1024
+    n_features: Count = 1024
     features: Features | None = None
-    n_steps: int | None = None
+    n_steps: CountOrZero | None = None
     schedule: Schedule | None = None
     polish: bool | Polish = True
     transduce: bool = True
-    random_state: int | np.random.RandomState | None = None
+    random_state: RandomState = None
 
-    _parameter_constraints = {
-        **{k: v for k, v in BaseS3VM._kernel_constraints.items() if k not in ("tol", "max_iter")},
-        "C_star": [WEIGHT, ZERO, StrOptions({"paper"}), None],
-        "kernel": [StrOptions(set(FEATURE_KERNELS))],
-        "labeled_loss": [StrOptions(set(_LABELED)), LabeledLoss],
-        "unlabeled_loss": [
-            StrOptions({"symmetric_hinge", "squared_symmetric_hinge", "symmetric_ramp", "gaussian"})
-        ],
-        "s": [Interval(Real, -1, 1e10, closed="right"), None],
-        "balance": BALANCE,
-        "fit_intercept": ["boolean"],
-        "n_features": [COUNT],
-        "features": [Features, None],
-        "n_steps": [Interval(Integral, 0, 2**31 - 1, closed="both"), None],
-        "schedule": [Schedule, None],
-        "polish": ["boolean", Polish],
-        "transduce": ["boolean"],
-        "random_state": ["random_state"],
-    }
     _dtype = [np.float64, np.float32]
 
     # --- Parameters in groups ---------------------------------------------------------------------
@@ -139,7 +122,7 @@ class RandomFeatureS3VM(KernelParameters, OnlineS3VM):
 
     def _loss(self):
         """The labeled loss, given by its name or as an object."""
-        return checked_labeled_loss(self.labeled_loss, _LABELED)
+        return checked_labeled_loss(self.labeled_loss, get_args(_LabeledLoss))
 
     def _offset_rule(self, ratio):
         """What becomes of the offset and of the balance when the share is this (or None)."""

@@ -3,8 +3,6 @@
 import math
 from typing import Literal
 
-from sklearn.utils._param_validation import StrOptions
-
 from s3vm_lib._validation import parameters
 from s3vm_lib.stochastic._common import RandomFeatureS3VM
 from s3vm_lib.stochastic._parameters import Features
@@ -170,7 +168,6 @@ LabeledLoss, default="modified_logistic"
     [0, 0, 0, 1, 1, 1]
     """
 
-    _parameter_constraints = {**RandomFeatureS3VM._parameter_constraints}
     _largest_n = 1_000_000
     _memory = "D numbers; (labeled + batch + polish rows) × D while fitting"
 
@@ -368,10 +365,6 @@ LabeledLoss, default="modified_logistic"
 
     update: Literal["all", "block"] = "all"
 
-    _parameter_constraints = {
-        **RandomFeatureS3VM._parameter_constraints,
-        "update": [StrOptions({"all", "block"})],
-    }
     _largest_n = 1_000_000
     _memory = 'as FRS3VM; block_size × n_steps numbers with update="block"'
 

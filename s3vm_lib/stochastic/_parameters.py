@@ -3,18 +3,17 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from numbers import Integral, Real
-from typing import Any, Literal
+from typing import Annotated, Literal
 
 import numpy as np
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import Interval
 
-from s3vm_lib._limits import COUNT, TOL, TOL_OR_ZERO, WEIGHT, ZERO, Checked
-from s3vm_lib._validation import CLIENT
+from s3vm_lib._limits import Checked, Count, Share, Tolerance, ToleranceOrZero, Weight, WeightOrZero
+from s3vm_lib._validation import Client
 from s3vm_lib.quasi_newton import ANNEALING, annealing_stages
 
 # Step sizes, and their constant where none is given.
 RULES = {"sqrt": 50.0, "constant": 0.02, "horizon": 1.0, "inverse": 1.0}
-_SHARE = Interval(Real, 0, 1, closed="both")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,15 +42,8 @@ class Features(Checked):
 
     paired: bool = True
     orthogonal: bool = False
-    block_size: int | None = None
-    window: int = 8
-
-    _constraints = {
-        "paired": ["boolean"],
-        "orthogonal": ["boolean"],
-        "block_size": [COUNT, None],
-        "window": [COUNT],
-    }
+    block_size: Count | None = None
+    window: Count = 8
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -96,33 +88,18 @@ class Schedule(Checked):
         For a value out of range, naming the parameter.
     """
 
-    batch_size: int = 256
-    labeled_batch: int | None = None
+    batch_size: Count = 256
+    labeled_batch: Count | None = None
     rule: Literal["sqrt", "constant", "horizon", "inverse"] = "sqrt"
-    eta0: float | None = None
-    power: float = 0.75
-    max_step: float = 0.5
-    average: float = 0.5
-    ramp: float = 0.5
+    eta0: Weight | None = None
+    power: Share = 0.75
+    max_step: Annotated[float, Interval(Real, 0, 1, closed="right")] = 0.5
+    average: Share = 0.5
+    ramp: Share = 0.5
     unlabeled_from: Literal["unlabeled", "all"] = "unlabeled"
-    balance_penalty: float | None = None
-    labeled_kept: int = 5000
-    unlabeled_kept: int = 2000
-
-    _constraints = {
-        "batch_size": [COUNT],
-        "labeled_batch": [COUNT, None],
-        "rule": [StrOptions(set(RULES))],
-        "eta0": [WEIGHT, None],
-        "power": [_SHARE],
-        "max_step": [Interval(Real, 0, 1, closed="right")],
-        "average": [_SHARE],
-        "ramp": [_SHARE],
-        "unlabeled_from": [StrOptions({"unlabeled", "all"})],
-        "balance_penalty": [WEIGHT, ZERO, None],
-        "labeled_kept": [Interval(Integral, 2, 2**31 - 1, closed="both")],
-        "unlabeled_kept": [COUNT],
-    }
+    balance_penalty: WeightOrZero | None = None
+    labeled_kept: Annotated[int, Interval(Integral, 2, 2**31 - 1, closed="both")] = 5000
+    unlabeled_kept: Count = 2000
 
     def step_sizes(self, n_steps, weight=1.0, first=0):
         """The step sizes γ_t of a run.
@@ -193,23 +170,13 @@ class Polish(Checked):
         For a value out of range, naming the parameter.
     """
 
-    rows: int | None = 10_000
+    rows: Count | None = 10_000
     annealing: Literal["geometric", "paper"] | Sequence[float] = "geometric"
-    tol: float = 1e-5
-    ftol: float = 1e-9
-    max_iter: int = 500
-    memory: int = 50
-    client: Any | None = None
-
-    _constraints = {
-        "rows": [COUNT, None],
-        "annealing": [StrOptions(set(ANNEALING)), "array-like"],
-        "tol": [TOL],
-        "ftol": [TOL_OR_ZERO],
-        "max_iter": [COUNT],
-        "memory": [Interval(Integral, 1, 10_000, closed="both")],
-        "client": CLIENT,
-    }
+    tol: Tolerance = 1e-5
+    ftol: ToleranceOrZero = 1e-9
+    max_iter: Count = 500
+    memory: Annotated[int, Interval(Integral, 1, 10_000, closed="both")] = 50
+    client: Client = None
 
     def __post_init__(self):
         super().__post_init__()
