@@ -129,7 +129,7 @@ def imitate(processor):
 def test(args):
     if args.processor and args.again:
         sys.exit("--again is for what ran on this processor; --processor hides it from all.")
-    install("book", "test", "bench", "distributed", "pdf")
+    install("book", "test", "bench", "distributed")
     if args.processor:
         os.environ.update(imitate(args.processor))
     elif SITE.exists():
@@ -188,14 +188,6 @@ def test(args):
     for name, code, seconds in rows:
         print(f"{name:10s} {'FAILED' if code else 'passed'} {seconds:7.1f} s")
     sys.exit(any(code for _, code, _ in rows))
-
-
-def pdf(args):
-    install("book", "pdf")
-    code = build_book("--all")  # with figures, code and numbers of this state
-    if code:
-        sys.exit(code)
-    run(PYTHON, "book/_tools/pdf.py", ROOT / "_build" / "book.pdf")
 
 
 def serve(args):
@@ -320,7 +312,6 @@ def parse_arguments(argv):
         choices=PROCESSORS,
         help="the notebooks a second time, with newer instructions hidden",
     )
-    add(pdf, "print the whole book into one PDF (needs Chromium)")
     add(serve, "serve the built book on this machine").add_argument(
         "--port", type=int, default=8000
     )
