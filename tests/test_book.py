@@ -1,9 +1,11 @@
 """The rules of the notebooks, each shown to bite; pyproject.toml as the only list of packages."""
 
 import base64
+import importlib.util
 import io
 import json
 import os
+import platform
 import re
 import shutil
 import subprocess
@@ -473,6 +475,34 @@ def test_nbval_reports_a_changed_number_and_a_changed_figure_in_one_line(tmp_pat
     )
     assert expected in result.stdout
     assert re.search(r"chapter, cell \[3\], figure 1: differs by \d+", result.stdout)
+
+
+@pytest.fixture
+def tasks(monkeypatch):
+    spec = importlib.util.spec_from_file_location("tasks", ROOT / "tasks.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    monkeypatch.setattr(module, "PYTHON", sys.executable)
+    monkeypatch.setattr(module, "install", lambda *extras: None)
+    return module
+
+
+@pytest.mark.parametrize("processor", [None, "nehalem"])
+def test_a_chapter_alone_passes_where_nothing_is_compiled(tasks, processor, tmp_path):
+    """A first call compiles for seconds and says so, and so does a first picture."""
+    pytest.importorskip("nbval", reason="needs the extra test")
+    if processor and platform.machine().lower() not in ("x86_64", "amd64"):
+        pytest.skip("only x86-64 processors can be imitated")
+    environment = tasks.imitate(processor) if processor else dict(os.environ)
+    for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "S3VM_LIB_QUIET"):
+        environment.pop(name, None)
+    environment |= {"NUMBA_CACHE_DIR": str(tmp_path), "MPLCONFIGDIR": str(tmp_path)}
+    command = [sys.executable, "-m", "pytest", "--nbval", "--nbval-current-env", "-m", ""]
+    command += ["-p", "no:cacheprovider", "book/architecture.ipynb"]
+    result = subprocess.run(
+        command, env=environment, cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert result.returncode == 0, result.stdout
 
 
 @pytest.mark.parametrize("name", ["README.md", "book/index.md"])

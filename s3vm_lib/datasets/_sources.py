@@ -57,7 +57,7 @@ class Source:
 
 
 def most_bytes(source):
-    """Bytes that a file of a set cannot exceed, unpacked: 32 for each value, and what surrounds them."""
+    """Bytes that an unpacked file of a set cannot exceed: 32 for each value, and some around."""
     return (1 << 16) + 32 * source.shape[0] * (source.shape[1] + 1)
 
 
