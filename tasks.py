@@ -214,6 +214,8 @@ def lab(args):
         "LabApp.check_for_updates_class": "jupyterlab.NeverCheckForUpdate",  # asks no other host
     }
     options = [f"--{name}={value}" for name, value in settings.items()]
+    if hasattr(os, "geteuid") and os.geteuid() == 0:  # in a container, say
+        options.append("--allow-root")
     run(PYTHON, "-m", "jupyterlab", *options, *(["--no-browser"] if args.no_browser else []))
 
 

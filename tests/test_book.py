@@ -487,6 +487,24 @@ def tasks(monkeypatch):
     return module
 
 
+@pytest.mark.parametrize(("user", "allowed"), [(0, True), (1000, False)])
+def test_lab_starts_for_every_user(tasks, user, allowed, tmp_path, monkeypatch):
+    """Jupyter refuses root, the only user of many a container, unless it is told."""
+    (tmp_path / "index.ipynb").touch()
+    monkeypatch.setattr(tasks, "LIVE", tmp_path)
+    monkeypatch.setattr(tasks.os, "geteuid", lambda: user, raising=False)
+    commands = []
+    monkeypatch.setattr(tasks, "run", lambda *command: commands.append(command))
+    arguments = tasks.parse_arguments(["lab", "--no-browser"])
+    arguments.function(arguments)
+    assert "jupyterlab" in commands[-1] and ("--allow-root" in commands[-1]) == allowed
+
+
+def test_students_install_what_runs_chapters_and_no_more():
+    text = (ROOT / "book" / "teaching.md").read_text(encoding="utf-8")
+    assert re.findall(r'pip install -e "\.\[(\w+)\]"', text) == ["chapters"]
+
+
 @pytest.mark.parametrize("processor", [None, "nehalem"])
 def test_a_chapter_alone_passes_where_nothing_is_compiled(tasks, processor, tmp_path):
     """A first call compiles for seconds and says so, and so does a first picture."""
