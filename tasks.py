@@ -274,6 +274,12 @@ def trouble(args):
     run(PYTHON, "tests/trouble.py", *(args.options or ["--trials", "5000"]))
 
 
+def machine(args):
+    install("book")
+    run(PYTHON, "book/_tools/warm_cache.py")
+    run(PYTHON, "book/_tools/machine.py", *args.options)
+
+
 def clean(args):
     doomed = [ROOT / "_build", ROOT / ".pytest_cache", ROOT / ".ruff_cache"]
     for folder in ("s3vm_lib", "tests", "book", "benchmarks"):
@@ -334,6 +340,7 @@ def parse_arguments(argv):
         (bench, "run one benchmark, or list them"),
         (mutate, "try the changes of the library that the tests must notice"),
         (trouble, "fit every estimator to the trouble that real data bring"),
+        (machine, "memory and time that each chapter asks for, against what Binder gives"),
     ):
         # All of it, --help too, is for another parser: nothing is an option here, whose names would
         # begin with a "+" (a leading option is none of argparse.REMAINDER).

@@ -418,7 +418,7 @@ def find_problems(text):
     return problems
 
 
-def _client(notebook, folder):
+def client_of(notebook, folder):
     """A client that looks again for answers.
 
     The asynchronous sockets of the client now and then do not report a message that has arrived:
@@ -462,7 +462,7 @@ def execute(path):
         if cell.cell_type == "code":
             cell.outputs, cell.execution_count = [], None
     start = time.perf_counter()
-    _client(notebook, path.parent).execute()
+    client_of(notebook, path.parent).execute()
     notebook.metadata["results"] = results_read(notebook)
     normalize(notebook)
     keep_what_agrees(notebook, before)
