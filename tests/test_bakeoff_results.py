@@ -314,10 +314,6 @@ def test_sets_that_gain_and_the_way_between_two_methods(tmp_path):
     _file(tmp_path, "two", "tuning", rows((8, 8), (4, 8), (6, 10), (4, 8)))
     _file(tmp_path, "three", "tuning", rows((8, 8), (8, 8), (8, 8), (8, 7)) + [_fit("low", 2, 0)])
     found = bakeoff.load(tmp_path)
-    assert bakeoff.gaining(found, ["low", "mid", "top"]) == {"one": "top"}
-    assert bakeoff.gaining(found, ["low"]) == {}  # 2.5 ± 2.5 points
-    assert bakeoff.gaining(found, ["mid"]) == {"one": "mid"}
-    assert bakeoff.gaining(found, ["top"], margin=6.25) == {}
     way = bakeoff.between(found, "low", "mid", "top")  # in percent, of 80 rows
     assert way[:3] == pytest.approx((25 / 3, 26.25 / 3, 20.625 / 3))
     assert way.share == pytest.approx(-1.25 / 4.375) and way.harmed == [("two", 2.5, 0.0)]

@@ -27,6 +27,7 @@ NOTEBOOKS = sorted((ROOT / "book").glob("*.ipynb"))
 sys.path.insert(0, str(ROOT / "book" / "_tools"))  # scripts, not a package: found from here on
 
 import compare  # noqa: E402
+import machine  # noqa: E402
 import measure  # noqa: E402
 import notebooks as tool  # noqa: E402
 
@@ -255,6 +256,25 @@ def test_the_client_asks_again_for_an_answer(tmp_path, monkeypatch):
     path.write_text(tool.dumps(make_notebook((source, [], {}))), encoding="utf-8")
     tool.execute(path)
     assert nbformat.read(path, as_version=4).cells[0].outputs[0]["text"] == "1\n"
+
+
+def test_a_chapter_that_asks_for_more_than_binder_gives_is_reported(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(machine, "BOOK", tmp_path)
+    monkeypatch.setattr(machine, "START", 600)  # a busy machine is no error here
+    monkeypatch.setenv("PYTHONPATH", str(ROOT))
+    source = "import time\n\nimport numpy as np\n\nblock = np.ones(40_000_000)\ntime.sleep(1)"
+    child = "import subprocess\nimport sys\n\nsubprocess.run([sys.executable, '-c', {!r}])"
+    notebook = make_notebook((source, [], {}), ("del block\n" + child.format(source), [], {}))
+    (tmp_path / "large.ipynb").write_text(tool.dumps(notebook), encoding="utf-8")
+    with pytest.raises(SystemExit) as end:
+        machine.main(["large"])
+    assert end.value.code is None
+    name, start, first, total, peak = capsys.readouterr().out.splitlines()[1].split()
+    assert name == "large" and 1 <= float(first) < float(total) and float(start) > 0
+    assert 350 < int(peak) < 700
+    monkeypatch.setattr(machine, "MEGABYTES", 300)
+    with pytest.raises(SystemExit, match=r"^large: \d+ MB, 300 are allowed$"):
+        machine.main(["large"])
 
 
 def test_normalize_drops_widgets_and_merges_streams():

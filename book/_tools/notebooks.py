@@ -422,7 +422,8 @@ def client_of(notebook, folder):
     """A client that looks again for answers.
 
     The asynchronous sockets of the client now and then do not report a message that has arrived:
-    the kernel is idle, and the client waits for it. Asking anew brings it to light.
+    the kernel is idle, and the client waits for it (ZMQ_EVENTS has POLLIN, its file descriptor is
+    not readable; seen with pyzmq 26.4 and 27.3). Asking anew brings it to light.
     """
     from nbclient import NotebookClient
 

@@ -437,33 +437,6 @@ def common(results, methods, cells=None):
     )
 
 
-def gaining(results, methods, *, margin=1.0, measure="error"):
-    """Sets on which a method has a mean gain of more than a margin and of two standard errors.
-
-    Parameters
-    ----------
-    results : Results
-    methods : list of str
-    margin : float, default=1.0
-        Points.
-    measure : {"error", "test_error"}, default="error"
-
-    Returns
-    -------
-    dict of str to str
-        Set, and the method that gains most on it.
-    """
-    found = {}
-    gains = {method: results.gain(method, measure) for method in methods}
-    for k, one in enumerate(results.sets):
-        best = margin
-        for method in methods:
-            mean_gain, error = paired(gains[method][k])
-            if mean_gain > best and mean_gain > 2 * error:
-                found[one["set"]], best = method, mean_gain
-    return found
-
-
 class Searched(NamedTuple):
     """A method with its defaults, and after a search, in the cells where both are known.
 
