@@ -452,6 +452,16 @@ def test_the_simplified_smo_of_a_course(problem):
 # --- What a program keeps up to date, and what it should not be given -----------------------------
 
 
+@pytest.mark.parametrize(
+    ("kernel", "mistake"),
+    [(Kernel("linear"), "kernel: linear"), (Kernel("rbf", 1.0), "kernel width")],
+)
+def test_the_outputs_of_another_kernel_are_not_called_stale(problem, kernel, mistake):
+    X, K, t, C = problem
+    alpha, b, F = student(kernel.gram(X), t, C)
+    assert check_svm(K, alpha, b, t, C, F=F).mistake == mistake
+
+
 def test_outputs_of_the_program(problem, right):
     _, K, t, C = problem
     alpha, b, F = right
