@@ -3,7 +3,7 @@
 PYTHON ?= python3
 ARGS ?=
 
-TASKS = book test pdf serve lab notebooks edit sync bench mutate trouble clean
+TASKS = book test serve lab notebooks edit sync bench mutate trouble machine clean
 
 .PHONY: help $(TASKS)
 

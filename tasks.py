@@ -129,7 +129,7 @@ def imitate(processor):
 def test(args):
     if args.processor and args.again:
         sys.exit("--again is for what ran on this processor; --processor hides it from all.")
-    install("book", "test", "bench", "distributed", "pdf")
+    install("book", "test", "bench", "distributed")
     if args.processor:
         os.environ.update(imitate(args.processor))
     elif SITE.exists():
@@ -190,14 +190,6 @@ def test(args):
     sys.exit(any(code for _, code, _ in rows))
 
 
-def pdf(args):
-    install("book", "pdf")
-    code = build_book("--all")  # with figures, code and numbers of this state
-    if code:
-        sys.exit(code)
-    run(PYTHON, "book/_tools/pdf.py", ROOT / "_build" / "book.pdf")
-
-
 def serve(args):
     if not (SITE / "index.html").exists():
         sys.exit("There is no built book yet: run `make book` first.")
@@ -222,6 +214,8 @@ def lab(args):
         "LabApp.check_for_updates_class": "jupyterlab.NeverCheckForUpdate",  # asks no other host
     }
     options = [f"--{name}={value}" for name, value in settings.items()]
+    if hasattr(os, "geteuid") and os.geteuid() == 0:  # in a container, say
+        options.append("--allow-root")
     run(PYTHON, "-m", "jupyterlab", *options, *(["--no-browser"] if args.no_browser else []))
 
 
@@ -280,6 +274,12 @@ def trouble(args):
     run(PYTHON, "tests/trouble.py", *(args.options or ["--trials", "5000"]))
 
 
+def machine(args):
+    install("book")
+    run(PYTHON, "book/_tools/warm_cache.py")
+    run(PYTHON, "book/_tools/machine.py", *args.options)
+
+
 def clean(args):
     doomed = [ROOT / "_build", ROOT / ".pytest_cache", ROOT / ".ruff_cache"]
     for folder in ("s3vm_lib", "tests", "book", "benchmarks"):
@@ -320,7 +320,6 @@ def parse_arguments(argv):
         choices=PROCESSORS,
         help="the notebooks a second time, with newer instructions hidden",
     )
-    add(pdf, "print the whole book into one PDF (needs Chromium)")
     add(serve, "serve the built book on this machine").add_argument(
         "--port", type=int, default=8000
     )
@@ -341,6 +340,7 @@ def parse_arguments(argv):
         (bench, "run one benchmark, or list them"),
         (mutate, "try the changes of the library that the tests must notice"),
         (trouble, "fit every estimator to the trouble that real data bring"),
+        (machine, "memory and time that each chapter asks for, against what Binder gives"),
     ):
         # All of it, --help too, is for another parser: nothing is an option here, whose names would
         # begin with a "+" (a leading option is none of argparse.REMAINDER).

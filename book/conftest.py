@@ -11,10 +11,11 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parent / "_tools"))
 
 import compare
+import matplotlib.font_manager  # noqa: F401  (builds its cache, which a cell would report)
 import nbval.plugin
 
-# The outputs are those of one thread, in the kernels too.
-for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+# The outputs are those of one thread, in the kernels too, and of code that is compiled already.
+for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "S3VM_LIB_QUIET"):
     os.environ.setdefault(name, "1")
 
 SLOW_MACHINE = 120  # seconds to wait for the output of a cell that has ended

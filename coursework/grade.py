@@ -142,15 +142,15 @@ def grade(submission, solution, timeout=600, folder=".", total=None):
 def points_of(merged, solution, note=""):
     """The result of `grade`, from a notebook with our tests that has been run."""
     parts = solution.metadata.get("coursework", {}).get("best_of", [])
-    ours = {about(cell)["grade_id"] for cell in solution.cells if is_test(cell)}
+    run = {about(cell).get("grade_id"): cell for cell in merged.cells}
     tests, scored, most, by_hand = [], Counter(), Counter(), Counter()
     for cell in solution.cells:
         if about(cell).get("grade") and about(cell).get("solution"):
             by_hand[part_of(cell, parts)] += about(cell)["points"]
-    for cell in merged.cells:
-        if about(cell).get("grade_id") not in ours:
-            continue  # a student's cell with the metadata of a test is none
-        points, error = about(cell)["points"], failure(cell)
+    for cell in filter(is_test, solution.cells):  # those that are expected, whatever was run
+        found = run.get(about(cell)["grade_id"])
+        points = about(cell)["points"]
+        error = "the test is missing in what was run" if found is None else failure(found)
         score = 0 if error else points
         tests.append(
             {

@@ -21,8 +21,9 @@ def compile(estimators=None, *, progress=True):
 
     The library compiles a function when it is called for the first time, and keeps the machine
     code on the disk: below the folder that ``NUMBA_CACHE_DIR`` names, or in the user's folder for
-    caches. To call this once when an image is built, or before a lesson, spares everybody the
-    seconds of a first fit. What has been compiled already is not compiled again.
+    caches; a folder of another user is not used. To call this once when an image is built, or
+    before a lesson, spares everybody the seconds of a first fit. What has been compiled already is
+    not compiled again.
 
     Parameters
     ----------

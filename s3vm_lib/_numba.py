@@ -34,6 +34,7 @@ except ImportError:
 
 HAVE_NUMBA = numba is not None
 _CACHE_DAYS = 14
+_USER = os.getuid() if hasattr(os, "getuid") else 0  # Windows: every file has 0
 _PATIENCE = 2.0  # seconds of compiling in one process after which we say what is going on
 _NOTICE = (
     "s3vm_lib is compiling, which takes some seconds and is done once; "
@@ -121,12 +122,18 @@ def _prune(root):
 
 @functools.cache
 def _cache_directory(file):
-    """Directory for the machine code of one source file, or None where none can be written."""
-    for root in (_cache_root(), Path(tempfile.gettempdir()) / "s3vm_lib-numba"):
+    """Directory for the machine code of one source file, or None where none can be written.
+
+    What another user owns is left alone: whoever writes machine code decides what it does.
+    """
+    for root in (_cache_root(), Path(tempfile.gettempdir()) / f"s3vm_lib-numba-{_USER}"):
         directory = root / f"{file.stem}-{_cache_key(file)}"
         try:
+            root.mkdir(parents=True, exist_ok=True)
+            if any(one.lstat().st_uid != _USER for one in (root, directory) if one.exists()):
+                continue
             if not directory.is_dir():
-                directory.mkdir(parents=True, exist_ok=True)
+                directory.mkdir(exist_ok=True)
                 _prune(root)
             os.utime(directory)
             if os.access(directory, os.W_OK):

@@ -1,9 +1,11 @@
 """The rules of the notebooks, each shown to bite; pyproject.toml as the only list of packages."""
 
 import base64
+import importlib.util
 import io
 import json
 import os
+import platform
 import re
 import shutil
 import subprocess
@@ -25,6 +27,7 @@ NOTEBOOKS = sorted((ROOT / "book").glob("*.ipynb"))
 sys.path.insert(0, str(ROOT / "book" / "_tools"))  # scripts, not a package: found from here on
 
 import compare  # noqa: E402
+import machine  # noqa: E402
 import measure  # noqa: E402
 import notebooks as tool  # noqa: E402
 
@@ -255,6 +258,25 @@ def test_the_client_asks_again_for_an_answer(tmp_path, monkeypatch):
     assert nbformat.read(path, as_version=4).cells[0].outputs[0]["text"] == "1\n"
 
 
+def test_a_chapter_that_asks_for_more_than_binder_gives_is_reported(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(machine, "BOOK", tmp_path)
+    monkeypatch.setattr(machine, "START", 600)  # a busy machine is no error here
+    monkeypatch.setenv("PYTHONPATH", str(ROOT))
+    source = "import time\n\nimport numpy as np\n\nblock = np.ones(40_000_000)\ntime.sleep(1)"
+    child = "import subprocess\nimport sys\n\nsubprocess.run([sys.executable, '-c', {!r}])"
+    notebook = make_notebook((source, [], {}), ("del block\n" + child.format(source), [], {}))
+    (tmp_path / "large.ipynb").write_text(tool.dumps(notebook), encoding="utf-8")
+    with pytest.raises(SystemExit) as end:
+        machine.main(["large"])
+    assert end.value.code is None
+    name, start, first, total, peak = capsys.readouterr().out.splitlines()[1].split()
+    assert name == "large" and 1 <= float(first) < float(total) and float(start) > 0
+    assert 350 < int(peak) < 700
+    monkeypatch.setattr(machine, "MEGABYTES", 300)
+    with pytest.raises(SystemExit, match=r"^large: \d+ MB, 300 are allowed$"):
+        machine.main(["large"])
+
+
 def test_normalize_drops_widgets_and_merges_streams():
     outputs = [stream("a\n"), widget_view("x" * 32), stream("b\n")]
     notebook = make_notebook(("show()", outputs, {"collapsed": True, "tags": []}))
@@ -473,6 +495,52 @@ def test_nbval_reports_a_changed_number_and_a_changed_figure_in_one_line(tmp_pat
     )
     assert expected in result.stdout
     assert re.search(r"chapter, cell \[3\], figure 1: differs by \d+", result.stdout)
+
+
+@pytest.fixture
+def tasks(monkeypatch):
+    spec = importlib.util.spec_from_file_location("tasks", ROOT / "tasks.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    monkeypatch.setattr(module, "PYTHON", sys.executable)
+    monkeypatch.setattr(module, "install", lambda *extras: None)
+    return module
+
+
+@pytest.mark.parametrize(("user", "allowed"), [(0, True), (1000, False)])
+def test_lab_starts_for_every_user(tasks, user, allowed, tmp_path, monkeypatch):
+    """Jupyter refuses root, the only user of many a container, unless it is told."""
+    (tmp_path / "index.ipynb").touch()
+    monkeypatch.setattr(tasks, "LIVE", tmp_path)
+    monkeypatch.setattr(tasks.os, "geteuid", lambda: user, raising=False)
+    commands = []
+    monkeypatch.setattr(tasks, "run", lambda *command: commands.append(command))
+    arguments = tasks.parse_arguments(["lab", "--no-browser"])
+    arguments.function(arguments)
+    assert "jupyterlab" in commands[-1] and ("--allow-root" in commands[-1]) == allowed
+
+
+def test_students_install_what_runs_chapters_and_no_more():
+    text = (ROOT / "book" / "teaching.md").read_text(encoding="utf-8")
+    assert re.findall(r'pip install -e "\.\[(\w+)\]"', text) == ["chapters"]
+
+
+@pytest.mark.parametrize("processor", [None, "nehalem"])
+def test_a_chapter_alone_passes_where_nothing_is_compiled(tasks, processor, tmp_path):
+    """A first call compiles for seconds and says so, and so does a first picture."""
+    pytest.importorskip("nbval", reason="needs the extra test")
+    if processor and platform.machine().lower() not in ("x86_64", "amd64"):
+        pytest.skip("only x86-64 processors can be imitated")
+    environment = tasks.imitate(processor) if processor else dict(os.environ)
+    for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "S3VM_LIB_QUIET"):
+        environment.pop(name, None)
+    environment |= {"NUMBA_CACHE_DIR": str(tmp_path), "MPLCONFIGDIR": str(tmp_path)}
+    command = [sys.executable, "-m", "pytest", "--nbval", "--nbval-current-env", "-m", ""]
+    command += ["-p", "no:cacheprovider", "book/architecture.ipynb"]
+    result = subprocess.run(
+        command, env=environment, cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert result.returncode == 0, result.stdout
 
 
 @pytest.mark.parametrize("name", ["README.md", "book/index.md"])

@@ -32,6 +32,8 @@ def student(K, t, C, mistake=None, tol=1e-3, rounds=3000):
         step = t[j] * (E[i] - E[j]) / eta
         if mistake == "no half":
             step /= 2
+        if mistake == "twice the step":
+            step *= 2
         new_j = alpha[j] + step
         if mistake == "no clipping":
             low, high = -np.inf, np.inf
@@ -200,6 +202,17 @@ PLANTED = {
     "β for α": (changed(lambda a, b, F, t, C: (t * a, b)), "labels twice", "signed"),
     "labels in K": (of_loop("labels in K"), "labels twice", "t_i t_j"),
     "stopped early": (of_loop("loose"), "stopped early|not optimal", "gain"),
+    "a count of rounds": (
+        lambda K, t, C, X, right: student(K, t, C, rounds=25)[:2],
+        "stopped early",
+        "that of step 25 of the pair that violates most",
+    ),
+    "twice the step": (of_loop("twice the step"), "twice the step", "mirror"),
+    "linear kernel": (
+        lambda K, t, C, X, right: student(X @ X.T, t, C)[:2],
+        "kernel: linear",
+        "in place of exp",
+    ),
     "one of two updates": (of_loop("one row of F"), "not optimal|stopped early", "margins do not"),
     "width": (other_gamma(1.0), "kernel width", "2 γ"),
     "2γ for 1/(2γ)": (other_gamma(4.0), "kernel width", "γ"),
@@ -254,7 +267,7 @@ def test_a_planted_mistake_is_named(problem, right, name):
 
 
 # Of these the scale is the mistake, or a part of it.
-OF_A_SCALE = re.compile("1/|2γ|width|integers|α/C|offset in the kernel")
+OF_A_SCALE = re.compile("1/|2γ|width|linear kernel|integers|α/C|offset in the kernel")
 
 
 @pytest.mark.parametrize("scale", [0.1, 10.0])
@@ -437,6 +450,16 @@ def test_the_simplified_smo_of_a_course(problem):
 
 
 # --- What a program keeps up to date, and what it should not be given -----------------------------
+
+
+@pytest.mark.parametrize(
+    ("kernel", "mistake"),
+    [(Kernel("linear"), "kernel: linear"), (Kernel("rbf", 1.0), "kernel width")],
+)
+def test_the_outputs_of_another_kernel_are_not_called_stale(problem, kernel, mistake):
+    X, K, t, C = problem
+    alpha, b, F = student(kernel.gram(X), t, C)
+    assert check_svm(K, alpha, b, t, C, F=F).mistake == mistake
 
 
 def test_outputs_of_the_program(problem, right):

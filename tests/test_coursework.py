@@ -5,6 +5,7 @@ import builtins
 import copy
 import importlib.util
 import json
+import re
 import subprocess
 import symtable
 import sys
@@ -16,6 +17,8 @@ import pytest
 FOLDER = Path(__file__).parents[1] / "coursework"
 SOURCES = sorted((FOLDER / "source").glob("*/*.ipynb"))
 NAMES = [path.stem for path in SOURCES]
+SVM = FOLDER.parent / "book" / "svm.ipynb"
+sys.path.insert(0, str(FOLDER.parent / "book" / "_tools"))  # scripts, not a package
 POINTS = {
     "replication": 9,
     "semi_supervised": 14,
@@ -178,6 +181,41 @@ def test_a_source_with_a_mistake_is_refused(cells, message):
         make.student_version(notebook_of(*cells))
 
 
+@pytest.mark.interface
+@pytest.mark.parametrize("path", SOURCES, ids=NAMES)
+def test_every_section_that_an_assignment_names_exists(path):
+    pages = {}
+    for page in (FOLDER.parent / "book").glob("*.ipynb"):
+        cells = nbformat.read(page, as_version=4).cells
+        text = "\n".join(one.source for one in cells if one.cell_type == "markdown")
+        title, *sections = re.findall("^#+ (.*)$", text, re.MULTILINE)
+        exercises = re.findall(r"^`{3,}\{exercise\} (.*) \(", text, re.MULTILINE)
+        pages[title] = sections, exercises
+    text = nbformat.read(path, as_version=4).cells[0].source
+    (advice,) = re.findall(r"\*\*Read first\.\*\* (.*)", text)
+    named, chapter = 0, None
+    for title, section in re.findall(r'\*([^*]+)\*|"([^"]+)"', advice):
+        if title in pages:
+            chapter = pages[title]
+        else:  # of the chapter that was named last
+            named += 1
+            assert (title or section) in chapter[bool(title)], title or section
+    assert named >= 3
+
+
+@pytest.mark.interface
+def test_equations_and_statements_that_an_assignment_quotes_exist():
+    live = pytest.importorskip("live", reason="needs the extra chapters")
+    numbers = {place.words: label for label, place in live.Book().equations.items()}
+    quoted = re.findall(
+        r"(\(\d+\.\d+\)) of the book", read("source", "semi_supervised").cells[5].source
+    )
+    assert [numbers[one] for one in quoted] == ["svm-conjugate"]
+    words = cell(read("source", "smo"), "smo-tolerance-words").source
+    (name,) = re.findall(r'proposition "(.*?)"', words)
+    assert f"{{prf:proposition}} {name}" in str(nbformat.read(SVM, as_version=4))
+
+
 # --- Grading --------------------------------------------------------------------------------------
 
 
@@ -191,9 +229,12 @@ LONG = {"replication"}  # the printed grids of a paper
         for path, name in zip(SOURCES, NAMES, strict=True)
     ],
 )
-def test_the_solution_has_all_points(path):
-    solution = nbformat.read(path, as_version=4)
-    merged = grade.with_our_tests(copy.deepcopy(solution), solution)
+def test_a_students_copy_with_the_solutions_filled_in_has_all_points(path):
+    solution, submission = (read(folder, path.stem) for folder in ("source", "release"))
+    for ours, theirs in zip(solution.cells, submission.cells, strict=True):
+        if grade.about(ours).get("solution"):
+            theirs.source = ours.source
+    merged = grade.with_our_tests(submission, solution)
     results = grade.points_of(merged, solution, grade.run(merged, 600, FOLDER))
     failed = {test["name"]: test["output"] for test in results["tests"] if test["score"] == 0}
     assert not failed
@@ -305,6 +346,24 @@ WRONG = {
         "semi_supervised", "cccp-loop-descent", "C_star if k else 0.0", "C_star",
         "J at the supervised machine",
     ),
+    **{
+        f"{what}, {test}": ("semi_supervised", f"cccp-loop-{test}", old, new, words)
+        for test in ("fixed", "others")
+        for what, old, new, words in (
+            ("no loop", "if k and np.array_equal(new, delta)", "if k", "not a fixed point"),
+            (
+                "stopped by J", "if k and np.array_equal(new, delta)",
+                "if k and values[-2] - values[-1] < 0.01 * values[-1]", "not a fixed point",
+            ),
+            ("s = 0", "slopes(z[U], C_star, s)", "slopes(z[U], C_star, 0.0)", "end of the ramp"),
+            ("sign(z)", "slopes(z[U], C_star, s)", "C_star * np.sign(z[U])", "end of the ramp"),
+            ("the offset is forgotten", "slopes(z[U], ", "slopes(z[U] - b, ", "not a fixed point"),
+            (
+                "the sign of s", "slopes(z[U], C_star, s)",
+                "C_star * np.sign(z[U]) * (np.abs(z[U]) > s)", "end of the ramp",
+            ),
+        )
+    },
     "overflow": (
         "semi_supervised", "qn-objective-test", "np.logaddexp(0, margin)",
         "np.log(1 + np.exp(margin))", "overflow",
@@ -489,6 +548,21 @@ def test_the_better_part_counts(done, score, most, words):
     assert (results["score"], results["extra_data"]["max_score"]) == (score, most)
     assert words in results["output"]
     assert grade.grade(submission, tiny())["extra_data"]["max_score"] == 6
+
+
+@pytest.mark.interface
+def test_a_test_that_was_not_run_counts_as_failed():
+    solution = tiny()
+    merged = copy.deepcopy(solution)
+    merged.cells.insert(0, code("done = ('a-t', 'b-t', 'c-t')"))
+    assert grade.run(merged, 60, ".") == ""
+    assert grade.points_of(merged, solution)["score"] == 6
+    merged.cells[1].metadata["nbgrader"]["points"] = 100  # the solution says what a test is worth
+    del merged.cells[2]
+    results = grade.points_of(merged, solution)
+    assert (results["score"], results["extra_data"]["max_score"]) == (3, 6)
+    assert [test["status"] for test in results["tests"]] == ["passed", "failed", "passed"]
+    assert "missing" in results["tests"][1]["output"]
 
 
 @pytest.mark.interface

@@ -1,8 +1,11 @@
 import bz2
 import gzip
 import hashlib
+import http.client
 import io
 import os
+import threading
+import tracemalloc
 import urllib.error
 import zipfile
 from pathlib import Path
@@ -53,10 +56,12 @@ def tiny(no_folders, monkeypatch):
     checksum = _sources.array_checksum(_sources.canonical(arrays, source))
     source = _sources._libsvm((3, 4), checksum, "a toy.", "toy.bz2")
     monkeypatch.setitem(_sources.SOURCES, "toy", source)
-    served = Bunch(content=bz2.compress(text), length=None, requests=[])
+    served = Bunch(content=bz2.compress(text), length=None, error=None, requests=[])
 
     def urlopen(request, timeout):
         served.requests.append(request.full_url)
+        if served.error:
+            raise served.error
         response = io.BytesIO(served.content)
         response.headers = {"Content-Length": served.length or len(served.content)}
         return response
@@ -323,6 +328,84 @@ def test_truncated_download_is_refused(tiny):
         datasets.load("toy", progress=False)
 
 
+ANSWERS = {
+    "an incomplete part": {"error": http.client.IncompleteRead(b"", 7)},
+    "a bad status line": {"error": http.client.BadStatusLine("")},
+    "a redirection to nowhere": {"error": ValueError("Invalid IPv6 URL")},
+    "a broken connection": {"error": ConnectionResetError(104, "reset by peer")},
+    "a length that is no number": {"length": "many"},
+    "more than the set can be": {"content": bytes(1 << 20)},
+}
+
+
+@pytest.mark.parametrize("what", ANSWERS)
+def test_whatever_a_host_answers_is_the_one_error(tiny, what):
+    tiny.update(ANSWERS[what])
+    with pytest.raises(ConnectionError, match=r"could not download toy from .*S3VM_LIB_DATA"):
+        datasets.load("toy", progress=False)
+
+
+def archive_of(part):
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("X.npy", part)
+    return file.getvalue()
+
+
+def matrix_of(part):
+    file = io.BytesIO()
+    scipy.io.savemat(file, {"X": np.frombuffer(part)}, do_compression=True)
+    return file.getvalue()
+
+
+PACKERS = {"bz2": bz2.compress, "gzip": gzip.compress, "zip": archive_of, "mat": matrix_of}
+
+
+@pytest.mark.parametrize("pack", PACKERS.values(), ids=PACKERS)
+def test_what_unpacks_to_more_than_the_set_is_refused_before_it_does(pack):
+    source = _sources.Source((3, 4), "", "")
+    small, content = pack(bytes(1 << 10)), pack(bytes(1 << 26))
+    _sources.unpack(small, source)
+    tracemalloc.start()
+    with pytest.raises(ValueError, match="has more than 66016 bytes"):
+        _sources.unpack(content, source)
+    most = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert most < 1 << 23 or pack is matrix_of  # which is read by 128 packed kilobytes
+
+
+def test_an_archive_in_the_cache_is_unpacked_no_further_than_the_set_goes(tiny):
+    datasets.data_home().mkdir(parents=True)
+    (datasets.data_home() / "toy.npz").write_bytes(archive_of(bytes(1 << 26)))
+    with pytest.raises(ValueError, match=r"toy\.npz holds cannot be read as toy.*more than"):
+        datasets.load("toy")
+
+
+def test_threads_may_store_one_set(tiny, monkeypatch):
+    both, save, failed = threading.Barrier(2, timeout=60), np.savez_compressed, []
+
+    def slow(path, **arrays):
+        both.wait()  # both have begun
+        save(path, **arrays)
+        both.wait()  # both have written
+
+    def load():
+        try:
+            datasets.load("toy", progress=False)
+        except Exception as error:
+            failed.append(error)
+
+    monkeypatch.setattr(_load.np, "savez_compressed", slow)
+    threads = [threading.Thread(target=load) for _ in range(2)]
+    for one in threads:
+        one.start()
+    for one in threads:
+        one.join()
+    assert not failed
+    assert [file.name for file in datasets.data_home().iterdir()] == ["toy.npz"]
+    datasets.load("toy", download=False)
+
+
 def test_a_damaged_file_in_the_cache_is_refused(tiny):
     datasets.load("toy", progress=False)
     file = datasets.data_home() / "toy.npz"
@@ -429,8 +512,7 @@ def test_idx_parser():
     images = np.arange(2 * 3 * 3, dtype=np.uint8).reshape(2, 3, 3)
     head = bytes([0, 0, 8, 3]) + np.array([2, 3, 3], dtype=">i4").tobytes()
     labels = bytes([0, 0, 8, 1]) + np.array([2], dtype=">i4").tobytes() + bytes([4, 9])
-    files = [gzip.compress(head + images.tobytes()), gzip.compress(labels)]
-    arrays = _sources._parse_mnist(files)
+    arrays = _sources._parse_mnist([head + images.tobytes(), labels])
     np.testing.assert_array_equal(arrays["X"], images.reshape(2, 9))
     assert arrays["y_multi"].tolist() == [4, 9] and arrays["y"].tolist() == [-1, 1]
 

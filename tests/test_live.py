@@ -282,6 +282,13 @@ def test_links_for_colab_and_a_cell_that_installs(book):
     assert "pip" not in own.source
 
 
+def test_files_by_time_are_in_the_order_of_the_book(notebooks, tmp_path):
+    live.store(notebooks, tmp_path)
+    found = sorted(tmp_path.iterdir(), key=lambda path: path.stat().st_mtime)
+    assert [path.name for path in found] == list(notebooks)
+    assert found[0].name == "index.ipynb" and [path.name for path in found] != sorted(notebooks)
+
+
 def test_what_a_reader_has_changed_is_kept(tmp_path, monkeypatch):
     monkeypatch.setenv("JUPYTER_DATA_DIR", str(tmp_path / "jupyter"))
     made = live._empty()

@@ -264,6 +264,30 @@ def test_a_read_only_home_leads_to_the_temporary_directory(tmp_path, monkeypatch
 
 
 @needs_numba
+@pytest.mark.skipif(not hasattr(os, "getuid"), reason="files have no owner here")
+def test_a_cache_of_another_user_is_not_used(tmp_path, monkeypatch):
+    home, temporary, file = tmp_path / "home", tmp_path / "temporary", Path(__file__).resolve()
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(home))
+    monkeypatch.setattr(_numba.tempfile, "gettempdir", lambda: str(temporary))
+    find, lstat, theirs = _numba._cache_directory.__wrapped__, Path.lstat, set()
+
+    def owned(path):
+        about = list(lstat(path))
+        about[4] += path in theirs
+        return os.stat_result(about)
+
+    monkeypatch.setattr(_numba.Path, "lstat", owned)
+    ours = find(file)
+    assert ours.is_relative_to(home)
+    for path in (ours, ours.parent):  # one entry, and the folder in which others can be put
+        theirs.clear()
+        theirs.add(path)
+        assert find(file).is_relative_to(temporary)
+    theirs.update(temporary.iterdir())
+    assert find(file) is None
+
+
+@needs_numba
 def test_without_any_writable_directory_functions_still_compile(tmp_path, monkeypatch):
     monkeypatch.setattr(_numba, "_cache_directory", lambda file: None)
     assert njit(plain)(1.0) == 3.0

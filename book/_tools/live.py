@@ -13,6 +13,7 @@ import hashlib
 import os
 import re
 import sys
+import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -541,7 +542,8 @@ class Book:
             "then change what you like. Cells that only draw are folded, and a click on the dots "
             "opens one; solutions fold too. Numbers in the text are those of the book: they stay "
             "as they are when you run a cell with other settings, the output below it does not. "
-            "The first run after an installation compiles the library, which takes a minute.",
+            "The first run after an installation compiles the library, which takes a minute. The "
+            "list of files at the left is in the order of the book after a click on *Modified*.",
         ]
         for page in self.pages.values():
             if page.part != part:
@@ -675,6 +677,9 @@ def is_edited(path):
 def store(notebooks, folder, force=False):
     """Write live copies into a folder; those that a reader has changed are kept.
 
+    The list of files in Jupyter knows two orders, by name and by time: by time, the oldest first,
+    they are in the order of the book.
+
     The players run before the first cell does: a copy is trusted, as if it had been run here.
 
     Parameters
@@ -694,13 +699,14 @@ def store(notebooks, folder, force=False):
 
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
-    kept = []
-    for name, notebook in notebooks.items():
+    kept, now = [], time.time()
+    for place, (name, notebook) in enumerate(notebooks.items()):
         path = folder / name
         if path.exists() and not force and is_edited(path):
             kept.append(path)
             continue
         path.write_text(nbformat.writes(notebook) + "\n", encoding="utf-8", newline="\n")
+        os.utime(path, (now + 60 * (place - len(notebooks)),) * 2)
         NotebookNotary().sign(notebook)
     return kept
 

@@ -418,11 +418,12 @@ def find_problems(text):
     return problems
 
 
-def _client(notebook, folder):
+def client_of(notebook, folder):
     """A client that looks again for answers.
 
     The asynchronous sockets of the client now and then do not report a message that has arrived:
-    the kernel is idle, and the client waits for it. Asking anew brings it to light.
+    the kernel is idle, and the client waits for it (ZMQ_EVENTS has POLLIN, its file descriptor is
+    not readable; seen with pyzmq 26.4 and 27.3). Asking anew brings it to light.
     """
     from nbclient import NotebookClient
 
@@ -462,7 +463,7 @@ def execute(path):
         if cell.cell_type == "code":
             cell.outputs, cell.execution_count = [], None
     start = time.perf_counter()
-    _client(notebook, path.parent).execute()
+    client_of(notebook, path.parent).execute()
     notebook.metadata["results"] = results_read(notebook)
     normalize(notebook)
     keep_what_agrees(notebook, before)

@@ -209,6 +209,9 @@ def _of_a_factor(K, alpha, t, upper):
         factor, error = best_factor(lambda p: left(K=np.exp(-p * distance)), 0.1, 10, 11)
         message = f"alpha is optimal for exp(−{factor:.3g} √γ ‖x − z‖): the distance is squared."
         yield Suspect("kernel: distance not squared", message, error)
+        error = best_factor(lambda p: left(K=p * np.log(K)), 1e-3, 1e3, 61)[1]  # −‖x − z‖²
+        message = "alpha is optimal for xᵀz, the linear kernel, in place of exp(−γ‖x − z‖²)."
+        yield Suspect("kernel: linear", message, error)
         factor, error = best_factor(lambda p: left(K=K**p), 1e-3, 1e3, 61)
         message = (
             f"alpha is optimal for the width {ratio_words(factor, {'n': n})} γ in place of γ: is it"

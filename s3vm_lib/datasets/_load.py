@@ -1,7 +1,10 @@
 """Loading benchmark sets by name: from a folder, from the cache, or from their public host."""
 
+import io
 import os
+import tempfile
 import urllib.request
+from http.client import HTTPException
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +17,9 @@ from s3vm_lib.datasets._sources import (
     SOURCES,
     array_checksum,
     canonical,
+    most_bytes,
     names,
+    unpack,
 )
 
 _TIMEOUT = 30  # seconds without an answer before a host counts as unreachable
@@ -144,8 +149,7 @@ def _arrays(name, download, progress):
     for place in places:
         file = place / f"{name}.npz"
         if file.is_file():
-            with file.open("rb") as opened:
-                return _checked(_stored, opened, name, file)
+            return _checked(_stored, [file.read_bytes()], name, file)
     searched = " nor in ".join(str(place) for place in places)
     way_out = (
         f"put {name}.npz into a folder and name the folder in S3VM_LIB_DATA, "
@@ -159,8 +163,8 @@ def _arrays(name, download, progress):
     if not download:
         raise FileNotFoundError(f"{name} is not in {searched}: use download=True, or {way_out}")
     try:
-        files = [_fetch(url, progress) for url in source.urls]
-    except OSError as error:  # urllib's URLError and timeouts among them
+        files = [_fetch(url, most_bytes(source), progress) for url in source.urls]
+    except (OSError, HTTPException, ValueError) as error:  # what a host or a line can do
         raise ConnectionError(
             f"could not download {name} from {source.urls[0]} ({error}). "
             f"Without a connection, {way_out}."
@@ -170,16 +174,16 @@ def _arrays(name, download, progress):
     return arrays
 
 
-def _stored(file):
-    with np.load(file, allow_pickle=False) as stored:
+def _stored(files):
+    with np.load(io.BytesIO(files[0]), allow_pickle=False) as stored:
         return dict(stored)
 
 
-def _checked(read, content, name, origin):
-    """The arrays that ``read`` makes of some content, if they are those of the catalogue."""
+def _checked(read, files, name, origin):
+    """The arrays that ``read`` makes of some files, if they are those of the catalogue."""
     source = SOURCES[name]
     try:
-        arrays = canonical(read(content), source)
+        arrays = canonical(read([unpack(content, source) for content in files]), source)
         found = array_checksum(arrays)
     except Exception as error:  # whatever a reader trips over that is given something else
         raise ValueError(
@@ -200,24 +204,26 @@ def _store(file, arrays):
         X = packed.pop("X")
         packed.update(data=X.data, indices=X.indices, indptr=X.indptr, shape=np.array(X.shape))
     file.parent.mkdir(parents=True, exist_ok=True)
-    temporary = file.with_name(f"{file.stem}.{os.getpid()}.tmp.npz")
-    np.savez_compressed(temporary, **packed)
-    os.replace(temporary, file)
+    with tempfile.TemporaryDirectory(dir=file.parent) as folder:  # of this thread alone
+        temporary = Path(folder) / file.name
+        np.savez_compressed(temporary, **packed)
+        os.replace(temporary, file)
 
 
-def _fetch(url, progress):
+def _fetch(url, most, progress):
     request = urllib.request.Request(url, headers={"User-Agent": "s3vm_lib"})
     with urllib.request.urlopen(request, timeout=_TIMEOUT) as response:
         total = int(response.headers.get("Content-Length") or 0)
-        chunks = []
+        content = bytearray()
         name = url.rsplit("/", 1)[-1]
         with tqdm(
             desc=name, total=total or None, unit="B", unit_scale=True, disable=not progress
         ) as bar:
             while chunk := response.read(_CHUNK):
-                chunks.append(chunk)
+                content += chunk
                 bar.update(len(chunk))
-    content = b"".join(chunks)
+                if len(content) > most:
+                    raise OSError(f"{url}: more than {most} bytes, which this set cannot have")
     if total and len(content) != total:
         raise OSError(f"{url}: {len(content)} of {total} bytes arrived")
-    return content
+    return bytes(content)

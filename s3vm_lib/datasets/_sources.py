@@ -9,6 +9,7 @@ import bz2
 import gzip
 import hashlib
 import io
+import math
 import re
 import zipfile
 from collections.abc import Callable
@@ -38,7 +39,7 @@ class Source:
     urls : tuple of str, default=()
         Files on the public host; empty if no host is known to serve this version.
     parse : callable, default=None
-        ``parse(files) -> dict`` of arrays.
+        ``parse(files) -> dict`` of arrays; of files that `unpack` has seen.
     dtype : str, default="float32"
         Type of the feature values.
     grid : int, default=0
@@ -53,6 +54,30 @@ class Source:
     parse: Callable | None = None
     dtype: str = "float32"
     grid: int = 0
+
+
+def most_bytes(source):
+    """Bytes that an unpacked file of a set cannot exceed: 32 for each value, and some around."""
+    return (1 << 16) + 32 * source.shape[0] * (source.shape[1] + 1)
+
+
+def unpack(content, source):
+    """A file without its compression, refused before it takes more memory than the set can."""
+    most, opened = most_bytes(source), io.BytesIO(content)
+    if content[:3] == b"BZh":
+        content = bz2.BZ2File(opened).read(most + 1)
+    elif content[:2] == b"\x1f\x8b":
+        content = gzip.GzipFile(fileobj=opened).read(most + 1)
+    size = len(content)
+    if content[:2] == b"PK":
+        size = sum(part.file_size for part in zipfile.ZipFile(opened).infolist())
+    elif content[:6] == b"MATLAB":
+        from scipy.io import whosmat
+
+        size = sum(8 * math.prod(shape) for _, shape, _ in whosmat(opened))
+    if size > most:
+        raise ValueError(f"unpacked it has more than {most} bytes, which this set cannot have")
+    return content
 
 
 def canonical(arrays, source):
@@ -134,8 +159,6 @@ def _svmlight(n_features, positive=1, dense=False):
 def _read_svmlight(content, n_features):
     from sklearn.datasets import load_svmlight_file
 
-    if content[:3] == b"BZh":
-        content = bz2.decompress(content)
     return load_svmlight_file(io.BytesIO(content), n_features=n_features, zero_based=False)
 
 
@@ -146,7 +169,6 @@ def _parse_usps(files):
 
 
 def _read_idx(content):
-    content = gzip.decompress(content)
     rank = content[3]
     shape = np.frombuffer(content, dtype=">i4", count=rank, offset=4)
     return np.frombuffer(content, dtype=np.uint8, offset=4 + 4 * rank).reshape(shape)
