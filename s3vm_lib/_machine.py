@@ -179,6 +179,7 @@ class BaseMachine(BaseEstimator):
     }
     _dtype = [np.float64]  # dtypes that are kept; others become the first
     _further_limits = ()  # parameters beside max_iter that "max_iter" may be about
+    _precise = False  # whether single precision has not sufficed
     _kept = None  # what a `Preparation` keeps from fit to fit: name to (key, value)
 
     @property
@@ -221,6 +222,11 @@ class BaseMachine(BaseEstimator):
             )
         self.findings_ = {**found, **dict(findings)}
         warn(type(self).__name__, self.findings_, stacklevel)
+
+    @property
+    def _kernel_tol(self):
+        """The ``tol`` of a `Gram`: 0 asks for double precision."""
+        return 0.0 if self._precise else self.tol
 
     @property
     def _limit(self):
