@@ -64,6 +64,7 @@ BALANCE = [
     None,
 ]
 _SEEN = 2**15  # kernel values, or products, with which the outputs of a solver are compared
+_ROUGH = 1.2  # `_spared` where steps were completed, and nothing was to converge
 _FEWEST_SEEN = 64  # and rows, at least
 
 
@@ -148,7 +149,7 @@ class BaseS3VM(SemiSupervisedMixin, BaseMachine):
     _side_by_side = False
     # Parameters that neither the checks of the rows nor `_prepare` read: see `Preparation`.
     _late = frozenset()
-    _spared = 1.01  # J of a machine, in units of the least J of constants
+    _spared = 1.01  # largest J, in units of the least J of constants
     _previous = None  # problems and fits of a `Preparation` that this fit may go on from
 
     @validated
@@ -226,9 +227,11 @@ class BaseS3VM(SemiSupervisedMixin, BaseMachine):
         size = len(fits) * (X.shape[1] if fits[0].dual is None else self.support_.size)
         rows = known[spread(known.size, max(_FEWEST_SEEN, _SEEN // max(size, 1)))]
         seen, every, audited = self._outputs(X[data.rows[rows]]), None, []
+        own = np.column_stack([fit.outputs[rows] for fit in fits])
+        apart = np.any(self._decide(seen) != self._decide(own)) if len(fits) > 1 else False
         for index, (problem, fit) in enumerate(zip(problems, fits, strict=True)):
             t = _targets(data, _positives(data)[index])
-            if parted(problem, fit, seen[:, index], rows, t, data.loss_weight):
+            if apart or parted(problem, fit, seen[:, index], rows, t, data.loss_weight):
                 every = self._outputs(X[data.rows]) if every is None else every
                 fit = recounted(problem, fit, every[:, index], t, data.loss_weight)
             audited.append(fit)
@@ -250,6 +253,8 @@ class BaseS3VM(SemiSupervisedMixin, BaseMachine):
         reach = float(self.C) * data.loss_weight.sum()
         reason = kernel_finding(data.kernel, data.X, reach)
         findings |= {} if reason is None else {"kernel": reason}
+        if any(fit.status == "failed" for fit in fits):
+            findings.setdefault("share", "misses the share that was asked for: outputs are equal")
         self._warn_of_limits(fits, stacklevel, findings, data.X)
 
     def _objective_finding(self, data, fits):
@@ -259,7 +264,8 @@ class BaseS3VM(SemiSupervisedMixin, BaseMachine):
         for index, k in enumerate(_positives(data)):
             J = fits[index].objective
             constant = constant_objective(problems[index], _targets(data, k), data.loss_weight)
-            if J > self._spared * constant or J < 0:  # a NaN is not known
+            spared = _ROUGH if statuses[index] == "completed" else self._spared
+            if J > spared * constant or J < 0:  # a NaN is not known
                 if statuses[index] in ("converged", "completed"):
                     statuses[index] = "failed"
                 found["objective"] = (

@@ -26,7 +26,8 @@ class FitWarning(UserWarning):
     Every estimator looks at the result of `fit`. What it finds is kept in the attribute
     ``findings_``, a dict that is empty as a rule, and issued as one warning. The keys are
 
-    - ``"limit"`` and ``"rounding"``: the solver stopped before ``tol`` was reached; the warning is
+    - ``"limit"`` and ``"rounding"``: the solver stopped before ``tol`` was reached, or what its
+      sums say of the machine is not what its coefficients are; the warning is
       a `sklearn.exceptions.ConvergenceWarning`, which holds the other findings, too;
     - ``"objective"``: a constant output has a lower objective; a ``termination_condition_`` that
       would be ``"converged"`` is then ``"failed"``;
@@ -36,6 +37,8 @@ class FitWarning(UserWarning):
     - ``"labels"``: the machine contradicts more of its own labels than the supervised one does, by
       more than one label and 2 %. That is an SVM with the same kernel and C; with more than 500
       labels it is a constant;
+    - ``"probability"``: of `S3VC`, the most probable class is another than that of `predict` on
+      more than a fifth of the rows;
     - ``"kernel"``: all kernel values between different rows are almost equal, to k(x, x) or to 0.
     """
 
@@ -222,6 +225,7 @@ def recounted(problem, fit, f, t, weight):
         status = status if status in ("max_iter", "stopped") else "stalled"
     if extra and "gap_" in extra:
         extra = {**extra, "gap_": max(0.0, extra["gap_"] + J - fit.objective)}
+    f = np.where(np.isnan(fit.outputs), np.nan, f)
     return fit._replace(
         outputs=f, intercept=float(b), objective=float(J), status=status, extra=extra
     )

@@ -47,6 +47,7 @@ else:
     from sklearn.base import BaseEstimator, ClassifierMixin
 
 _DELAY = 1.0  # seconds before a line of progress appears
+_STEEP = 1e-3  # gradients of means, from which on an end without a step is none
 _ROWS = 2**16  # rows of a linear model that are converted at once
 
 
@@ -205,6 +206,9 @@ class BaseMachine(BaseEstimator):
         The warning says which column of the rows X to scale, where they are given.
         """
         found, statuses = {}, {fit.status for fit in fits}
+        ends = [fit.history[-1] for fit in fits if fit.status == "no_step" and fit.history]
+        if any(getattr(end, "gradient_norm", 0.0) > _STEEP for end in ends):
+            statuses.add("stalled")
         if statuses & {"max_iter", "stalled"}:
             scale = "scale the data" if X is None or self._precomputed else scaling(X)
         if "max_iter" in statuses:
@@ -216,9 +220,10 @@ class BaseMachine(BaseEstimator):
                 f"increase {' or '.join(limits)}, {scale} or relax tol"
             )
         if "stalled" in statuses:
+            tol = getattr(self, "tol", "that of polish")
             found["rounding"] = (
                 "stopped where rounding lets no step make progress, before "
-                f"tol={self.tol} was reached: {scale}, or take less extreme parameters"
+                f"tol={tol} was reached: {scale}, or take less extreme parameters"
             )
         self.findings_ = {**found, **dict(findings)}
         warn(type(self).__name__, self.findings_, stacklevel)

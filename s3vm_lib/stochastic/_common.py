@@ -72,7 +72,6 @@ class RandomFeatureS3VM(KernelParameters, OnlineS3VM):
     transduce: bool = True
     random_state: int | np.random.RandomState | None = None
 
-    _spared = 1.2
     _parameter_constraints = {
         **{k: v for k, v in BaseS3VM._kernel_constraints.items() if k not in ("tol", "max_iter")},
         "C_star": [WEIGHT, ZERO, StrOptions({"paper"}), None],
