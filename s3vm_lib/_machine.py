@@ -48,6 +48,7 @@ else:
 
 _DELAY = 1.0  # seconds before a line of progress appears
 _STEEP = 1e-3  # gradients of means, from which on an end without a step is none
+_WIDE = 0.01  # share of J from which on a gap that rounding leaves is worth a warning
 _ROWS = 2**16  # rows of a linear model that are converted at once
 
 
@@ -206,9 +207,12 @@ class BaseMachine(BaseEstimator):
         The warning says which column of the rows X to scale, where they are given.
         """
         found, statuses = {}, {fit.status for fit in fits}
-        ends = [fit.history[-1] for fit in fits if fit.status == "no_step" and fit.history]
-        if any(getattr(end, "gradient_norm", 0.0) > _STEEP for end in ends):
-            statuses.add("stalled")
+        for fit in fits:
+            end = fit.history[-1] if fit.history else None
+            steep = fit.status == "no_step" and getattr(end, "gradient_norm", 0.0) > _STEEP
+            gap = (fit.extra or {}).get("gap_", 0.0) if fit.status == "inexact" else 0.0
+            if steep or gap > _WIDE * fit.objective:
+                statuses.add("stalled")
         if statuses & {"max_iter", "stalled"}:
             scale = "scale the data" if X is None or self._precomputed else scaling(X)
         if "max_iter" in statuses:

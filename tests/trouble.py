@@ -988,6 +988,8 @@ def _copies(trial, base):
         return []  # a copy is a neighbor
     if trial.parameters.get("balance", "labels") not in ("labels", None):
         return []  # the others hold out rows
+    if trial.parameters.get("balance_mode") == "share":
+        return []  # copies of a row may have unlike labels, which binds a share less
     rows = np.repeat(np.arange(trial.codes.size), trial.weight.astype(int))
 
     def again(model, version):
