@@ -229,7 +229,8 @@ class BaseS3VM(SemiSupervisedMixin, BaseMachine):
         seen, every, audited = self._outputs(X[data.rows[rows]]), None, []
         own = np.column_stack([fit.outputs[rows] for fit in fits])
         apart = np.any(self._decide(seen) != self._decide(own)) if len(fits) > 1 else False
-        for index, (problem, fit) in enumerate(zip(problems, fits, strict=True)):
+        whole = self.problem_ if isinstance(self.problem_, list) else [self.problem_]  # with graphs
+        for index, (problem, fit) in enumerate(zip(whole, fits, strict=True)):
             t = _targets(data, _positives(data)[index])
             if apart or parted(problem, fit, seen[:, index], rows, t, data.loss_weight):
                 every = self._outputs(X[data.rows]) if every is None else every
