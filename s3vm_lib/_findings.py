@@ -191,6 +191,10 @@ def parted(problem, fit, f, rows, t, weight):
     terms = [sum(problem.data_terms(o, t[rows], weight[rows])) for o in (f, g)]
     unlike = abs(terms[0] - terms[1]) * t.size > _PARTED * abs(fit.objective) * rows.size
     unlike |= np.any(((f > 0) != (g > 0)) & (np.abs(f) > _TINY * np.abs(f).max()))
+    if fit.coef is not None and problem.balance in ("none", "mean"):  # others charge for labels
+        norm2 = fit.coef @ fit.coef / problem.kernel.sigma_f**2
+        J = problem.value(fit.outputs, t, norm2, fit.intercept, weight)
+        unlike |= abs(J - fit.objective) > _PARTED * abs(fit.objective)
     if problem.balance == "mean" and U.size:
         unlike |= abs(problem.balance_residual(fit.outputs, t, weight)) > _PARTED
     return bool(unlike)
