@@ -23,6 +23,8 @@ from s3vm_lib._findings import (
     given,
     kernel_finding,
     label_finding,
+    parted,
+    recounted,
     share_finding,
     warn_of_time,
 )
@@ -41,6 +43,7 @@ from s3vm_lib._validation import (
 )
 from s3vm_lib.labels import Labels
 from s3vm_lib.losses import LabeledLoss
+from s3vm_lib.row_blocks import spread
 
 # Estimators of class shares by name, (data, C) -> shares. `class_ratio`, which stands above this
 # module, enters them; it is imported when one is asked for, so that nobody else pays for it.
@@ -53,6 +56,9 @@ Balance = (
     | dict
     | None
 )
+_SEEN = 2**15  # kernel values, or products, with which the outputs of a solver are compared
+_ROUGH = 1.2  # `_spared` where steps were completed, and nothing was to converge
+_FEWEST_SEEN = 64  # and rows, at least
 
 
 def label_shares(data):
@@ -136,6 +142,7 @@ class BaseS3VM(SemiSupervisedMixin, BaseMachine):
     _side_by_side = False
     # Parameters that neither the checks of the rows nor `_prepare` read: see `Preparation`.
     _late = frozenset()
+    _spared = 1.01  # largest J, in units of the least J of constants
     _previous = None  # problems and fits of a `Preparation` that this fit may go on from
 
     @validated
@@ -181,21 +188,66 @@ class BaseS3VM(SemiSupervisedMixin, BaseMachine):
         if self._wants_unlabeled and unlabeled_mask is None:
             self._warn_of_no_unlabeled(codes)
         warn_of_time(self, self._n_solved(data), 4)
-        with released(self._prepare(data)) as shared:
-            fits = self._fit_prepared(data, shared, self._ratios(data))[1]
+        fits, single = self._solved(X, data)
+        if single and any(fit.status == "stalled" for fit in fits):
+            self._precise = True
+            try:
+                fits = self._solved(X, data)[0]
+            finally:
+                del self._precise
         found = self._transduce(X, codes, data.rows, fits)
         self._look(data, fits, None if found is None else found[data.rows])
         return self
+
+    def _solved(self, X, data):
+        """The fits, and whether there are kernel values that double precision gives more digits."""
+        with released(self._prepare(data)) as shared:
+            problems, fits = self._fit_prepared(data, shared, self._ratios(data))
+            parts = shared if type(shared) is tuple and not self._precomputed else ()
+            grams = [part for part in parts if hasattr(part, "apart")]
+            single = any(gram.diagonal.dtype == np.float32 for gram in grams)
+        return self._audited(X, data, problems, fits), single
+
+    def _audited(self, X, data, problems, fits):
+        """The fits with outputs, offsets and J of the machines that their coefficients are.
+
+        The sums that a solver carries along part from these where rounding is large; then it has
+        not converged. With many rows a part is looked at, which takes a fraction of a millisecond.
+        """
+        known = np.flatnonzero(~np.isnan(fits[0].outputs))
+        if not known.size or (fits[0].dual is None and fits[0].coef is None):
+            return fits
+        size = len(fits) * (X.shape[1] if fits[0].dual is None else self.support_.size)
+        rows = known[spread(known.size, max(_FEWEST_SEEN, _SEEN // max(size, 1)))]
+        seen, every, audited = self._outputs(X[data.rows[rows]]), None, []
+        own = np.column_stack([fit.outputs[rows] for fit in fits])
+        apart = np.any(self._decide(seen) != self._decide(own)) if len(fits) > 1 else False
+        whole = self.problem_ if isinstance(self.problem_, list) else [self.problem_]  # with graphs
+        for index, (problem, fit) in enumerate(zip(whole, fits, strict=True)):
+            t = _targets(data, _positives(data)[index])
+            if apart or parted(problem, fit, seen[:, index], rows, t, data.loss_weight):
+                every = self._outputs(X[data.rows]) if every is None else every
+                fit = recounted(problem, fit, every[:, index], t, data.loss_weight)
+            audited.append(fit)
+        if every is not None:
+            self._store(data, problems, audited)
+            self._check_result()
+        return audited
 
     def _n_solved(self, data):
         """Number of rows that the time of a fit depends on."""
         return data.codes.size
 
-    def _look(self, data, fits, found, stacklevel=6):
-        """Look at the result, keep what contradicts labels, shares or objective, and warn once."""
-        findings = self._objective_finding(data, fits) | self._answer_findings(data, found)
+    def _look(self, data, fits, found, stacklevel=6, whole=None):
+        """Look at the result, keep what contradicts labels, shares or objective, and warn once.
+
+        Where ``data`` are some of the rows, J is that of the ``whole``.
+        """
+        findings = self._objective_finding(whole or data, fits) | self._answer_findings(data, found)
         reach = float(self.C) * data.loss_weight.sum()
         findings |= given(kernel=kernel_finding(data.kernel, data.X, reach))
+        if any(fit.status == "failed" for fit in fits):
+            findings.setdefault("share", "misses the share that was asked for: outputs are equal")
         self._warn_of_limits(fits, stacklevel, findings, data.X)
 
     def _objective_finding(self, data, fits):
@@ -205,12 +257,13 @@ class BaseS3VM(SemiSupervisedMixin, BaseMachine):
         for index, k in enumerate(_positives(data)):
             J = fits[index].objective
             constant = constant_objective(problems[index], _targets(data, k), data.loss_weight)
-            if J > 1.001 * constant or J < 0:  # a NaN is not known
-                if statuses[index] == "converged":
+            spared = _ROUGH if statuses[index] == "completed" else self._spared
+            if J > spared * constant or J < 0:  # a NaN is not known
+                if statuses[index] in ("converged", "completed"):
                     statuses[index] = "failed"
                 found["objective"] = (
                     f"ends at the objective {J:.4g}, while a constant output has {constant:.4g}: "
-                    "scale the columns of X, or take less extreme parameters"
+                    "scale the columns of X, take more steps or less extreme parameters"
                 )
         if found:
             self.termination_condition_ = statuses[0] if len(fits) == 1 else statuses

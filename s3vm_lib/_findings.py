@@ -14,6 +14,9 @@ ODDS = 3.0  # factor between the odds of a share that was asked for and those th
 _SPARED = 0.02  # share of its labels that a machine may err on beyond the supervised one
 COMPARED = 500  # labeled rows up to which the supervised machine is fitted
 _PROBED = 32  # rows whose kernel values are looked at
+_PARTED = 1e-3  # relative difference in J, or a miss of the mean output, that is not rounding alone
+_TINY = 1e-6  # outputs below this share of the largest may change sides
+_WRONG = 0.01  # relative difference in J of a solver that has not converged
 _ALIKE = 1e-3  # relative: smaller differences between kernel values, or smaller values, are none
 
 
@@ -23,7 +26,8 @@ class FitWarning(UserWarning):
     Every estimator looks at the result of `fit`. What it finds is kept in the attribute
     ``findings_``, a dict that is empty as a rule, and issued as one warning. The keys are
 
-    - ``"limit"`` and ``"rounding"``: the solver stopped before ``tol`` was reached; the warning is
+    - ``"limit"`` and ``"rounding"``: the solver stopped before ``tol`` was reached, or what its
+      sums say of the machine is not what its coefficients are; the warning is
       a `sklearn.exceptions.ConvergenceWarning`, which holds the other findings, too;
     - ``"objective"``: a constant output has a lower objective; a ``termination_condition_`` that
       would be ``"converged"`` is then ``"failed"``;
@@ -33,6 +37,8 @@ class FitWarning(UserWarning):
     - ``"labels"``: the machine contradicts more of its own labels than the supervised one does, by
       more than one label and 2 %. That is an SVM with the same kernel and C; with more than 500
       labels it is a constant;
+    - ``"probability"``: of `S3VC`, the most probable class is another than that of `predict` on
+      more than a fifth of the rows;
     - ``"kernel"``: all kernel values between different rows are almost equal, to k(x, x) or to 0.
     """
 
@@ -135,7 +141,7 @@ def label_finding(codes, found, supervised):
 
 
 def constant_objective(problem, t, weight):
-    """Return J of a constant output that meets the balance constraint; infinity without one.
+    """Return the least J of constant outputs that meet the balance constraint.
 
     Parameters
     ----------
@@ -148,12 +154,90 @@ def constant_objective(problem, t, weight):
     Returns
     -------
     float
+        Infinity where no constant is feasible. Of convex problems the outputs −1, 0 and +1 are
+        compared, of others, where one of these may be a minimum that nobody wants, 0 alone.
     """
-    level = 2 * problem.ratio - 1 if problem.balance == "mean" else 0.0
-    if problem.balance == "share" or (level and problem.bias == "none"):
-        return np.inf
-    penalty = 0.5 * level**2 if problem.bias == "regularized" else 0.0
-    return penalty + sum(problem.data_terms(np.full(t.size, level), t, weight))
+    levels = [2 * problem.ratio - 1 if problem.balance == "mean" else 0.0]
+    if problem.balance == "share" and np.any(t == 0):
+        levels = []
+    elif problem.unlabeled_loss is None or problem.C_star == 0 or np.all(t != 0):
+        levels = [-1.0, 0.0, 1.0] if problem.balance == "none" else levels
+    if problem.bias == "none":
+        levels = [level for level in levels if level == 0]
+    penalty = 0.5 if problem.bias == "regularized" else 0.0
+    values = [
+        penalty * level**2 + sum(problem.data_terms(np.full(t.size, level), t, weight))
+        for level in levels
+    ]
+    return min(values, default=np.inf)
+
+
+def parted(problem, fit, f, rows, t, weight):
+    """Say whether the outputs of a `BinaryFit` are others than those of its coefficients.
+
+    Parameters
+    ----------
+    problem : Problem
+    fit : BinaryFit
+    f : ndarray of shape (m,)
+        Outputs of its coefficients on some rows.
+    rows : ndarray of int, shape (m,)
+        These rows.
+    t, weight : ndarrays of shape (n,)
+        As in `constant_objective`.
+
+    Returns
+    -------
+    bool
+        True where J would be another, where rows change sides, or where the mean output is not the
+        one that was asked for.
+    """
+    g, U = fit.outputs[rows], np.flatnonzero(t == 0)
+    terms = [sum(problem.data_terms(o, t[rows], weight[rows])) for o in (f, g)]
+    unlike = abs(terms[0] - terms[1]) * t.size > _PARTED * abs(fit.objective) * rows.size
+    unlike |= np.any(((f > 0) != (g > 0)) & (np.abs(f) > _TINY * np.abs(f).max()))
+    if fit.coef is not None and problem.balance in ("none", "mean"):  # others charge for labels
+        norm2 = fit.coef @ fit.coef / problem.kernel.sigma_f**2
+        J = problem.value(fit.outputs, t, norm2, fit.intercept, weight)
+        unlike |= abs(J - fit.objective) > _PARTED * abs(fit.objective)
+    if problem.balance == "mean" and U.size:
+        unlike |= abs(problem.balance_residual(fit.outputs, t, weight)) > _PARTED
+    return bool(unlike)
+
+
+def recounted(problem, fit, f, t, weight):
+    """Return the `BinaryFit` with the outputs f of its coefficients, and with J at these.
+
+    Parameters
+    ----------
+    problem, fit, t, weight
+        As in `parted`.
+    f : ndarray of shape (n,)
+
+    Returns
+    -------
+    BinaryFit
+        Where the mean output is bound, the offset meets it. The status is ``"stalled"`` where J is
+        another one.
+    """
+    U, b, J = np.flatnonzero(t == 0), fit.intercept, fit.objective
+    norm2 = (
+        fit.dual @ (f - b) if fit.coef is None else fit.coef @ fit.coef / problem.kernel.sigma_f**2
+    )
+    if problem.balance == "mean" and U.size:
+        shift = 2 * problem.ratio - 1 - weight[U] @ f[U] / weight[U].sum()
+        f, b = f + shift, b + shift
+    if problem.balance != "share":  # which binds labels that outputs are charged for
+        J = problem.value(f, t, norm2, b, weight)
+    status, extra = fit.status, fit.extra
+    if abs(J - fit.objective) > _WRONG * max(abs(J), abs(fit.objective)):
+        status = status if status in ("max_iter", "stopped") else "stalled"
+    if extra and "gap_" in extra:
+        extra = {**extra, "gap_": max(0.0, extra["gap_"] + J - fit.objective)}
+    f = np.where(np.isnan(fit.outputs), np.nan, f)
+    return fit._replace(
+        outputs=f, intercept=float(b), objective=float(J), status=status, extra=extra
+    )
 
 
 def kernel_finding(kernel, X, reach):

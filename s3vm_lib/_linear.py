@@ -83,5 +83,8 @@ def linear_model(kernel, dual, X, b, center=None):
     """
     if kernel.name != "linear":
         return None, b
+    if center is not None:  # Σβ = 0, and what is far from 0 would lose its digits here, too
+        used = np.flatnonzero(dual)
+        dual, X = dual[used], X[used] - center
     coef = kernel.sigma_f**2 * (dual @ X)
     return coef, b if center is None else b - coef @ center

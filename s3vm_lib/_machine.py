@@ -41,6 +41,8 @@ else:
     from sklearn.base import BaseEstimator, ClassifierMixin
 
 _DELAY = 1.0  # seconds before a line of progress appears
+_STEEP = 1e-3  # gradients of means, from which on an end without a step is none
+_WIDE = 0.01  # share of J from which on a gap that rounding leaves is worth a warning
 _ROWS = 2**16  # rows of a linear model that are converted at once
 
 
@@ -166,6 +168,7 @@ class BaseMachine(BaseEstimator):
 
     _dtype = [np.float64]  # dtypes that are kept; others become the first
     _further_limits = ()  # parameters beside max_iter that "max_iter" may be about
+    _precise = False  # whether single precision has not sufficed
     _kept = None  # what a `Preparation` keeps from fit to fit: name to (key, value)
 
     @property
@@ -191,6 +194,12 @@ class BaseMachine(BaseEstimator):
         The warning says which column of the rows X to scale, where they are given.
         """
         found, statuses = {}, {fit.status for fit in fits}
+        for fit in fits:
+            end = fit.history[-1] if fit.history else None
+            steep = fit.status == "no_step" and getattr(end, "gradient_norm", 0.0) > _STEEP
+            gap = (fit.extra or {}).get("gap_", 0.0) if fit.status == "inexact" else 0.0
+            if steep or gap > _WIDE * fit.objective:
+                statuses.add("stalled")
         if statuses & {"max_iter", "stalled"}:
             scale = "scale the data" if X is None or self._precomputed else scaling(X)
         if "max_iter" in statuses:
@@ -202,12 +211,18 @@ class BaseMachine(BaseEstimator):
                 f"increase {' or '.join(limits)}, {scale} or relax tol"
             )
         if "stalled" in statuses:
+            tol = getattr(self, "tol", "that of polish")
             found["rounding"] = (
                 "stopped where rounding lets no step make progress, before "
-                f"tol={self.tol} was reached: {scale}, or take less extreme parameters"
+                f"tol={tol} was reached: {scale}, or take less extreme parameters"
             )
         self.findings_ = {**found, **dict(findings)}
         warn(type(self).__name__, self.findings_, stacklevel)
+
+    @property
+    def _kernel_tol(self):
+        """The ``tol`` of a `Gram`: 0 asks for double precision."""
+        return 0.0 if self._precise else self.tol
 
     @property
     def _limit(self):

@@ -166,8 +166,12 @@ class OnlineS3VM(BaseS3VM):
             fits.append(self._update(machine, data, t, problems[index], index))
         self._store_batch(data, problems, fits, X, codes)
         self._check_result()
-        self._warn_of_limits(fits)
+        self._warn_of_limits(fits, 5, self._batch_findings(data, fits))
         return self
+
+    def _batch_findings(self, data, fits):
+        """What is wrong with the machine after a batch, where that is all that J is known of."""
+        return {}
 
     def _training(self, X, codes, weight, classes):
         self._machines = []  # `fit` starts over
@@ -260,6 +264,13 @@ class KeepingS3VM(OnlineS3VM):
 
     def _store(self, data, problems, fits):
         self._store_model(self._held.used, self._kept_X(), problems, fits)
+
+    def _batch_findings(self, data, fits):
+        """The objective alone: shares and labels of a stream are those of its beginning."""
+        held = self._held.take(self._held.used)
+        return self._objective_finding(
+            data._replace(codes=held.codes, loss_weight=held.loss_weight), fits
+        )
 
     def _transduce(self, X, codes, rows, fits):
         """Labels of all rows. Of one without weight nothing is kept but the label of its time."""

@@ -442,7 +442,7 @@ class CCCPS3VM(KernelParameters, BaseS3VM):
             self.gram,
             n_solves=1 if data.n_classes == 2 else data.n_classes,
             mean_weights=mean_weights,
-            tol=self.tol,
+            tol=self._kernel_tol,
         )
         self.gram_ = gram.storage
         starts = None

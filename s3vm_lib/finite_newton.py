@@ -447,6 +447,9 @@ def solve_finite_newton(
         # 5: the exact minimum along d.
         change = rows.outputs(d)
         s = line_search(plus, minus, o, change, v @ d, d @ d)
+        if not np.isfinite(s):
+            status = "no_step"  # to F rounding has no minimum along d
+            break
         v += s * d
         o += s * change
         n_iter, n_cg, before = n_iter + 1, n_cg + used, (value, norm)

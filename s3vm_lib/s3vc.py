@@ -42,6 +42,7 @@ LARGEST_KERNEL = 10_000  # rows up to which the kernel itself is used
 COSTS = 1.0, 10.0  # between which held-out labels choose
 LEAD = 0.75  # standard errors by which they must speak for the second
 SHARE_TOL = 0.01  # of the share of positive outputs
+_UNLIKE_PREDICT = 0.2  # share of rows whose most probable class may be another than predict's
 
 
 @parameters
@@ -223,7 +224,10 @@ class S3VC(SemiSupervisedMixin, MetaEstimatorMixin, BaseEstimator):
         if compared is not None:
             model._decide(*compared, self.classes_)
         self._said.append(f"The solver is {type(self.solver_).__name__}.")
+        wrong = {}  # labels that a machine contradicts which would not be returned with a guard
         if not self.guard and compared is not None:
+            if model.estimator_ and model._contradicts("estimator", data):
+                wrong = model.wrong_labels_
             model = model.estimator_ or model.baseline_
         self.model_ = model
         self._report_shares(codes, weight)
@@ -234,6 +238,11 @@ class S3VC(SemiSupervisedMixin, MetaEstimatorMixin, BaseEstimator):
         if self.guard:
             self._said += model.summary().splitlines()[1:]
         else:
+            if wrong:
+                self.findings_["labels"] = (
+                    f"contradicts {wrong['estimator']} of its {labels.sum()} labels, the "
+                    f"supervised machine {wrong['supervised']}"
+                )
             self._name_classes(codes, weight)
         self._calibrated = None
         if self.probability:
@@ -242,6 +251,11 @@ class S3VC(SemiSupervisedMixin, MetaEstimatorMixin, BaseEstimator):
                 self._calibrated = CalibratedS3VM(self._frozen()).fit(X, codes, codes < 0)
             chances = self._calibrated.predict_proba(X)
             other = np.mean(chances.argmax(axis=1) != np.asarray(model.predict(X)))
+            if other > _UNLIKE_PREDICT:
+                self.findings_["probability"] = (
+                    f"gives {other:.0%} of the rows another most probable class than predict: "
+                    "there are too few labels, or their class shares are not those of all rows"
+                )
             self._said.append(
                 f"On {other:.1%} of the rows the most probable class is not that of predict: the "
                 "probabilities assume the class shares of the labels."

@@ -10,6 +10,7 @@ from numbers import Real
 from typing import Annotated, Literal, NamedTuple, Self
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 from sklearn.neighbors import KNeighborsClassifier
@@ -18,9 +19,11 @@ from sklearn.utils.validation import check_is_fitted
 
 from s3vm_lib._findings import given, share_finding, warn, warn_of_time
 from s3vm_lib._limits import Count, Verbosity
+from s3vm_lib._linear import nearer
 from s3vm_lib._machine import SemiSupervisedMixin
 from s3vm_lib._plain import checked_new_rows
 from s3vm_lib._validation import Rows, checked_input, parameters, unchanged_on_error, validated
+from s3vm_lib.kernels import Kernel
 from s3vm_lib.labels import Labels
 
 __all__ = ["Round", "SelfTrainingKNN", "Solution", "solve_self_training"]
@@ -218,6 +221,7 @@ class SelfTrainingKNN(SemiSupervisedMixin, BaseEstimator):
         if unlabeled_mask is None:
             self._warn_of_no_unlabeled(codes)
         warn_of_time(self, codes.size, 4)
+        X, self._center = nearer(X, Kernel("linear"))  # distances stay, with more digits
         solution = solve_self_training(
             X,
             codes,
@@ -240,7 +244,10 @@ class SelfTrainingKNN(SemiSupervisedMixin, BaseEstimator):
         self.labeled_iter_ = solution.rounds
         self.n_iter_, self.history_ = solution.n_iter + 1, solution.history
         self.termination_condition_ = solution.status
-        share = share_finding(codes, np.ones(codes.size), found, self.classes_)
+        answers, U = codes.copy(), codes < 0
+        if U.any():  # as `predict` does it, where a row is one of its neighbors
+            answers[U] = self._model.predict(X[U])
+        share = share_finding(codes, np.ones(codes.size), answers, self.classes_)
         self.findings_ = given(share=share)
         warn(type(self).__name__, self.findings_, 4)
         return self
@@ -254,6 +261,8 @@ class SelfTrainingKNN(SemiSupervisedMixin, BaseEstimator):
         """Shares of the votes of the nearest labeled rows, shape (m, n_classes)."""
         check_is_fitted(self)
         X = checked_new_rows(self, X, [np.float64])
+        if self._center is not None:
+            X = (X.toarray() if sp.issparse(X) else X) - self._center
         shares = np.zeros((X.shape[0], self.classes_.size))
         shares[:, self._model.classes_] = self._model.predict_proba(X)
         return shares

@@ -5,9 +5,12 @@ import pickle
 import re
 import warnings
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
+import trouble
+from numpy.testing import assert_allclose
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.pipeline import make_pipeline
@@ -20,6 +23,8 @@ from s3vm_lib import (
     CCCPS3VM,
     DAS3VM,
     GKM,
+    ILS3VM,
+    NNBBS3VM,
     QNS3VM,
     S3VC,
     SVM,
@@ -38,10 +43,11 @@ from s3vm_lib._findings import (
     share_finding,
     spared,
 )
+from s3vm_lib._machine import BinaryFit
 from s3vm_lib.calibration import CalibratedS3VM
 from s3vm_lib.kernels import Kernel
 from s3vm_lib.losses import LabeledLoss, UnlabeledLoss
-from s3vm_lib.objective import Problem
+from s3vm_lib.objective import Problem, evaluate
 
 
 def rare(n=400, positive=20, labels=(20, 2)):
@@ -229,6 +235,98 @@ def test_what_ends_above_a_constant_has_not_converged(semi_supervised, n_classes
     assert set(model.findings_) == {"objective"}
     expected = "failed" if n_classes == 2 else ["converged", "failed", "converged"]
     assert model.termination_condition_ == expected
+
+
+def test_the_constant_of_a_convex_problem_may_be_a_class():
+    t, s = np.array([1.0, -1, -1, -1]), np.array([2.0, 1, 1, 1])
+    assert constant_objective(Problem(C=3.0), t, s) == 12  # −1 everywhere: one loss of 2
+    regularized = Problem(C=3.0, bias="regularized")
+    assert constant_objective(regularized, t, s) == 12.5
+    assert constant_objective(Problem(C=3.0, bias="none"), t, s) == 15
+    no_loss = Problem(C=3.0, C_star=1.0, unlabeled_loss=UnlabeledLoss("symmetric_hinge"))
+    assert constant_objective(no_loss, np.append(t, 0), np.append(s, 1.0)) == 16
+
+
+# --- Sums that a solver carries along -------------------------------------------------------------
+
+CARRYING = [
+    *(CCCPS3VM(), SVM(), LapSVM(), S3VMLight(), QNS3VM(), NewtonS3VM(), NNBBS3VM(), ILS3VM()),
+    *(CCCPS3VM(kernel="linear"), QNS3VM(kernel="linear"), DAS3VM(), MultiSwitchTSVM()),
+]
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("model", CARRYING, ids=str)
+def test_outputs_and_J_are_those_of_the_coefficients(model, n_classes, semi_supervised):
+    """A solver whose sums have drifted by 0.2, and with them J."""
+    X, y = semi_supervised(n_classes=n_classes)
+
+    class Drifting(type(model)):
+        def _fit_binary(self, *arguments):
+            fit = super()._fit_binary(*arguments)
+            return fit._replace(outputs=fit.outputs + 0.2, objective=0.5 * fit.objective)
+
+    right = caught(lambda: clone(model).fit(X, y))[0]
+    drifting = Drifting(**model.get_params())
+    with pytest.warns(ConvergenceWarning, match="rounding"):
+        drifting.fit(X, y)
+    assert_allclose(drifting.objective_, right.objective_, rtol=1e-3)
+    assert np.unique(drifting.termination_condition_).tolist() == ["stalled"]
+    assert np.array_equal(drifting.transduction_[y < 0], drifting.predict(X)[y < 0])
+
+
+def test_a_mean_output_that_was_missed_is_met(semi_supervised):
+    X, y = semi_supervised(n_classes=2)
+
+    class Missing(CCCPS3VM):
+        def _fit_binary(self, *arguments):
+            fit = super()._fit_binary(*arguments)
+            return fit._replace(outputs=fit.outputs + 0.02, intercept=fit.intercept + 0.02)
+
+    model = caught(lambda: Missing(balance=0.4).fit(X, y))[0]
+    assert model.decision_function(X)[y < 0].mean() == pytest.approx(-0.2, abs=1e-6)
+
+
+def test_single_precision_that_does_not_suffice_is_left():
+    """Kernel values up to 300 and C = 3e4: J of their sums is 42.8, that of the machine is 60.2."""
+    one = trouble.trial(100, 157)
+    model, said = caught(lambda: one.model().fit(one.X, one.codes))
+    J = evaluate(model, one.X, one.codes, model.problem_).objective
+    assert said == [] and model.termination_condition_ == "converged"
+    assert_allclose(model.objective_, J, rtol=1e-3)
+    assert model.objective_ < 45
+
+
+# --- Ends without a step --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("status", "norm", "gap", "said"),
+    [
+        ("no_step", 0.3, 0.0, True),
+        ("no_step", 1e-5, 0.0, False),
+        ("converged", 0.3, 0.0, False),
+        ("inexact", 0.0, 0.5, True),
+        ("inexact", 0.0, 1e-5, False),
+    ],
+)
+def test_an_end_without_a_step_is_one_where_the_gradient_is_small(status, norm, gap, said):
+    stage = SimpleNamespace(gradient_norm=norm)
+    fit = BinaryFit(None, None, 0.0, np.zeros(1), 1.0, 1, status, [stage], {"gap_": gap})
+    model = QNS3VM()
+    found = caught(lambda: model._warn_of_limits([fit]))[1]
+    assert [w.category for w in found] == [ConvergenceWarning] * said
+    assert ("rounding" in model.findings_) == said
+
+
+def test_a_share_between_equal_outputs_is_said_to_be_missed():
+    """Far apart, all unlabeled rows have one output: none of them can be alone on one side."""
+    X = np.arange(43.0)[:, None] * 1e4
+    y = np.full(43, -1)
+    y[:8], y[8] = 0, 1
+    model, said = caught(lambda: QNS3VM(gamma=1.0, balance=0.06, balance_tol=0.01).fit(X, y))
+    assert model.termination_condition_ == "failed" and "share" in model.findings_
+    assert len(said) == 1 and "misses the share" in str(said[0].message)
 
 
 # --- The kernel -----------------------------------------------------------------------------------

@@ -25,6 +25,7 @@ from s3vm_lib.graphs import Graph, NeighborGraph, check_graph, joins_all
 from s3vm_lib.losses import LabeledLoss
 
 _LOOKED_AT = 32, 400  # labeled rows, and unlabeled ones, whose outputs are looked at
+_CHEAP = 32  # steps a row, beside which J takes no time
 
 LOSSES = {
     *("hinge", "squared_hinge", "smooth_hinge", "logistic", "modified_logistic"),
@@ -48,6 +49,8 @@ class GraphClassifier(GraphMachine, OnlineS3VM):
     """What `GKM` and `BGS3VM` share: the fit, and ``partial_fit``, which goes on with it."""
 
     online_steps: Annotated[float, Interval(Real, 0, 1e6, closed="both")] = 1.0
+
+    _spared = 1.2
 
     # --- Before the solver -----------------------------------------------------------------------
 
@@ -109,9 +112,13 @@ class GraphClassifier(GraphMachine, OnlineS3VM):
                 sample_weight=data.sample_weight[rows],
                 loss_weight=data.loss_weight[rows],
             )
-            if not self._answer_findings(part, found):
+            answers = np.unique(found[part.codes < 0]).size  # a rare class may be among the others
+            if answers in (0, data.n_classes) and not self._answer_findings(part, found):
                 break
-        super()._look(part, fits, found, stacklevel + 1)
+        if min(fit.n_iter for fit in fits) >= _CHEAP * data.codes.size:
+            values = np.atleast_1d(self.objective_)
+            fits = [fit._replace(objective=J) for fit, J in zip(fits, values, strict=True)]
+        super()._look(part, fits, found, stacklevel + 1, data)
 
     @cached_property
     def transduction_(self):

@@ -572,7 +572,7 @@ class S3VMLight(KernelParameters, LabelSwitching):
         if self._precomputed:
             X = np.ascontiguousarray(X[:, rows])
         X, center = centered(X, data.kernel)
-        gram = Gram(X, data.kernel, self.cache_size, self.gram, n_solves=2, tol=self.tol)
+        gram = Gram(X, data.kernel, self.cache_size, self.gram, n_solves=2, tol=self._kernel_tol)
         self.gram_ = gram.storage
         return rows, gram, center
 

@@ -548,11 +548,14 @@ class ILS3VM(KernelParameters, KeepingS3VM):
             coef = feature_weights(store.view, ids, alpha)
             if store.center is not None:
                 b -= coef @ store.center
+        J = machine.value(leaving)
+        if tally.status == "converged" and tally.history and J > 1.01 * tally.history[-1].objective:
+            tally.status = "stalled"
         extra = {"partition_": machine.sets(held.place), "counters_": machine.counters()}
         if self.record:
             extra["path_"] = machine.take_log()
         return BinaryFit(
-            alpha, coef, b, f - rho * alpha - leaving[ids], machine.value(leaving),
+            alpha, coef, b, f - rho * alpha - leaving[ids], J,
             max(tally.n_iter, 1), tally.status, tally.history, extra,
         )  # fmt: skip
 

@@ -20,6 +20,7 @@ ROUGHLY = 10, 100
 # The smooth share of the tolerance form (12) is brought into its interval up to this excess, in
 # at most this many rounds after the last stage; the count itself is then met exactly.
 SHARE_TOL, SHARE_ROUNDS = 1e-4, 20
+_TIED = 1e-12  # relative: outputs nearer to each other are equal
 
 
 class Stage(NamedTuple):
@@ -185,7 +186,7 @@ def offset_for_share(f, weight, ratio, tol):
     shares = np.concatenate([[0.0], np.cumsum(weight[order])])
     upper = np.concatenate([[np.inf], descending])
     lower = np.concatenate([descending, [-np.inf]])
-    possible = upper > lower
+    possible = upper - lower > _TIED * np.abs(f).max(initial=0.0)
     distance = np.where(possible, np.abs(shares - ratio), np.inf)
     allowed = possible & (distance <= max(tol, distance.min() + 1e-12))
     # The threshold t in [lower, upper) nearest to 0, a little inside so that no output is 0.
@@ -292,4 +293,7 @@ def solve_quasi_newton(
     if penalty is not None:  # a share that it has nearly met is met exactly by the offset
         f, weight = stages.outputs(x)[unlabeled], stages.weight[unlabeled]
         shift = offset_for_share(f, weight, problem.ratio, problem.balance_tol)
+        share = weight @ (f + shift > 0)
+        if abs(share - problem.ratio) > problem.balance_tol + 0.5 * weight.max():
+            status = "failed"  # there is no such threshold
     return stages.solution(x, history, status, shift)

@@ -334,10 +334,13 @@ class SafeS3VM(MetaEstimatorMixin, SemiSupervisedMixin, BaseEstimator):
         self.kept_supervised_ = self.taken_ == "supervised"
         self.gains_ = gains(found, labels, supervised, self.loss_weight, row_weight)
         self.worst_gain_ = float(self.gains_.min(initial=np.inf)) if labels.size else 0.0
-        self.changed_ = float(np.mean(found != supervised)) if found.size else 0.0
+        used = np.ones(found.size) if weight is None else row_weight
+        mass = max(used.sum(), 1e-300)
+        self.changed_ = float(used @ (found != supervised) / mass)
         self._possible = solution.objective
-        self._disagreement = float(np.mean(np.ptp(labels, axis=0) > 0)) if labels.size else 0.0
-        self._counts = np.bincount(codes[~unlabeled]), int(unlabeled.sum())
+        self._disagreement = float(used @ (labels != labels[:1]).any(axis=0) / mass)
+        kept = codes if weight is None else codes[weight > 0]
+        self._counts = np.bincount(kept[kept >= 0]), int(np.sum(kept < 0))
         self._certain = bool(certain)
         full = codes.copy()
         full[unlabeled] = found

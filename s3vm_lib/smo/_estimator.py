@@ -140,7 +140,9 @@ class SVM(KernelParameters, BaseS3VM):
         if storage == "auto" and data.n_classes == 2 and labeled.size > _SMALL:
             storage = "rows"
         n_solves = 1 if data.n_classes == 2 else data.n_classes
-        gram = Gram(X, data.kernel, self.cache_size, storage, n_solves=n_solves, tol=self.tol)
+        gram = Gram(
+            X, data.kernel, self.cache_size, storage, n_solves=n_solves, tol=self._kernel_tol
+        )
         self.gram_ = gram.storage
         return labeled, gram, center
 

@@ -445,7 +445,8 @@ def _steepness(X, t, weight, problem):
     """
     kernel, labeled = problem.kernel, np.flatnonzero(t != 0)
     rows, s = single(X[labeled]), weight[labeled]
-    size = s @ kernel.diagonal(rows)
+    with np.errstate(over="ignore"):  # of single precision: the largest multiple is left
+        size = s @ kernel.diagonal(rows)
     if kernel.name == "linear" and problem.balance == "mean":
         others = np.flatnonzero(t == 0)
         others = others[spread(others.size, _CENTERED)]
