@@ -33,6 +33,29 @@ LABELED = np.arange(40) % 4 == 0
 F = np.random.default_rng(1).standard_normal(40)
 
 
+def square_distances(X):
+    """‖x_i − x_j‖² of all pairs of rows."""
+    return np.sum((X[:, None, :] - X[None, :, :]) ** 2, axis=2)
+
+
+def knn_weights(X, k, gamma=None):
+    """Symmetric weights: 1, or exp(−gamma ‖x_i − x_j‖²), where one row is among the k nearest."""
+    D = square_distances(X)
+    np.fill_diagonal(D, np.inf)
+    joined = np.zeros(D.shape, dtype=bool)
+    np.put_along_axis(joined, np.argsort(D, axis=1, kind="stable")[:, :k], True, axis=1)
+    joined |= joined.T
+    return np.where(joined, 1.0 if gamma is None else np.exp(-gamma * D), 0.0)
+
+
+def radius_weights(X, radius, gamma=None):
+    """The same for pairs of rows at a distance of at most ``radius``."""
+    D = square_distances(X)
+    joined = radius**2 >= D
+    np.fill_diagonal(joined, False)
+    return np.where(joined, 1.0 if gamma is None else np.exp(-gamma * D), 0.0)
+
+
 def explicit(graph):
     """The `Graph` of a complete one, edge by edge."""
     edges = [
@@ -54,7 +77,7 @@ def explicit(graph):
 @pytest.mark.parametrize("k", [1, 4, 39, 100])
 def test_nearest_neighbors_by_brute_force(k, gamma):
     graph = knn_graph(X, k, weights="binary" if gamma is None else "gaussian", gamma=gamma)
-    expected = twin.knn_weights(X, min(k, 39), gamma)
+    expected = knn_weights(X, min(k, 39), gamma)
     assert_allclose(graph.adjacency().toarray(), expected, atol=1e-14)
     assert graph.n_edges == np.count_nonzero(expected) // 2
     assert_allclose(graph.total_weight, expected.sum() / 2)
@@ -65,7 +88,7 @@ def test_nearest_neighbors_by_brute_force(k, gamma):
 @pytest.mark.parametrize("radius", [0.2, 1.0, 50.0])
 def test_radius_by_brute_force(radius, gamma):
     graph = radius_graph(X, radius, weights="binary" if gamma is None else "gaussian", gamma=gamma)
-    expected = twin.radius_weights(X, radius, gamma)
+    expected = radius_weights(X, radius, gamma)
     assert_allclose(graph.adjacency().toarray(), expected, atol=1e-14)
 
 
@@ -79,7 +102,7 @@ def test_graphs_do_not_depend_on_the_origin(shift, d):
         assert_array_equal(here.i, there.i)
         assert_array_equal(here.j, there.j)
         assert_allclose(here.weights, there.weights, rtol=1e-10)
-    expected = twin.knn_weights(X, 25, None)
+    expected = knn_weights(X, 25, None)
     assert_allclose(knn_graph(far, 25, weights="binary").adjacency().toarray(), expected)
 
 
@@ -90,7 +113,7 @@ def test_graphs_do_not_depend_on_the_origin(shift, d):
 )
 def test_the_same_graph_by_every_road(build):
     expected = build(X)
-    distances = np.sqrt(twin.square_distances(X))
+    distances = np.sqrt(square_distances(X))
     wide = np.c_[X, np.zeros((40, 20))]  # compared pair by pair, where few dimensions take trees
     for other in (build(sp.csr_matrix(X)), build(wide), build(distances, metric="precomputed")):
         assert_array_equal(other.i, expected.i)
@@ -179,7 +202,7 @@ def test_identical_rows_are_found(form):
     rows[::2] += 0.0
     _, expected = np.unique(rows, axis=0, return_inverse=True)
     if form == "distances":
-        index, first = distinct_rows(np.sqrt(twin.square_distances(rows)), "precomputed")
+        index, first = distinct_rows(np.sqrt(square_distances(rows)), "precomputed")
     elif form == "stored zeros":
         at = np.nonzero((rows != 0) | (np.arange(30)[:, None] % 3 == 0))
         given = sp.csr_matrix((rows[at], at), rows.shape)
@@ -368,7 +391,7 @@ def test_the_energy_of_a_laplacian_has_power_two():
 
 
 def test_harmonic_outputs_are_means_of_their_neighbors():
-    W = twin.knn_weights(X, 6, 0.5)
+    W = knn_weights(X, 6, 0.5)
     t = np.where(LABELED, np.where(np.arange(40) % 8 == 0, 1.0, -1.0), 0.0)
     f = twin.harmonic(W, t)
     assert_array_equal(f[LABELED], t[LABELED])
