@@ -26,11 +26,12 @@ class FitWarning(UserWarning):
     Every estimator looks at the result of `fit`. What it finds is kept in the attribute
     ``findings_``, a dict that is empty as a rule, and issued as one warning. The keys are
 
-    - ``"limit"`` and ``"rounding"``: the solver stopped before ``tol`` was reached, or what its
-      sums say of the machine is not what its coefficients are; the warning is
-      a `sklearn.exceptions.ConvergenceWarning`, which holds the other findings, too;
+    - ``"limit"`` and ``"rounding"``: the solver stopped before ``tol`` was reached, or its outputs
+      and its J are not those of the coefficients that it returns (the model has the latter, and
+      ``termination_condition_`` is ``"stalled"`` where J is off by more than 1 %); the warning is a
+      `sklearn.exceptions.ConvergenceWarning`, which holds the other findings, too;
     - ``"objective"``: a constant output has a lower objective; a ``termination_condition_`` that
-      would be ``"converged"`` is then ``"failed"``;
+      would be ``"converged"`` or ``"completed"`` is then ``"failed"``;
     - ``"share"``: a class is never predicted on the unlabeled rows, although it has labels, or the
       odds of its share differ by more than a factor of three from those of the share that was asked
       for (three rows of it, at least, have to be expected);
