@@ -28,6 +28,9 @@ ACCESSIBLE = (
         r"\1",
     ),
     (re.compile(r'(<i class="theme-switch [^>]*?)\s*title="[^"]*"'), r'\1 aria-hidden="true"'),
+    # The theme's names for what opens the list of pages and the one of sections.
+    (re.compile(r'(?<=title=)"Toggle primary sidebar"'), '"All pages"'),
+    (re.compile(r'(?<=title=)"Toggle secondary sidebar"'), '"Sections of this page"'),
     # The arrow that unfolds a part of the table of contents has no text.
     (
         re.compile(r'<summary>(?=<span class="toctree-toggle")'),
@@ -58,14 +61,15 @@ SEARCH_INDEX = re.compile(r'\s*<script src="[^"]*searchindex\.js"></script>')
 
 SOURCE_LINK = re.compile(r'(<a class="viewcode-back" href=)"([^"#]*)\.html#([^"]*)"')
 
-ICON = re.compile(r'<i class="([^"]*)"')
+ICON = re.compile(r'class="([^"]*\bfa-[^"]*)"')
 ICON_RULE = re.compile(r'((?:\.fa-[a-z0-9-]+:before,?)+)\{content:"(?:\\([0-9a-f]+) ?|([^"]+))"\}')
 ICON_FONT = re.compile(
     r'src:url\((\.\./vendor/fontawesome/webfonts/([a-z0-9-]+))\.woff2\) format\("woff2"\),'
     r'url\([^)]*\.ttf\) format\("truetype"\)'
 )
 SCRIPTED_ICONS = {"fa-xmark"}  # those that the theme's program adds
-PRIVATE = re.compile("[\ue000-\uf8ff]")  # where fonts keep icons
+# Where fonts keep icons, as style sheets write them: the letter itself, or its number.
+PRIVATE = re.compile(r"[\ue000-\uf8ff]|(?<=\\)[ef][0-9a-f]{3}(?![0-9a-f])")
 
 
 def finish_pages(app, exception):
@@ -119,8 +123,10 @@ def subset_icons(static, names):
         glyphs.add(chr(int(rule[2], 16)) if rule[2] else rule[3])
         return rule[0]
 
-    css = ICON_RULE.sub(keep, css)
-    glyphs.update(PRIVATE.findall(css))
+    sheet.write_text(css := ICON_RULE.sub(keep, css), encoding="utf-8", newline="\n")
+    for path in static.rglob("*.css"):  # what they show without a name in a page
+        found = PRIVATE.findall(path.read_text(encoding="utf-8"))
+        glyphs.update(one if len(one) == 1 else chr(int(one, 16)) for one in found)
     for _, name in set(ICON_FONT.findall(css)):
         path = static / "vendor" / "fontawesome" / "webfonts" / f"{name}.ttf"
         font = TTFont(path)

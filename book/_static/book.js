@@ -1,6 +1,8 @@
-// What really scrolls, a long formula or a wide output, must be reachable with the keyboard.
+// What really scrolls, a long formula or a wide output, can be reached with the keyboard, says what
+// it is, and shows whether it goes on.
 const BOXES =
   ".bd-article :is(mjx-container, .cell_output .text_html > div, .pst-scrollable-table-container)";
+const NAMES = { "MJX-CONTAINER": "Formula, scrolls sideways", DIV: "Table, scrolls" };
 
 function scrolls(box) {
   if (box.matches("mjx-container")) {
@@ -20,14 +22,23 @@ function markBoxes() {
   const boxes = [...document.querySelectorAll(BOXES)];
   const answers = boxes.map((box) => box.offsetParent !== null && scrolls(box));
   boxes.forEach((box, i) => {
-    if (answers[i]) {
-      box.tabIndex = 0;
-    } else {
-      box.removeAttribute("tabindex");
+    const marks = { tabindex: 0, role: "group", "aria-label": NAMES[box.tagName] };
+    for (const [name, value] of Object.entries(marks)) {
+      if (answers[i]) {
+        box.setAttribute(name, value);
+      } else {
+        box.removeAttribute(name);
+      }
     }
     box.classList.toggle("wide", answers[i]);
     box.classList.toggle("sideways", answers[i] && box.scrollWidth > box.clientWidth + 1);
+    showRest(box);
   });
+}
+
+function showRest(box) {
+  const rest = box.scrollWidth - box.clientWidth - box.scrollLeft;
+  box.classList.toggle("more", box.matches(".wide") && rest > 8);
 }
 
 function later(work, wait) {
@@ -109,6 +120,8 @@ function followReader() {
 
 addEventListener("DOMContentLoaded", followReader);
 addEventListener("load", () => {
+  const scrolled = ({ target }) => target.matches?.(BOXES) && showRest(target);
+  addEventListener("scroll", scrolled, { capture: true, passive: true });
   // Not only a window changes widths: a fold opens, a panel slides away, a font comes late.
   const observer = new ResizeObserver(later(markBoxes, 100));
   for (const box of document.querySelectorAll(BOXES)) {
