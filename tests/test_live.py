@@ -542,7 +542,7 @@ def test_a_chapter_runs_from_the_wheel_in_any_folder(notebooks, wheel, tmp_path,
     first = "import s3vm_lib, sys\nprint(s3vm_lib.__file__)\ntry:\n    import myst_nb\n"
     first += "except ImportError as error:\n    print(error)"
     notebook.cells.insert(0, nbformat.v4.new_code_cell(first))
-    tool._client(notebook, tmp_path).execute()
+    tool.client_of(notebook, tmp_path).execute()
     printed = notebook.cells[0].outputs[0].text
     assert printed.startswith(str(wheel)) and "No module named 'myst_nb'" in printed
     assert list(tmp_path.iterdir()) == []

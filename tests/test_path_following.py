@@ -1199,7 +1199,7 @@ def test_an_error_after_a_batch_finds_the_memory_of_forgotten_rows_untouched(gra
         model.set_params(max_iter=3).forget(gone)
     model.set_params(max_iter=10**6)
 
-    def interrupt(fits):
+    def interrupt(*args):
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:

@@ -549,8 +549,8 @@ class ILS3VM(KernelParameters, KeepingS3VM):
             if store.center is not None:
                 b -= coef @ store.center
         J = machine.value(leaving)
-        if tally.status == "converged" and tally.history and J > 1.01 * tally.history[-1].objective:
-            tally.status = "stalled"
+        if tally.status == "converged" and J > 1.01 * machine.objective:
+            tally.status = "stalled"  # the ridge hides a part of J
         extra = {"partition_": machine.sets(held.place), "counters_": machine.counters()}
         if self.record:
             extra["path_"] = machine.take_log()
