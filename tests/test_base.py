@@ -637,7 +637,8 @@ def test_attributes_of_an_earlier_fit_with_another_kernel_are_gone():
 
 def test_attributes_of_the_classes_are_those_of_their_problems():
     y = np.array([4, 7, -1, 9, -1, 7])
-    model = Recorder(balance=None, C=9.0).fit(X6, y)  # no constant has as low an objective
+    weight = np.full(6, 9.0)  # no constant has as low an objective
+    model = Recorder(balance=None).fit(X6, y, weight)
     assert model.n_iter_ == 5
     assert_array_equal(model.objective_, [1.0, 2.0, 3.0])
     assert model.history_ == [[0], [1], [2]]
