@@ -370,6 +370,9 @@ QUERIES = {
     "encode_labels": "s3vm_lib.encode_labels",
     "balance constraint": "The landscape and the balance",
     "label shift": "The class ratio",
+    "csv": "Your own data",
+    "GPU": "Install",
+    "cite": "Cite",
 }
 
 

@@ -36,6 +36,10 @@ const OTHER_PAGES = new Set([
   "book/errata",
   "book/datasets",
   "book/glossary",
+  "book/install",
+  "book/help",
+  "book/cite",
+  "book/changelog",
   "book/statements",
   "book/bibliography",
 ]);
