@@ -372,7 +372,6 @@ QUERIES = {
     "label shift": "The class ratio",
     "csv": "Your own data",
     "GPU": "Install",
-    "cite": "Cite",
 }
 
 
