@@ -57,7 +57,7 @@ Balance = (
     | None
 )
 _SEEN = 2**15  # kernel values, or products, with which the outputs of a solver are compared
-_ROUGH = 1.2  # `_spared` where steps were completed, and nothing was to converge
+ROUGH = 1.2  # `_largest_J` where steps are completed, and nothing is to converge
 _FEWEST_SEEN = 64  # and rows, at least
 
 
@@ -142,7 +142,7 @@ class BaseS3VM(SemiSupervisedMixin, BaseMachine):
     _side_by_side = False
     # Parameters that neither the checks of the rows nor `_prepare` read: see `Preparation`.
     _late = frozenset()
-    _spared = 1.01  # largest J, in units of the least J of constants
+    _largest_J = 1.01  # in units of the least J of constants
     _previous = None  # problems and fits of a `Preparation` that this fit may go on from
 
     @validated
@@ -257,8 +257,8 @@ class BaseS3VM(SemiSupervisedMixin, BaseMachine):
         for index, k in enumerate(_positives(data)):
             J = fits[index].objective
             constant = constant_objective(problems[index], _targets(data, k), data.loss_weight)
-            spared = _ROUGH if statuses[index] == "completed" else self._spared
-            if J > spared * constant or J < 0:  # a NaN is not known
+            largest = ROUGH if statuses[index] == "completed" else self._largest_J
+            if J > largest * constant or J < 0:  # a NaN is not known
                 if statuses[index] in ("converged", "completed"):
                     statuses[index] = "failed"
                 found["objective"] = (

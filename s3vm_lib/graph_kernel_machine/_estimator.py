@@ -10,6 +10,7 @@ import scipy.sparse as sp
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
+from s3vm_lib._base import ROUGH
 from s3vm_lib._limits import Deviation
 from s3vm_lib._online import OnlineS3VM
 from s3vm_lib._validation import parameters
@@ -50,7 +51,7 @@ class GraphClassifier(GraphMachine, OnlineS3VM):
 
     online_steps: Annotated[float, Interval(Real, 0, 1e6, closed="both")] = 1.0
 
-    _spared = 1.2
+    _largest_J = ROUGH
 
     # --- Before the solver -----------------------------------------------------------------------
 
