@@ -3,6 +3,7 @@
 Skipped where there is no Chromium or no built book, unless ``S3VM_REQUIRE_BROWSER=1``.
 """
 
+import functools
 import gzip
 import os
 import re
@@ -58,6 +59,26 @@ TAB_STOPS = """() => {
   const hidden = seen("mjx-container[display]")
     .filter(box => box.tabIndex < 0 && width(box) > box.clientWidth + 8);
   return [formulas.length, still.map(e => e.outerHTML.slice(0, 80)), hidden.length];
+}"""
+
+# Controls that are small or show nothing, and icons as (family, weight, letter).
+CONTROLS = """() => {
+  const controls = "button, summary, select, input:not([type=hidden]), textarea, [role=button]";
+  const seen = (e) =>
+    e.checkVisibility({visibilityProperty: true}) && e.closest("dialog")?.open !== false;
+  const all = (e) => [e, ...e.querySelectorAll("*")];
+  const before = (e) => getComputedStyle(e, "::before");
+  const letter = (e) => (before(e).content.match(/[\\ue000-\\uf8ff]/) ?? [])[0];
+  const boxes = (e) => all(e).map(one => one.getBoundingClientRect());
+  const found = [...document.querySelectorAll(controls)].filter(seen);
+  return [
+    found.filter(e => Math.max(...boxes(e).map(box => box.width)) < 24
+      || Math.max(...boxes(e).map(box => box.height)) < 24),
+    found.filter(e => !e.matches("input, select, textarea") && !e.innerText.trim()
+      && !all(e).some(one => letter(one) || one.matches("img, svg"))),
+  ].map(list => list.map(e => e.outerHTML.slice(0, 150))).concat([
+    [...document.querySelectorAll("*")].filter(e => letter(e) && seen(e))
+      .map(e => [before(e).fontFamily, before(e).fontWeight, letter(e)])]);
 }"""
 
 SQUEEZED = """() => [...document.querySelectorAll("article img")]
@@ -200,8 +221,67 @@ def test_page(visit, name):
         needed = page.evaluate("document.documentElement.scrollWidth")
         assert needed <= width, f"the page is {needed} pixels wide on a screen of {width}"
         assert page.evaluate(SQUEEZED) == []
+        small, empty, icons = page.evaluate(CONTROLS)
+        assert small == [], "a control is smaller than 24 pixels"
+        assert empty == [], "a control shows nothing"
+        assert icons
+        assert [icon for icon in icons if ord(icon[2]) not in glyphs(*icon[:2])] == []
         if name in CHAPTERS:  # only what scrolls is a tab stop
             assert settled_tab_stops(page) <= (10 if width > 1000 else 80)  # of 500 to 900 formulas
+
+
+@functools.cache
+def glyphs(family, weight):
+    """What the font of icons has that the style sheets name."""
+    from fontTools.ttLib import TTFont
+
+    name = (
+        "fa-brands-400" if "Brands" in family else f"fa-{'solid' if weight == '900' else 'regular'}"
+    )
+    (path,) = (SITE / "_static" / "vendor" / "fontawesome" / "webfonts").glob(f"{name}*.woff")
+    return set(TTFont(path).getBestCmap())
+
+
+def test_any_chapter_is_two_touches_away_on_a_phone(visit):
+    page = visit.open("book/index.html")
+    page.set_viewport_size(PHONE)
+    menu = page.locator("button.primary-toggle")
+    box = menu.bounding_box()
+    assert min(box["width"], box["height"]) >= 24
+    menu.click()
+    page.locator("dialog[open] a", has_text="The bake-off").click()
+    page.wait_for_url("**/book/bakeoff.html")
+
+
+def test_a_formula_that_is_cut_says_so_until_its_end(visit):
+    page = visit.open("book/quasi_newton.html")
+    page.set_viewport_size(PHONE)
+    assert settled_tab_stops(page) > 0
+    box = page.locator("mjx-container.more[display='true']").first
+    sign = "e => getComputedStyle(e, '::before').visibility"
+    assert box.evaluate(sign) == "visible"
+    assert box.evaluate("e => [e.tabIndex, e.role, e.ariaLabel]") == [
+        *(0, "group", "Formula, scrolls sideways")
+    ]
+    box.focus()
+    moved = box.element_handle()
+    for _ in range(60):
+        page.keyboard.press("ArrowRight")
+        page.wait_for_timeout(50)
+    assert moved.evaluate("e => e.scrollLeft") > 0
+    moved.evaluate("e => e.scrollTo(e.scrollWidth, 0)")
+    page.wait_for_function("e => !e.matches('.more')", arg=moved)
+    assert moved.evaluate(sign) == "hidden"
+
+
+def test_the_magnifier_is_beside_what_is_typed(visit):
+    page = visit.open("search.html?q=SVM")
+    field = page.locator("main form.bd-search input")
+    begin = field.evaluate(
+        "e => e.getBoundingClientRect().x + parseFloat(getComputedStyle(e).paddingLeft)"
+    )
+    icon = page.locator("main form.bd-search i").bounding_box()
+    assert icon["x"] + icon["width"] <= begin
 
 
 def settled_tab_stops(page):
@@ -478,3 +558,29 @@ def test_chapters_and_api_pages_link_to_each_other():
         html = (SITE / name).read_text(encoding="utf-8")
         linked = re.search(r'<a [^>]*href="api/[a-z_]+\.html#s3vm_lib\.\w+"', html)
         assert linked, f"the text of {name} names nothing of the library, such as `SVM`, to link to"
+
+
+def test_api_pages_show_formulas_dashes_and_examples_and_nothing_compiled():
+    from numba.core.dispatcher import Dispatcher
+
+    import s3vm_lib
+
+    wrong = []
+    for path in sorted((SITE / "book" / "api").glob("*.html")):
+        html = path.read_text(encoding="utf-8")
+        article = re.search(r"<article.*</article>", html, re.DOTALL)[0]
+        article = re.sub(r"<pre.*?</pre>", "", article, flags=re.DOTALL)
+        if " -- " in article:
+            wrong.append(f"{path.stem}: two hyphens")
+        plain = re.search(r"<blockquote>(?:(?!</blockquote>).)*[Σ‖]", article, re.DOTALL)
+        if plain or ("Minimizes" in article and "<mjx-container" not in article):
+            wrong.append(f"{path.stem}: no formula is typeset")
+        if path.stem != "index" and "&gt;&gt;&gt; " not in html:
+            wrong.append(f"{path.stem}: no example")
+        for name in re.findall(r'<dt class="sig sig-object py" id="s3vm_lib\.([\w.]+)"', html):
+            found = functools.reduce(
+                lambda one, part: getattr(one, part, None), name.split("."), s3vm_lib
+            )
+            if isinstance(found, Dispatcher):
+                wrong.append(f"{path.stem}: {name} is compiled")
+    assert wrong == []
