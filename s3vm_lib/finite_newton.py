@@ -420,6 +420,16 @@ def solve_finite_newton(
     Returns
     -------
     Solution
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from s3vm_lib.finite_newton import linear_rows, solve_finite_newton
+    >>> rows = linear_rows(np.array([[-2.0], [-1.0], [1.0], [2.0]]))
+    >>> plus, minus = np.array([0.0, 0.0, 1.0, 1.0]), np.array([1.0, 1.0, 0.0, 0.0])
+    >>> solution = solve_finite_newton(rows, plus, minus)
+    >>> np.sign(solution.outputs).tolist(), solution.status
+    ([-1.0, -1.0, 1.0, 1.0], 'converged')
     """
     n, k = rows.shape
     # The numbers are the lines of the chapter's algorithm. 1: outputs.

@@ -36,6 +36,12 @@ def sized_slices(n, width, size=2**18, least=64):
     Returns
     -------
     list of slice
+
+    Examples
+    --------
+    >>> from s3vm_lib.row_blocks import sized_slices
+    >>> sized_slices(200, 10, size=1000)
+    [slice(0, 100, None), slice(100, 200, None)]
     """
     step = max(least, size // max(1, width))
     return row_slices(n, step)

@@ -119,6 +119,53 @@ def visit_math_block(self, node):
     raise nodes.SkipNode
 
 
+# Docstrings write formulas as a terminal shows them. In TeX, in this order:
+PLAIN = (
+    (r"\\sum ", r"Σ ?"),
+    (r"_{\\mathrm{\1}}", r"_([A-Za-z]{3,})"),
+    (r"_{\1}", r" ?_([A-Za-z]+)"),
+    (r"^*", r"(?<=[Cλ])\*"),
+    (r"\\tfrac12 ", r"½"),
+    (r"\\lVert \1\\rVert", r"‖([^‖]*)‖"),
+    (r"^2", "²"),
+    (r"\\\1", r"\b(max|min|log|exp)(?=\()"),
+    (r"^\\top ", r"ᵀ"),
+)
+FORMULA = re.compile(r"[Σ‖].*[=(‖]", re.DOTALL)
+
+
+def in_tex(text):
+    """The TeX of a formula in plain text, its lines aligned where the first has its sign."""
+    for tex, plain in PLAIN:
+        text = re.sub(plain, tex, text)
+    lines = [line.strip() for line in text.strip().rstrip(",").splitlines()]
+    if len(lines) > 1:
+        lines[0] = re.sub(r" = ", " ={}& ", lines[0], count=1)
+        lines[1:] = [f"&{line}" for line in lines[1:]]
+    return r" \\ ".join(lines)
+
+
+def set_formulas(app, doctree):
+    """Typeset what stands as a formula of its own, or in a column of formulas, on an API page."""
+    if not app.env.docname.startswith("book/api/"):
+        return
+    for block in [*doctree.findall(nodes.block_quote), *doctree.findall(nodes.literal_block)]:
+        text = block.astext()
+        if FORMULA.search(text) and ">>>" not in text:
+            options = {"docname": app.env.docname, "number": None, "label": None, "nowrap": False}
+            tex = in_tex(text)
+            block.replace_self(nodes.math_block(tex, tex, **options))
+    for group in doctree.findall(nodes.tgroup):
+        titles = [entry.astext() for entry in next(iter(group.findall(nodes.row)))]
+        for row in list(group.findall(nodes.row))[1:]:
+            for title, entry in zip(titles, row, strict=True):
+                text = re.sub(r"\b(or|where)\b", r"\\text{ \1 }", entry.astext())
+                if re.fullmatch(r"[ℓu]\(.*\)", title) and " the " not in f" {text}":
+                    tex = in_tex(text.replace("\n", " "))
+                    entry.children = []
+                    entry += nodes.paragraph("", "", nodes.math(tex, tex))
+
+
 def copy_fonts(app, exception):
     """Put the fonts and the style sheet of the formulas beside the pages."""
     if exception or app.builder.format != "html":
@@ -136,5 +183,6 @@ def copy_fonts(app, exception):
 def setup(app):
     app.add_html_math_renderer("typeset", (visit_math, None), (visit_math_block, None))
     app.add_css_file("mathjax.css")
+    app.connect("doctree-read", set_formulas)
     app.connect("build-finished", copy_fonts)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": False}

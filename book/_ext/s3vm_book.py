@@ -12,7 +12,6 @@ from docutils import nodes
 from node_tables import table
 from numba.core.dispatcher import Dispatcher
 from sphinx import addnodes
-from sphinx.ext.autodoc import FunctionDocumenter
 from sphinx.util.docutils import SphinxDirective
 from sphinx.util.inspect import unwrap_all
 
@@ -24,24 +23,6 @@ import compare  # noqa: E402
 
 REPOSITORY = os.environ.get("BOOK_REPOSITORY_URL", "").rstrip("/")
 BRANCH = os.environ.get("BOOK_REPOSITORY_BRANCH", "main")
-
-
-class JittedFunctionDocumenter(FunctionDocumenter):
-    """Documents what numba compiled like the Python function it was compiled from."""
-
-    objtype = "jitted"
-    directivetype = "function"
-    priority = FunctionDocumenter.priority + 10
-
-    @classmethod
-    def can_document_member(cls, member, membername, isattr, parent):
-        return isinstance(member, Dispatcher)
-
-    def import_object(self, raiseerror=False):
-        found = super().import_object(raiseerror)
-        if found and isinstance(self.object, Dispatcher):
-            self.object = self.object.py_func
-        return found
 
 
 class DataSetTable(SphinxDirective):
@@ -206,10 +187,17 @@ def keep_absolute_values(app, what, name, obj, options, lines):
 
 
 def skip_generated(app, what, name, obj, skip, options):
-    """Leave out what namedtuple and scikit-learn's metadata routing generate."""
+    """Leave out compiled functions, and what namedtuple and scikit-learn's routing generate."""
     field = (obj.__doc__ or "").startswith("Alias for field number")
     request = re.fullmatch(r"set_\w+_request", name.rsplit(".", 1)[-1])
-    return True if field or request else None
+    return True if field or request or isinstance(obj, Dispatcher) else None
+
+
+def use_dashes(app, doctree, docname):
+    """Put a dash between a name and its description, where Sphinx puts two hyphens."""
+    for text in list(doctree.findall(nodes.Text)):
+        if isinstance(text.parent, nodes.paragraph) and " -- " in text:
+            text.parent.replace(text, nodes.Text(text.replace(" -- ", " – ", 1)))
 
 
 def list_fields(app, what, name, obj, options, lines):
@@ -245,12 +233,12 @@ def list_references(app, what, name, obj, options, lines):
 
 def setup(app):
     app.setup_extension("sphinx.ext.linkcode" if REPOSITORY else "sphinx.ext.viewcode")
-    app.add_autodocumenter(JittedFunctionDocumenter)
     app.add_directive("data-set-table", DataSetTable)
     app.add_directive("notebook-figure", NotebookFigure)
     app.add_directive("tolerance-table", ToleranceTable)
     app.connect("doctree-read", tell_tolerances)
     app.connect("doctree-read", tell_sliders)
+    app.connect("doctree-resolved", use_dashes)
     app.connect("config-inited", set_repository_links, priority=100)
     app.connect("html-page-context", launch_copies, priority=900)
     app.connect("builder-inited", drop_thebe)

@@ -69,6 +69,15 @@ class Gram:
         What computes the values; None where all are there.
     null : ndarray of shape (n + 1,) or None
         (ω, −1) with a mean point: a direction v with Kv = 0 and Σv = 0 exactly.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from s3vm_lib.gram import Gram
+    >>> from s3vm_lib.kernels import Kernel
+    >>> gram = Gram(np.array([[1.0], [2.0], [4.0]]), Kernel("linear"))
+    >>> gram.storage, gram.diagonal.tolist()
+    ('full', [1.0, 4.0, 16.0])
     """
 
     _SMALL = 1500

@@ -45,6 +45,14 @@ class Kernel:
         Constant of the polynomial kernel.
     sigma_f : float, default=1.0
         Output standard deviation; every kernel but ``precomputed`` is multiplied by its square.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from s3vm_lib.kernels import Kernel
+    >>> kernel = Kernel("poly", degree=2, coef0=1.0)
+    >>> kernel.gram(np.array([[1.0], [2.0]]), np.array([[3.0]])).tolist()
+    [[16.0], [49.0]]
     """
 
     name: str

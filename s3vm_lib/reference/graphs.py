@@ -18,7 +18,16 @@ def laplacian(W, normalized=False):
 
 
 def harmonic(W, t):
-    """Outputs that agree with the labels t = ±1 and are weighted means of their neighbors' else."""
+    """Outputs that agree with the labels t = ±1 and are weighted means of their neighbors' else.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from s3vm_lib.reference.graphs import harmonic, knn_weights
+    >>> W = knn_weights(np.array([[0.0], [1.0], [2.1], [3.3], [4.6]]), k=1)
+    >>> harmonic(W, np.array([-1, 0, 0, 0, 1])).tolist()
+    [-1.0, -0.5, 0.0, 0.5, 1.0]
+    """
     L, U = np.flatnonzero(t), np.flatnonzero(t == 0)
     f, D = t.astype(float), laplacian(W)
     f[U] = np.linalg.solve(D[np.ix_(U, U)], W[np.ix_(U, L)] @ t[L])
