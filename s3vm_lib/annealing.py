@@ -465,8 +465,13 @@ class DAS3VM(BaseS3VM):
     >>> from s3vm_lib import DAS3VM
     >>> X = np.array([[-2.0], [-1.9], [-1.5], [1.4], [1.8], [2.0]])
     >>> y = np.array([0, -1, -1, -1, -1, 1])
-    >>> DAS3VM().fit(X, y).transduction_.tolist()
+    >>> model = DAS3VM().fit(X, y)
+    >>> model.transduction_.tolist()
     [0, 0, 0, 1, 1, 1]
+    >>> model.predict([[-1.7], [1.6]]).tolist()  # new rows
+    [0, 1]
+    >>> model.score([[-1.7], [1.6]], [0, 1])
+    1.0
     """
 
     C_star: WeightOrZero | None = None

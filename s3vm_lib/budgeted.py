@@ -515,6 +515,10 @@ class BGS3VM(GraphClassifier):
     >>> model = BGS3VM(budget_unlabeled=2, n_neighbors=2, random_state=0).fit(X, y)
     >>> model.transduction_.tolist()
     [0, 0, 0, 1, 1, 1]
+    >>> model.predict([[-1.7], [1.6]]).tolist()  # new rows
+    [0, 1]
+    >>> model.score([[-1.7], [1.6]], [0, 1])
+    1.0
     """
 
     budget_labeled: Count = 100

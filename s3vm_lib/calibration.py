@@ -94,11 +94,14 @@ class CalibratedS3VM(SemiSupervisedMixin, MetaEstimatorMixin, BaseEstimator):
     >>> from s3vm_lib import QNS3VM
     >>> from s3vm_lib.calibration import CalibratedS3VM
     >>> from s3vm_lib.datasets import hide_labels, make_moons
-    >>> X, truth = make_moons(300, random_state=0)
-    >>> y = hide_labels(truth, 30, random_state=0)
-    >>> model = CalibratedS3VM(QNS3VM(gamma=8)).fit(X, y)
-    >>> model.predict_proba(X[:2]).shape
+    >>> X, truth = make_moons(400, random_state=0)
+    >>> new, truth_of_new = X[300:], truth[300:]
+    >>> y = hide_labels(truth[:300], 30, random_state=0)
+    >>> model = CalibratedS3VM(QNS3VM(gamma=8)).fit(X[:300], y)
+    >>> model.predict_proba(new[:2]).shape
     (2, 2)
+    >>> model.predict(new[:3]).tolist(), model.score(new, truth_of_new) > 0.95
+    ([1, 0, 1], True)
     """
 
     estimator: Annotated[BaseEstimator, HasMethods(["fit", "decision_function"])] = field(

@@ -295,6 +295,10 @@ class NNBBS3VM(KernelParameters, KeepingS3VM):
     >>> model = NNBBS3VM(kernel="linear").fit(X, np.array([0, 1, -1, -1]))
     >>> model.partial_fit([[-1.0], [1.2]], [-1, -1]).transduction_.tolist()
     [0, 1, 0, 1, 0, 1]
+    >>> model.predict([[-1.7], [1.6]]).tolist()  # new rows
+    [0, 1]
+    >>> model.score([[-1.7], [1.6]], [0, 1])
+    1.0
     """
 
     C_star: WeightOrZero | None = None

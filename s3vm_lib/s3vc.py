@@ -145,11 +145,14 @@ class S3VC(SemiSupervisedMixin, MetaEstimatorMixin, BaseEstimator):
     --------
     >>> from s3vm_lib import S3VC
     >>> from s3vm_lib.datasets import hide_labels, make_moons
-    >>> X, truth = make_moons(300, random_state=0)
-    >>> y = hide_labels(truth, 20, random_state=0)
-    >>> model = S3VC(random_state=0).fit(X, y)
+    >>> X, truth = make_moons(400, random_state=0)
+    >>> new, truth_of_new = X[300:], truth[300:]
+    >>> y = hide_labels(truth[:300], 20, random_state=0)
+    >>> model = S3VC(random_state=0).fit(X[:300], y)
     >>> model.kernel_
     'rbf'
+    >>> model.predict(new[:3]).tolist(), model.score(new, truth_of_new) > 0.85
+    ([1, 0, 1], True)
     """
 
     C: Literal["auto"] | Weight = "auto"

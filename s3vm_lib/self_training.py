@@ -174,8 +174,13 @@ class SelfTrainingKNN(SemiSupervisedMixin, BaseEstimator):
     >>> import numpy as np
     >>> from s3vm_lib import SelfTrainingKNN
     >>> X = np.array([[0.0], [1.0], [2.0], [4.0], [5.0]])
-    >>> SelfTrainingKNN(k_best=1).fit(X, [0, -1, -1, -1, 1]).transduction_.tolist()
+    >>> model = SelfTrainingKNN(k_best=1).fit(X, [0, -1, -1, -1, 1])
+    >>> model.transduction_.tolist()
     [0, 0, 0, 1, 1]
+    >>> model.predict([[0.5], [4.5]]).tolist()  # new rows
+    [0, 1]
+    >>> model.score([[0.5], [4.5]], [0, 1])
+    1.0
     """
 
     n_neighbors: Count = 1

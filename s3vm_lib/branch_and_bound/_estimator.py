@@ -176,6 +176,10 @@ class BranchBoundS3VM(KernelParameters, BaseS3VM):
     >>> model = BranchBoundS3VM(kernel="linear").fit(X, y)
     >>> model.transduction_.tolist(), round(model.objective_, 4), model.termination_condition_
     ([0, 1, 0, 0, 1, 1], 0.5, 'converged')
+    >>> model.predict([[-1.7], [1.6]]).tolist()  # new rows
+    [0, 1]
+    >>> model.score([[-1.7], [1.6]], [0, 1])
+    1.0
     """
 
     C_star: WeightOrZero | None = None

@@ -405,8 +405,13 @@ class GKM(GraphClassifier):
     >>> from s3vm_lib import GKM
     >>> X = np.array([[-2.0], [-1.9], [-1.5], [1.4], [1.8], [2.0]])
     >>> y = np.array([0, -1, -1, -1, -1, 1])
-    >>> GKM(n_neighbors=2, random_state=0).fit(X, y).transduction_.tolist()
+    >>> model = GKM(n_neighbors=2, random_state=0).fit(X, y)
+    >>> model.transduction_.tolist()
     [0, 0, 0, 1, 1, 1]
+    >>> model.predict([[-1.7], [1.6]]).tolist()  # new rows
+    [0, 1]
+    >>> model.score([[-1.7], [1.6]], [0, 1])
+    1.0
     """
 
     labeled_loss: Annotated[str, StrOptions(LOSSES)] | LabeledLoss = "hinge"

@@ -131,6 +131,11 @@ class GKMRegressor(RegressorMixin, GraphMachine):
     >>> model = GKMRegressor(C=10.0, C_graph=0.01, random_state=0).fit(X, y)
     >>> bool(np.abs(model.transduction_ - np.sin(X[:, 0])).max() < 0.3)
     True
+    >>> new = np.array([[0.33], [1.27], [2.18]])
+    >>> bool(np.abs(model.predict(new) - np.sin(new[:, 0])).max() < 0.3)
+    True
+    >>> model.score(new, np.sin(new[:, 0])) > 0.5  # R²
+    True
     """
 
     C_graph: GraphWeight | None = "labels"

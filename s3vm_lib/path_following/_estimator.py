@@ -222,6 +222,10 @@ class ILS3VM(KernelParameters, KeepingS3VM):
     >>> model = ILS3VM(kernel="linear").fit(X[:4], [0, -1, -1, 1])
     >>> model.partial_fit(X[4:], y[4:]).forget([3]).transduction_.tolist()
     [0, 0, 0, 1, 1]
+    >>> model.predict([[-1.7], [1.6]]).tolist()  # new rows
+    [0, 1]
+    >>> model.score([[-1.7], [1.6]], [0, 1])
+    1.0
     """
 
     C_star: WeightOrZero | None = None

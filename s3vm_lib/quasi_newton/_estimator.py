@@ -174,8 +174,13 @@ default="cholesky"
     >>> from s3vm_lib import QNS3VM
     >>> X = np.array([[-2.0], [-1.9], [-1.5], [1.4], [1.8], [2.0]])
     >>> y = np.array([0, -1, -1, -1, -1, 1])
-    >>> QNS3VM(kernel="linear").fit(X, y).transduction_.tolist()
+    >>> model = QNS3VM(kernel="linear").fit(X, y)
+    >>> model.transduction_.tolist()
     [0, 0, 0, 1, 1, 1]
+    >>> model.predict([[-1.7], [1.6]]).tolist()  # new rows
+    [0, 1]
+    >>> model.score([[-1.7], [1.6]], [0, 1])
+    1.0
     """
 
     labeled_loss: SmoothLoss | LabeledLoss = "modified_logistic"

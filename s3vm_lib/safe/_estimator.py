@@ -196,11 +196,14 @@ class SafeS3VM(MetaEstimatorMixin, SemiSupervisedMixin, BaseEstimator):
     --------
     >>> from s3vm_lib import QNS3VM, SafeS3VM
     >>> from s3vm_lib.datasets import hide_labels, make_moons
-    >>> X, truth = make_moons(300, random_state=0)
-    >>> y = hide_labels(truth, 20, random_state=0)
-    >>> model = SafeS3VM(estimator=QNS3VM(gamma=8), random_state=0).fit(X, y)
+    >>> X, truth = make_moons(400, random_state=0)
+    >>> new, truth_of_new = X[300:], truth[300:]
+    >>> y = hide_labels(truth[:300], 20, random_state=0)
+    >>> model = SafeS3VM(estimator=QNS3VM(gamma=8), random_state=0).fit(X[:300], y)
     >>> model.kept_supervised_
     False
+    >>> model.predict(new[:3]).tolist(), model.score(new, truth_of_new) > 0.95
+    ([1, 0, 1], True)
     """
 
     estimator: Estimator | list | None = None

@@ -19,8 +19,12 @@ _SMALL = 200  # rows, of which one solve visits most
 class SVM(KernelParameters, BaseS3VM):
     """Support vector machine trained by SMO: the supervised baseline of the book.
 
-    Minimizes ½‖f‖² + C Σ_i s_i max(0, 1 − t_i (f(x_i) + b)) over the labeled rows. Unlabeled rows
-    are allowed and have no influence; they receive a label in ``transduction_``.
+    Minimizes
+
+        J(f, b) = ½‖f‖² + C Σ_i s_i max(0, 1 − t_i (f(x_i) + b))
+
+    over the labeled rows. Unlabeled rows are allowed and have no influence; they receive a label in
+    ``transduction_``.
 
     Parameters
     ----------
@@ -112,8 +116,13 @@ class SVM(KernelParameters, BaseS3VM):
     >>> from s3vm_lib import SVM
     >>> X = np.array([[-2.0], [-1.0], [1.0], [2.0], [0.5]])
     >>> y = np.array([0, 0, 1, 1, -1])
-    >>> SVM(kernel="linear").fit(X, y).transduction_.tolist()
+    >>> model = SVM(kernel="linear").fit(X, y)
+    >>> model.transduction_.tolist()
     [0, 0, 1, 1, 1]
+    >>> model.predict([[-1.7], [1.6]]).tolist()  # new rows
+    [0, 1]
+    >>> model.score([[-1.7], [1.6]], [0, 1])
+    1.0
     """
 
     tol: Tolerance = 1e-3

@@ -164,8 +164,13 @@ LabeledLoss, default="modified_logistic"
     >>> from s3vm_lib import FRS3VM
     >>> X = np.array([[-2.0], [-1.9], [-1.5], [1.4], [1.8], [2.0]])
     >>> y = np.array([0, -1, -1, -1, -1, 1])
-    >>> FRS3VM(random_state=0).fit(X, y).transduction_.tolist()
+    >>> model = FRS3VM(random_state=0).fit(X, y)
+    >>> model.transduction_.tolist()
     [0, 0, 0, 1, 1, 1]
+    >>> model.predict([[-1.7], [1.6]]).tolist()  # new rows
+    [0, 1]
+    >>> model.score([[-1.7], [1.6]], [0, 1])
+    1.0
     """
 
     _largest_n = 1_000_000
@@ -359,8 +364,13 @@ LabeledLoss, default="modified_logistic"
     >>> from s3vm_lib import TSGS3VM
     >>> X = np.array([[-2.0], [-1.9], [-1.5], [1.4], [1.8], [2.0]])
     >>> y = np.array([0, -1, -1, -1, -1, 1])
-    >>> TSGS3VM(random_state=0).fit(X, y).transduction_.tolist()
+    >>> model = TSGS3VM(random_state=0).fit(X, y)
+    >>> model.transduction_.tolist()
     [0, 0, 0, 1, 1, 1]
+    >>> model.predict([[-1.7], [1.6]]).tolist()  # new rows
+    [0, 1]
+    >>> model.score([[-1.7], [1.6]], [0, 1])
+    1.0
     """
 
     update: Literal["all", "block"] = "all"
