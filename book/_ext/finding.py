@@ -15,6 +15,17 @@ SUBJECTS = {
         *("missing labels", "pandas", "NaN", "scikit-learn", "cross-validation", "grid search"),
         *("predict_proba", "probabilities", "calibration", "Platt scaling"),
     ),
+    "book/install": ("GPU", "pip", "installation", "PyTorch", "CUDA", "Windows", "requirements"),
+    "book/own_data": (
+        *("csv", "save a model", "load a model", "pickle", "joblib", "skops", "own data"),
+        *("unlabelled marker", "missing label", "more than two classes", "multiclass"),
+        *("predict new rows", "pandas DataFrame"),
+    ),
+    "book/help": ("help", "support", "report a bug", "questions", "troubleshooting", "FAQ"),
+    "book/cite": ("cite", "citation", "BibTeX", "licence", "license"),
+    "book/changelog": ("changelog", "what is new", "release notes", "version history"),
+    "book/notation": ("C_star", "C*", "symbols", "meaning of parameters"),
+    "book/how_to_read": ("map of chapters", "tolerances", "where to begin"),
     "book/svm": (
         *("SVM", "SMO", "representer theorem", "sequential minimal optimization"),
         *("slack", "hinge loss", "kernel trick", "leave-one-out bound", "balance of forces"),
@@ -33,7 +44,7 @@ SUBJECTS = {
     ),
     "book/switching": (
         *("SVM-light", "S3VM-light", "label switching", "multi-switch", "SVMlin"),
-        *("deterministic annealing", "DA"),
+        *("deterministic annealing", "DA", "sparse text", "text classification"),
     ),
     "book/primal_newton": (
         *("nabla-TSVM", "∇TSVM", "NTS3VM", "finite Newton", "primal training"),
@@ -69,6 +80,7 @@ SUBJECTS = {
     "book/class_ratio": (
         *("class ratio", "class prior", "BBSE", "label shift", "prior shift", "quantification"),
         *("prediction-powered inference", "PPI", "rare classes", "imbalanced classes"),
+        *("class imbalance", "unbalanced data"),
     ),
     "book/when_not": (
         *("S4VM", "SafeS3VM", "S3VC", "safe semi-supervised learning", "McNemar's test"),

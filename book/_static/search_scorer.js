@@ -18,7 +18,7 @@ var Scorer = {
       return score >= 40 ? score + 40 : score - 40;
     }
     const module = docname.startsWith("book/api/");
-    return score + (module ? 0 : OTHER_PAGES.has(docname) ? 20 : 40);
+    return score + (module ? -20 : OTHER_PAGES.has(docname) ? 20 : 40);
   },
   objNameMatch: 40,
   objPartialMatch: 6,
