@@ -165,6 +165,38 @@ def test_sigma_f_is_a_factor_on_the_rows_of_a_linear_kernel(case):
     assert_equal(numbers(found, without), numbers(expected, without), rtol=rtol)
 
 
+UNIT_OF_ITS_OWN = {
+    ("sigma_f", 1.3): "it is what is tested",
+    ("bias", "regularized"): "the offset is compared with the coefficients",
+    ("C_graph", "paper"): "a cost that is not given",
+    ("polish", False): "steps of a size for k(x, x) = 1",
+    ("update", "block"): "steps of a size for k(x, x) = 1",
+}
+
+
+@pytest.mark.parametrize(("case", "setting"), [one for one in SETTINGS if one.values[0].kernels])
+def test_the_unit_of_a_kernel_is_one_of_costs(case, setting):
+    """Kernel values in a small unit, costs in its inverse: the same outputs, as exactly."""
+    if setting.items() & UNIT_OF_ITS_OWN.keys():
+        pytest.skip(UNIT_OF_ITS_OWN[next(iter(setting.items()))])
+    X, y = tangled(24, 13)
+    costs, unit = {"C": 1.0}, 2.0**-10
+    if case.graph:
+        costs["C_graph"] = 1.0
+    elif not case.supervised:
+        costs["C_star"] = 0.3
+    options = {"gamma": 0.3} | ({"fit_intercept": False} if case.ordered else {})
+    fits = []
+    for factor in (1.0, unit):
+        own = {name: cost / factor**2 for name, cost in costs.items()}
+        fits.append(made(case, setting, sigma_f=factor, **own, **options).fit(X, y))
+    outputs = [model.decision_function(X) for model in fits]
+    assert_allclose(*outputs, atol=3e-3)
+    values = [model.objective_ * factor**2 for model, factor in zip(fits, (1.0, unit), strict=True)]
+    assert_allclose(*values, rtol=1e-4)
+    assert fits[0].termination_condition_ == fits[1].termination_condition_
+
+
 NO_CLASS_WEIGHTS = {  # what labels say about unlabeled rows counts rows, not costs
     "contradicted_": "a share of labels",
     "findings_": "shares, and numbers of labels",
@@ -242,6 +274,26 @@ def test_weights_are_copies_in_all_that_is_reported(semi_supervised, case, setti
     terms = evaluate(weighted, X, y, weighted.problem_, weight)
     of_terms = evaluate(copied, many, labels, copied.problem_)
     assert_equal(dict(leaves(terms, "")), dict(leaves(of_terms, "")), rtol=rtol)
+
+
+@pytest.mark.parametrize("kernel", ["linear", "poly", "rbf"])
+@pytest.mark.parametrize("cls", [FRS3VM, TSGS3VM])
+def test_weights_are_copies_in_what_steps_begin_with(semi_supervised, monkeypatch, cls, kernel):
+    """Which rows are drawn goes by their number; sizes of steps and the problem do not."""
+    X, y = semi_supervised(n=30, n_labeled=15, seed=1)
+    X = 5 * X + np.arange(30)[:, None]  # k(x, x) and means depend on which rows count
+    weight = np.random.default_rng(0).integers(1, 4, 30)
+    seen, steps = [], cls._steps
+
+    def spy(self, X, t, weight, problem, stream, n_steps, schedule, *arguments, **options):
+        seen.append(numbers({"schedule": schedule, "problem": problem}))
+        return steps(self, X, t, weight, problem, stream, n_steps, schedule, *arguments, **options)
+
+    monkeypatch.setattr(cls, "_steps", spy)
+    model = cls(kernel=kernel, gamma=0.3, n_features=16, n_steps=2, balance=0.4, random_state=0)
+    model.fit(X, y, weight)
+    model.fit(np.repeat(X, weight, 0), np.repeat(y, weight))
+    assert_equal(*seen, rtol=1e-5)
 
 
 # --- The last problem -----------------------------------------------------------------------------
@@ -392,6 +444,25 @@ def test_rows_that_are_kept_stand_for_all_rows_so_far(semi_supervised, monkeypat
         masses = weight[:end][~labeled].sum(), weight[:end][labeled].sum()
         cost = masses[1] + weight[:end][y[:end] == 0].sum()
         assert_allclose(seen[-1], [masses[0], cost, masses[1] / masses[0]])
+
+
+@pytest.mark.parametrize("setting", [{}, {"kernel": "linear"}, {"update": "block"}], ids=str)
+@pytest.mark.parametrize("cls", [FRS3VM, TSGS3VM])
+def test_C_star_rises_in_the_first_batch_alone(semi_supervised, cls, setting):
+    if cls is FRS3VM and "update" in setting:
+        pytest.skip("its features are there from the beginning")
+    X, y = semi_supervised(n=60, n_labeled=20, seed=1)
+    X = 0.2 * X  # outputs stay where losses of unlabeled rows have slopes
+
+    def outputs(first, later):
+        model = cls(n_features=16, n_steps=4, random_state=0, schedule=Schedule(ramp=first))
+        model.set_params(**setting).partial_fit(X[:40], y[:40])
+        model.set_params(schedule=Schedule(ramp=later))
+        return model.partial_fit(X[40:], y[40:]).partial_fit(X, y).decision_function(X)
+
+    expected = outputs(0.5, 0.5)
+    assert np.array_equal(outputs(0.5, 1.0), expected)
+    assert not np.allclose(outputs(1.0, 0.5), expected, atol=1e-4)
 
 
 # --- Counts ---------------------------------------------------------------------------------------
