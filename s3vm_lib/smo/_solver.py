@@ -70,7 +70,8 @@ def solve_smo(
         changes neither Kβ nor Σβ, before each round that has all points.
     face_steps : int, default=0
         Largest number of Newton steps on the free variables after each round of a solve
-        that takes long, see `face_step`.
+        that takes long, see `face_step`. With ``null_steps`` there are ten of them after 300
+        iterations per variable, whatever is asked for.
     callback : callable, default=None
         Called with a dict (n_iter, violation, n_active) after each round; a true value stops.
 
@@ -96,7 +97,7 @@ def solve_smo(
     while total < max_iter:
         n_iter, stopped = _pass(
             gram, costs, beta, F, tol, max_iter - total, shrinking,
-            gram.null if null_steps else None, face_steps, total, history, callback,
+            null_steps, face_steps, total, history, callback,
         )  # fmt: skip
         total += n_iter
         violation, rounding = _violation(costs, beta, F), _rounding(gram.diagonal, beta, F)
@@ -130,7 +131,7 @@ def solve_smo(
 
 
 def _pass(
-    gram, costs, beta, F, tol, max_iter, shrinking, null, face_steps, done, history, callback
+    gram, costs, beta, F, tol, max_iter, shrinking, null_steps, face_steps, done, history, callback
 ):
     """SMO rounds from (beta, F), both updated in place, on an active set that only shrinks."""
     n = beta.size
@@ -143,6 +144,7 @@ def _pass(
     x, g, diagonal, final = beta.copy(), F.copy(), gram.diagonal, beta.copy()
     A, B = _slopes(c, x)
     n_iter, violation, goal, stopped = 0, np.inf, tol, False
+    null = gram.null if null_steps else None
     while n_iter < max_iter and violation >= goal and not stopped:
         # Points whose variable nobody would move are set aside; they do not come back in this pass.
         if shrinking and done + n_iter > 0:
@@ -173,7 +175,7 @@ def _pass(
         n_iter += took
         # Where that was not enough for long, the free variables get Newton steps of their own.
         slow = violation >= goal and done + n_iter >= _SLOW * n
-        stuck = slow and done + n_iter >= _STUCK * n
+        stuck = slow and null_steps and done + n_iter >= _STUCK * n
         for _ in range(_FACE_STEPS if stuck else face_steps if slow else 0):
             again = face_step(cache, rows, c, x, g, A, B)
             A, B = _slopes(c, x)
