@@ -23,8 +23,8 @@ def harmonic(W, t):
     Examples
     --------
     >>> import numpy as np
-    >>> from s3vm_lib.reference.graphs import harmonic, knn_weights
-    >>> W = knn_weights(np.array([[0.0], [1.0], [2.1], [3.3], [4.6]]), k=1)
+    >>> from s3vm_lib.reference.graphs import harmonic
+    >>> W = np.eye(5, k=1) + np.eye(5, k=-1)  # a chain
     >>> harmonic(W, np.array([-1, 0, 0, 0, 1])).tolist()
     [-1.0, -0.5, 0.0, 0.5, 1.0]
     """
