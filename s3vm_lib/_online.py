@@ -239,8 +239,7 @@ class OnlineS3VM(BaseS3VM):
         return copy.deepcopy(vars(machine))
 
     def _restore(self, machine, snapshot):
-        vars(machine).clear()
-        vars(machine).update(snapshot)
+        machine.__dict__ = snapshot
 
 
 class KeepingS3VM(OnlineS3VM):

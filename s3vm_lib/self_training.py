@@ -268,9 +268,7 @@ class SelfTrainingKNN(SemiSupervisedMixin, BaseEstimator):
         X = checked_new_rows(self, X, [np.float64])
         if self._center is not None:
             X = (X.toarray() if sp.issparse(X) else X) - self._center
-        shares = np.zeros((X.shape[0], self.classes_.size))
-        shares[:, self._model.classes_] = self._model.predict_proba(X)
-        return shares
+        return self._model.predict_proba(X)
 
     def predict(self, X: Rows) -> np.ndarray:
         """Class of each row.

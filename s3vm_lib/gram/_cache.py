@@ -184,7 +184,7 @@ def add_rows(cache, rows, weights, out):
 
 
 def fetch_all(cache, rows):
-    """Compute the rows that are not in the cache, which has room for all."""
+    """Compute the rows that are not in the cache, which has room for all, but for the mean."""
     if rows is None:
         return
     step, size = rows_at_once(cache, rows), cache.slot.size
@@ -205,7 +205,6 @@ def fetch_all(cache, rows):
     cache.slot[index], cache.owner[slots] = slots, index
     cache.clock[1] += index.size
     if m < size:
-        cache.values[slots, m] = cache.mean[index]
         last = cache.clock[1]
-        cache.slot[m], cache.owner[last], cache.values[last] = last, m, cache.mean
+        cache.slot[m], cache.owner[last] = last, m
         cache.clock[1] += 1
