@@ -233,6 +233,14 @@ def test_indefinite_gram_matrices_are_refused(change, message):
         assert not hasattr(model, "classes_")
 
 
+@pytest.mark.parametrize("first", [0, 300, 600])
+def test_eigenvalues_are_looked_at_in_all_rows(first):
+    K, part = np.eye(900), slice(first, first + 300)
+    K[part, part] = 1.5 * np.eye(300) - 0.5
+    with pytest.raises(ValueError, match="a block of 256 rows has the eigenvalue -"):
+        checked_gram(K)
+
+
 # --- Rounding -------------------------------------------------------------------------------------
 
 

@@ -2,8 +2,11 @@
 
 import ast
 import re
+import tomllib
 import warnings
 from functools import partial
+from importlib import metadata
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -11,6 +14,7 @@ import pytest
 import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
 
+import s3vm_lib
 from s3vm_lib import (
     ILS3VM,
     QNS3VM,
@@ -703,3 +707,23 @@ def test_capabilities_are_read_off_the_estimators():
         assert row["kernels"] is True and row["weights"] is True and row["online"] is False
         assert row["sparse"] is cls().__sklearn_tags__().input_tags.sparse is True
         assert row["largest_n"] >= 10_000 and row["memory"]
+
+
+def test_versions_are_those_of_all_that_runs(capsys, monkeypatch):
+    """Of each package that the library needs but tqdm, which computes nothing; numba is missing."""
+    with open(Path(__file__).parents[1] / "pyproject.toml", "rb") as file:
+        needed = tomllib.load(file)["project"]["dependencies"]
+    names = [re.match(r"[\w-]+", line)[0] for line in needed]
+    version = metadata.version
+
+    def without_numba(name):
+        if name == "numba":
+            raise metadata.PackageNotFoundError
+        return version(name)
+
+    monkeypatch.setattr(metadata, "version", without_numba)
+    s3vm_lib.show_versions()
+    said = capsys.readouterr().out.splitlines()
+    assert "numba is not installed" in said
+    for name in set(names) - {"numba", "tqdm"}:
+        assert f"{name} {version(name)}" in said

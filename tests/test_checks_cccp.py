@@ -359,6 +359,33 @@ def test_bad_input_is_named(change, message):
         check_cccp(**{**good, **change})
 
 
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+def test_rows_beyond_their_bounds_are_named_by_their_place(problem, right, sign):
+    """A labeled row whose variable has the sign of the other class, or is above C."""
+    K, t = problem
+    beta, b, _ = right
+    rows = np.flatnonzero(t != 0)
+    for row in rows[[0, -1]]:
+        beta = right[0].copy()
+        moved = sign * (C + 0.5) * t[row] - beta[row]
+        beta[row] += moved
+        beta[t == 0] -= moved / np.sum(t == 0)
+        report = check_cccp(K, beta, b, t, C, C_STAR, s=-S)
+        what = "t β > C" if sign > 0 else "t β < 0"
+        assert re.search(rf"{what} in row {row}\b", report.message), report
+
+
+@pytest.mark.parametrize("scale", [1e-9, 1e9])
+def test_the_entry_of_the_mean_with_itself_is_compared_at_any_scale(problem, scale):
+    K, t = problem
+    beta, b, _ = student(K, t, ratio=0.4)
+    arguments = beta / scale, b, t, C / scale, C_STAR / scale
+    rows = scale * with_mean_point(K, t == 0)
+    assert check_cccp(rows, *arguments, s=-S, ratio=0.4)
+    rows[-1, -1] *= 1.01
+    assert "row" in check_cccp(rows, *arguments, s=-S, ratio=0.4).mistake
+
+
 def test_the_row_of_the_mean(problem):
     K, t = problem
     U = t == 0

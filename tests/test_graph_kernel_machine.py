@@ -3,6 +3,7 @@
 import pickle
 import warnings
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -24,6 +25,7 @@ from s3vm_lib.graph_kernel_machine import (
     theorem_bounds,
 )
 from s3vm_lib.graph_kernel_machine._rules import paper_steps
+from s3vm_lib.graph_kernel_machine._solver import _worse
 from s3vm_lib.graphs import CompleteGraph, NeighborGraph, edge_sampler, knn_graph
 from s3vm_lib.kernels import Kernel
 from s3vm_lib.losses import LabeledLoss
@@ -513,6 +515,24 @@ def test_what_is_worse_than_no_function_has_not_converged(Estimator, C):
             assert model.n_iter_ == 8000
 
 
+def test_what_is_worse_than_no_function_is_a_matter_of_weights():
+    rng = np.random.default_rng(0)
+    answers = []
+    for _ in range(200):
+        problem = Problem(LabeledLoss("hinge"), C=10.0 ** rng.uniform(-2, 2), bias="regularized")
+        weight, t = 10.0 ** rng.uniform(-3, 3, 6), rng.choice([-1.0, 1.0], 6)
+        f, norm2 = (
+            0.7 * rng.standard_normal(6) + 0.4 * t,
+            2.0 * problem.C * weight.sum() * rng.random(),
+        )
+        found = SimpleNamespace(outputs=lambda rows, f=f: f, norm2=lambda norm2=norm2: norm2)
+        arguments = found, SimpleNamespace(objective=np.inf), 0.1, t, np.arange(6), weight, problem
+        none = problem.value(np.zeros(6), t, 0.0, sample_weight=weight)
+        answers.append(_worse(*arguments))
+        assert answers[-1] == (problem.value(f, t, norm2, sample_weight=weight) > 1.1 * none)
+    assert 50 < sum(answers) < 150
+
+
 @pytest.mark.parametrize("value", [True, False])
 def test_projection_is_a_boolean_of_any_kind(value):
     X, _, y = half_moons(60)
@@ -836,6 +856,19 @@ def test_regression_with_weights_and_gram_matrices():
     with pytest.warns(ConvergenceWarning, match="max_iter=5") as record:
         GKMRegressor(max_iter=5).fit(X, y)
     assert record[0].filename == __file__
+
+
+def test_targets_without_weight_say_nothing_of_what_is_small():
+    """Changes are compared with the size of the targets, which is a weighted mean."""
+    X, _, y = curve(60)
+    weight = np.where(np.arange(60) % 3 == 0, 1e-20, 2.0)
+    found = []
+    for value in (0.0, 1e4):
+        targets = np.where((weight < 1) & ~np.isnan(y), value, y)
+        options = dict(random_state=0, gamma=1.0, tol=1e-9, max_iter=2000)
+        with pytest.warns(ConvergenceWarning):
+            found.append(GKMRegressor(**options).fit(X, targets, weight).history_)
+    assert_allclose(*([stretch.change for stretch in one] for one in found), rtol=1e-6)
 
 
 def test_weights_that_vanish_in_floating_point_are_edges_of_weight_zero():

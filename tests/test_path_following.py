@@ -545,6 +545,34 @@ def test_a_sum_of_the_dual_variables_other_than_0_counts_in_the_residual():
     assert_allclose(machine.residual(), 1e-3, rtol=1e-6)
 
 
+@pytest.mark.parametrize("change", [1e-3, -1e-3])
+def test_outputs_on_either_side_of_their_margin_count_in_the_residual(change):
+    X, t = clouds(70)
+    model = ILS3VM(C=C, C_star=C_STAR).fit(X, np.where(t == 0, -1, (t > 0).astype(int)))
+    rows, c = model._machines[0].state.x[:70], np.where(t == 0, C_STAR, C)
+    inside = (np.abs(rows["alpha"]) > 0.1 * c) & (np.abs(rows["alpha"]) < 0.9 * c)
+    for i in np.flatnonzero(inside):
+        rows["f"][i] += change
+        assert_allclose(model._machines[0].residual(), abs(change), rtol=1e-6)
+        rows["f"][i] -= change
+
+
+def test_the_residual_is_the_largest_of_all_problems(monkeypatch, semi_supervised):
+    X, y = semi_supervised(n=30, n_labeled=18, n_classes=3)
+    machine = type(ILS3VM().fit(X, y)._machines[0])
+    for residuals in ([3.0, 1.0, 2.0], [1.0, 3.0, 2.0], [1.0, 2.0, 3.0]):
+        machines = []
+
+        def residual(self, machines=machines, residuals=residuals):
+            if self not in machines:
+                machines.append(self)
+            return residuals[machines.index(self)]
+
+        monkeypatch.setattr(machine, "residual", residual)
+        assert ILS3VM().fit(X, y).residual_ == 3.0
+        assert len(machines) == 3
+
+
 def test_a_coarse_start_is_followed_up():
     for seed in range(5):
         X, t = clouds(70, seed=seed)

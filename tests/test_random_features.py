@@ -190,7 +190,7 @@ def test_sparse_rows_have_the_features_of_dense_ones(name):
 
 @pytest.mark.parametrize("d", [2, 30, 300])
 @pytest.mark.parametrize("paired", [True, False])
-def test_outputs_against_double_precision(d, paired):
+def test_outputs_against_double_precision(monkeypatch, d, paired):
     rng = np.random.default_rng(0)
     X, alpha = rng.standard_normal((300, d)), rng.standard_normal((12, 64))
     stream = FeatureStream(Kernel("rbf", 0.5 / d), d, 64, 1, paired=paired)
@@ -205,9 +205,13 @@ def test_outputs_against_double_precision(d, paired):
             Z = np.cos(2 * np.pi * (turns + block.b.astype(float)))
         f += block.scale * Z @ alpha[t]
     scale = np.abs(f).max()
-    assert np.abs(outputs(stream, X, alpha) - f).max() <= 5e-6 * scale
+    whole = outputs(stream, X, alpha)
+    assert np.abs(whole - f).max() <= 5e-6 * scale
+    with monkeypatch.context() as patch:  # groups of blocks that are redrawn together
+        patch.setattr("s3vm_lib.random_features._GROUP", 5 * stream.block(0).W.size)
+        assert_array_equal(outputs(stream, X, alpha), whole)
     stored = [stream.block(t) for t in range(12)]
-    assert_array_equal(outputs(stream, X, alpha, stored), outputs(stream, X, alpha))
+    assert_array_equal(outputs(stream, X, alpha, stored), whole)
     assert np.abs(outputs(stream, X, alpha, double=True) - f).max() <= 5e-6 * scale
 
 

@@ -62,6 +62,9 @@ def test_two_points_by_hand():
     beta, b, _ = solve_smo(K, svc_costs(t, np.full(2, 0.2)))
     assert_allclose(beta, [-0.2, 0.2])
     assert b == 0.0  # the middle of [−0.6, 0.6]
+    # Points −1 and 2: margins are at most 1 for b in [−0.4, −0.2].
+    K, costs = np.outer([-1.0, 2.0], [-1.0, 2.0]), svc_costs(t, np.full(2, 0.2))
+    assert_allclose([solve_smo(K, costs)[1], library(K, costs).b], -0.3)
 
 
 @pytest.mark.parametrize("C", [0.1, 1.0, 100.0])

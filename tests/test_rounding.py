@@ -12,6 +12,7 @@ import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
 from test_estimators import ESTIMATORS
 
+from s3vm_lib._linear import nearer
 from s3vm_lib.annealing import DAS3VM
 from s3vm_lib.branch_and_bound import BranchBoundS3VM
 from s3vm_lib.budgeted import BGS3VM
@@ -219,6 +220,24 @@ def test_the_origin_decides_nothing(case, kernel, semi_supervised):
 
 
 # --- Where the origin is --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_matrix])
+@pytest.mark.parametrize("first", [0, 40, 80])
+@pytest.mark.parametrize("c", [2.0**-30, 1.0, 2.0**30])
+def test_whether_the_origin_is_far_is_a_matter_of_all_rows_in_any_unit(form, first, c):
+    """Of deviations: rows that are alike may stand anywhere."""
+    X = np.random.default_rng(0).normal(size=(120, 3))
+    X[first : first + 40] = [1.0, 2.0, 3.0]
+    for shift in (5.0, 500.0):
+        rows = form(c * (X + shift))
+        found, center = nearer(rows, Kernel("linear"))
+        if shift == 5.0:
+            assert found is rows and center is None
+        else:
+            assert_allclose(center, c * (X + shift).mean(axis=0))
+            assert_allclose(found + center, c * (X + shift))
+
 
 # Without a regularized offset, drawn features or a polynomial kernel a shift of X changes nothing.
 WITHOUT_ORIGIN = [

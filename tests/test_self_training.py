@@ -64,6 +64,8 @@ def test_a_round_prefers_large_shares_to_near_rows_and_reports_the_lowest():
     assert found.rounds.tolist() == [0, 0, 0, 0, 0, 2, 1]
     assert found.codes.tolist() == [0, 0, 1, 1, 1, 0, 1]
     assert_allclose([r.lowest for r in found.history], [1.0, 2 / 3])
+    at_once = solve_self_training(X, codes, 2, n_neighbors=3, k_best=2)
+    assert_allclose([r.lowest for r in at_once.history], [2 / 3])
 
 
 def test_labels_spread_along_a_chain():
@@ -84,6 +86,19 @@ def test_rows_that_no_vote_decides_are_predicted_in_the_end():
     assert model.history_ == []
     assert model.termination_condition_ == "converged"
     assert model.transduction_.tolist() == [0, 0, 1]
+
+
+@pytest.mark.parametrize("seed", [110, 249, 267, 0])
+@pytest.mark.filterwarnings("ignore::s3vm_lib.FitWarning")
+def test_a_class_that_rows_received_and_no_prediction_names_is_found(seed):
+    """A row that received a label of its neighbors is one of its own neighbors afterwards."""
+    rng = np.random.default_rng(seed)
+    X, codes = rng.integers(0, 6, (40, 2)).astype(float), np.full(40, -1)
+    codes[:10] = np.arange(10) % 2
+    model = SelfTrainingKNN(n_neighbors=5, threshold=0.6, k_best=None).fit(X, codes)
+    received, predicted = (set(found[10:]) for found in (model.transduction_, model.predict(X)))
+    assert received == {0, 1} and (predicted != received) == (seed > 0)
+    assert ("share" in model.findings_) == (predicted != received)
 
 
 def test_progress_and_limits(semi_supervised, capsys):

@@ -359,6 +359,18 @@ def test_the_number_of_steps_is_one_pass_within_limits(Estimator):
         assert model.fit(X, y).n_iter_ == steps
 
 
+@BOTH
+@pytest.mark.parametrize("n_features", [1, 63, 64, 65, 100, 257])
+def test_features_are_as_many_as_asked_for(blobs, Estimator, n_features):
+    X, t, _ = blobs
+    y = np.where(t != 0, t + 1, -1).astype(int)
+    limits = Polish(rows=20, max_iter=1)
+    model = Estimator(n_features=n_features, n_steps=0, polish=limits, random_state=0)
+    with pytest.warns(Warning, match="max_iter"):
+        model.fit(X[:60], y[:60])
+    assert 0 <= model.feature_coef_[0].size - n_features < 64
+
+
 def test_draws_are_in_proportion_to_the_weights():
     sampler = Sampler(np.array([5, 7, 9]), np.array([1.0, 2.0, 5.0]), 0, UNLABELED)
     counts = np.bincount(sampler.draw(0, 8000), minlength=10)[[5, 7, 9]]

@@ -356,6 +356,17 @@ def test_the_sigmoid_is_platts_on_outputs_of_folds_left_out(moons):
     np.testing.assert_array_equal(model.transduction_[labeled], truth[labeled])
 
 
+@pytest.mark.filterwarnings("error")
+def test_there_are_no_more_folds_than_labels_of_the_rarer_class(moons):
+    X, truth, _ = moons
+    y = np.full(len(truth), -1)
+    for k, count in ((0, 9), (1, 3)):
+        rows = np.flatnonzero(truth == k)[:count]
+        y[rows] = k
+    chances = [CalibratedS3VM(SVM(gamma=8), cv=cv).fit(X, y).predict_proba(X) for cv in (3, 5, 50)]
+    assert np.array_equal(chances[0], chances[1]) and np.array_equal(chances[0], chances[2])
+
+
 def test_probabilities_say_more_than_the_share_of_the_classes():
     X, truth = make_mixture(1000, random_state=0)
     for method, labels in ("sigmoid", 100), ("isotonic", 500):
