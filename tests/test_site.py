@@ -462,7 +462,7 @@ QUERIES = {
     "more than two classes": "Your own data",
     "predict_proba": "Beside scikit-learn",
     "csv": "Your own data",
-    # Not in the words of a title or a subject.
+    # In other forms, or in another order, than titles and subjects have.
     "imbalanced class": "The class ratio",
     "loading a saved model": "Your own data",
     "classification of texts": "Switching labels",
