@@ -86,8 +86,6 @@ def _cases(estimator):
         yield estimator(**chosen), sparse, y
         if "gram" in parameters:  # steps of many variables between their bounds
             yield estimator(C=100.0, **chosen), X + rng.standard_normal(X.shape), y
-        if estimator is s3vm_lib.ILS3VM:  # what large margin sets take
-            yield estimator(update="block", **chosen), X, y
         # What larger data take: rows of kernel values that are computed as they are visited.
         if parameters.get("gram") == "auto" and kernel != "linear":
             yield estimator(gram="rows", **chosen), X, y
@@ -100,7 +98,7 @@ def _fit(model, X, y):
         model.fit(X, y).predict(X[:2])
         if hasattr(model, "partial_fit"):  # after `fit`, and as the first call
             for one, classes in ((model, None), (clone(model), model.classes_)):
-                one.partial_fit(X, y, classes=classes).partial_fit(X[:1], y[:1]).predict(X[:2])
+                one.partial_fit(X, y, classes=classes).predict(X[:2])
                 if hasattr(one, "forget"):
                     one.forget(np.arange(_ROWS))
     except (TypeError, ValueError):  # sparse rows, or this kernel

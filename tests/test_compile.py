@@ -147,6 +147,8 @@ s3vm_lib.compile({names}, progress=False)
 for name in {names}:
     before = called()
     stream(name)
+    if name == "ILS3VM":  # what is taken for large margin sets
+        stream(name, update="block")
     print(name, *sorted(name for _, name, _ in called() - before))
 """
 
