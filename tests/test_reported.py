@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 from reported import assert_equal, attributes, leaves, numbers
+from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import StrOptions
 from test_estimators import ESTIMATORS
@@ -283,17 +284,19 @@ def test_weights_are_copies_in_what_steps_begin_with(semi_supervised, monkeypatc
     X, y = semi_supervised(n=30, n_labeled=15, seed=1)
     X = 5 * X + np.arange(30)[:, None]  # k(x, x) and means depend on which rows count
     weight = np.random.default_rng(0).integers(1, 4, 30)
-    seen, steps = [], cls._steps
+    seen, steps = [], cls._run
 
-    def spy(self, X, t, weight, problem, stream, n_steps, schedule, *arguments, **options):
+    def spy(self, X, t, weight, problem, stream, n_steps, schedule, **options):
         seen.append(numbers({"schedule": schedule, "problem": problem}))
-        return steps(self, X, t, weight, problem, stream, n_steps, schedule, *arguments, **options)
+        return steps(self, X, t, weight, problem, stream, n_steps, schedule, **options)
 
-    monkeypatch.setattr(cls, "_steps", spy)
+    monkeypatch.setattr(cls, "_run", spy)
     model = cls(kernel=kernel, gamma=0.3, n_features=16, n_steps=2, balance=0.4, random_state=0)
+    clone(model).partial_fit(X, y, weight)  # as does a first batch
     model.fit(X, y, weight)
     model.fit(np.repeat(X, weight, 0), np.repeat(y, weight))
-    assert_equal(*seen, rtol=1e-5)
+    assert_equal(seen[0], seen[1], rtol=1e-5)
+    assert_equal(seen[0], seen[2], rtol=1e-5)
 
 
 # --- The last problem -----------------------------------------------------------------------------

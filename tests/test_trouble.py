@@ -32,6 +32,7 @@ MENDED = {
     "a rare class in a few rows": "1:216",
     "overflow": "100:238 100:377 101:323 103:152",
     "sparse rows far from 0": "101:304",
+    "steps of batches that diverged": "103:593",
 }
 
 

@@ -199,11 +199,7 @@ class RandomFeatureS3VM(KernelParameters, OnlineS3VM):
         alpha, last = np.zeros((0, stream.block_size)), None
         offset, n_iter, status, history = 0.0, 0, "completed", []
         if n_steps > 0:
-            schedule = self._schedule
-            if schedule.eta0 is None:
-                eta0 = RULES[schedule.rule] / _steepness(X, t, weight, problem)
-                schedule = replace(schedule, eta0=eta0)
-            run = self._steps(X, t, weight, problem, stream, n_steps, schedule, seed)
+            run = self._steps(X, t, weight, problem, stream, n_steps, self._schedule, seed)
             alpha, offset, n_iter, status = run.alpha, run.offset, run.n_iter, run.status
             last = run.last
             history += run.history
@@ -272,6 +268,9 @@ class RandomFeatureS3VM(KernelParameters, OnlineS3VM):
 
     def _steps(self, X, t, weight, problem, stream, n_steps, schedule, seed, start=None, first=0):
         """The stochastic stage, with a bar; its result is finite, or there is an error."""
+        if schedule.eta0 is None:
+            eta0 = RULES[schedule.rule] / _steepness(X, t, weight, problem)
+            schedule = replace(schedule, eta0=eta0)
         arguments = (X, t, weight, problem, stream, n_steps, schedule)
         options = dict(seed=seed, start=start, first=first, n_jobs=self.n_jobs)
         options["callback"] = self._report_stage
