@@ -414,8 +414,8 @@ def test_penalty_and_other_choices(blobs):
     ):
         options = {"balance": "labels", **options}
         for model in (
-            FRS3VM(polish=False, n_features=128, random_state=0, **options),
-            TSGS3VM(update="block", polish=False, n_steps=300, random_state=0, **options),
+            FRS3VM(polish=False, n_features=128, n_steps=150, random_state=0, **options),
+            TSGS3VM(update="block", polish=False, n_steps=150, random_state=0, **options),
         ):
             wrong = np.where(model.fit(X, y).transduction_ == 2, 1, -1) != truth
             assert np.mean(wrong) < 0.15, (model, np.mean(wrong))
