@@ -242,6 +242,31 @@ def glyphs(family, weight):
     return set(TTFont(path).getBestCmap())
 
 
+def test_fonts_have_what_formulas_show():
+    from fontTools.ttLib import TTFont
+
+    css = (SITE / "_static" / "mathjax.css").read_text(encoding="utf-8")
+    fonts = {
+        family: set(TTFont(SITE / "_static" / file).getBestCmap() or ())
+        for family, file in re.findall(r'font-family: (MJX[\w-]+);\s*src: url\("([^"]+)"', css)
+    }
+    styles = re.findall(r'^(mjx-[^{}\n]*) \{[^}]*?content: "(\\"|[^"]+)"', css, re.MULTILINE)
+    assert len(styles) > 200
+    missing = []
+    for rule, content in styles:
+        letters = re.sub(r"\\([0-9A-F]+)", lambda code: chr(int(code[1], 16)), content)
+        family = re.match(r"mjx-c\.mjx-c[0-9A-F]+(?:\.(TEX-\w+))?::before", rule)
+        having = fonts[f"MJX{family[1] or 'TEX'}"] if family else set().union(*fonts.values())
+        missing += [(rule, letter) for letter in letters.lstrip("\\") if ord(letter) not in having]
+    assert missing == []
+    shown = set()
+    for name in PAGES:
+        html = (SITE / name).read_text(encoding="utf-8")
+        shown.update(re.findall(r'<mjx-c class="(mjx-c[0-9A-F]+(?: TEX-\w+)?)"', html))
+    dotted = (one.replace(" ", ".") for one in shown)
+    assert sorted(one for one in dotted if f"mjx-c.{one}::before" not in css) == []
+
+
 def test_any_chapter_is_two_touches_away_on_a_phone(visit):
     page = visit.open("book/index.html")
     page.set_viewport_size(PHONE)
@@ -513,26 +538,31 @@ def test_search_answers_while_one_types(visit):
     assert visit.complaints == []
 
 
+# Those that a newcomer opens first, then some that are long, wide or dark.
+AXE = {
+    **dict.fromkeys(["index", "how_to_read", "install", "own_data", "with_scikit_learn"], "light"),
+    **dict.fromkeys(["notation", "help", "unlabelled", "svm", "teaching", "cccp"], "light"),
+    **dict.fromkeys(["quasi_newton", "bakeoff", "verdicts", "api/index"], "light"),
+    **dict.fromkeys(["graphs", "distributed", "statements", "bibliography", "api/cccp"], "dark"),
+}
+
+
+@pytest.mark.parametrize("width", WIDTHS)
 @pytest.mark.parametrize(
     ("name", "theme"),
     [
-        *(
-            ("book/index.html", "light"),
-            ("book/cccp.html", "light"),
-            ("book/distributed.html", "dark"),
-        ),
-        ("book/statements.html", "dark"),
-        *(("book/teaching.html", "light"), ("book/bibliography.html", "dark")),
-        *(("book/api/index.html", "light"), ("book/api/cccp.html", "dark"), ("404.html", "dark")),
+        *((f"book/{name}.html", theme) for name, theme in AXE.items()),
+        ("404.html", "dark"),
         ("search.html", "light"),
     ],
 )
-def test_axe_finds_no_fault(visit, name, theme):
+def test_axe_finds_no_fault(visit, name, theme, width):
     axe = pytest.importorskip("axe_playwright_python.sync_playwright").Axe()
     visit.page.add_init_script(f"localStorage.setItem('mode', '{theme}')")
     visit.page.add_init_script(f"localStorage.setItem('theme', '{theme}')")
+    visit.page.set_viewport_size({"width": width, "height": 900})
     page = visit.open(name)
-    page.wait_for_timeout(500)
+    settled_tab_stops(page)
     # axe reads no MathML: it would look at every glyph of the formulas, which takes a minute, and
     # takes a column headed by a formula for one without a name.
     options = {"rules": {"empty-table-header": {"enabled": False}}}

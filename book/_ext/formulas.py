@@ -12,6 +12,7 @@ import shutil
 from pathlib import Path
 
 from docutils import nodes
+from pages import write_subset
 from py_mini_racer import MiniRacer
 from sphinx.util import logging
 from sphinx.util.math import get_node_equation_number
@@ -37,9 +38,10 @@ function typeset(tex, display) {
 0
 """
 STYLES = "MathJax.startup.adaptor.textContent(MathJax.chtmlStylesheet())"
-# The style of one glyph, such as `mjx-c.mjx-c1D465.TEX-I::before {...}`.
-GLYPH_STYLE = re.compile(r"\n*^mjx-c\.mjx-c([0-9A-F]+)[^{]*\{[^}]*\}", re.MULTILINE)
-GLYPH = re.compile(r'class="mjx-c([0-9A-F]+)')
+# The style of one glyph, such as `mjx-c.mjx-c1D465.TEX-I::before {...}`, and its class in a page.
+GLYPH_STYLE = re.compile(r"^mjx-c\.(mjx-c[0-9A-F]+(?:\.TEX-\w+)?)::before \{[^}]*\}", re.MULTILINE)
+GLYPH = re.compile(r'<mjx-c class="(mjx-c[0-9A-F]+(?: TEX-\w+)?)"')
+CONTENT = re.compile(r'content: "(\\"|[^"]+)"')
 
 
 def source():
@@ -74,9 +76,11 @@ class Typesetter:
         return self._known[tex, display]
 
     def styles(self, glyphs):
-        """The style sheet of all formulas, with these glyphs (code points in hexadecimal)."""
+        """The style sheet of all formulas, with these glyphs (their classes in a page)."""
         css = self._engine.eval(STYLES)
-        return GLYPH_STYLE.sub(lambda found: found[0] if found[1] in glyphs else "", css)
+        kept = {one.replace(" ", ".") for one in glyphs}
+        css = GLYPH_STYLE.sub(lambda found: found[0] if found[1] in kept else "", css)
+        return re.sub(r"\n\s*", "\n", css)
 
 
 @functools.cache
@@ -167,17 +171,22 @@ def set_formulas(app, doctree):
 
 
 def copy_fonts(app, exception):
-    """Put the fonts and the style sheet of the formulas beside the pages."""
+    """Put the style sheet of the formulas, and fonts with what it shows, beside the pages."""
     if exception or app.builder.format != "html":
         return
     target = Path(app.outdir) / "_static" / "mathjax"
     shutil.rmtree(target, ignore_errors=True)
-    shutil.copytree(source() / FONTS, target)
+    target.mkdir()
     glyphs = set()
     for path in Path(app.outdir).rglob("*.html"):
         glyphs.update(GLYPH.findall(path.read_text(encoding="utf-8")))
     css = of(app.config).styles(glyphs)
     (Path(app.outdir) / "_static" / "mathjax.css").write_text(css, encoding="utf-8", newline="\n")
+    shown = "\n".join(CONTENT.findall(css))
+    letters = re.sub(r"\\([0-9A-F]+)", lambda code: chr(int(code[1], 16)), shown)
+    for path in (source() / FONTS).glob("*.woff"):
+        if path.name in css:
+            write_subset(path, letters, target / path.name)
 
 
 def setup(app):

@@ -129,16 +129,21 @@ def subset_icons(static, names):
         glyphs.update(one if len(one) == 1 else chr(int(one, 16)) for one in found)
     for _, name in set(ICON_FONT.findall(css)):
         path = static / "vendor" / "fontawesome" / "webfonts" / f"{name}.ttf"
-        font = TTFont(path)
-        subsetter = Subsetter(Options(notdef_outline=True))
-        subsetter.populate(text="".join(sorted(glyphs)))
-        subsetter.subset(font)
-        font.flavor = "woff"
-        font.save(path.with_suffix(".woff"))
+        write_subset(path, "".join(sorted(glyphs)), path.with_suffix(".woff"))
     css = ICON_FONT.sub(r'src:url(\1.woff) format("woff")', css)
     sheet.write_text(css, encoding="utf-8", newline="\n")
     for path in [*static.rglob("*.map"), static / "scripts" / "fontawesome.js"]:
         path.unlink(missing_ok=True)
+
+
+def write_subset(path, letters, target):
+    """Write a font that has only these letters."""
+    font = TTFont(path)
+    subsetter = Subsetter(Options(notdef_outline=True, hinting=False))
+    subsetter.populate(text=letters)
+    subsetter.subset(font)
+    font.flavor = "woff"
+    font.save(target)
 
 
 def name_parts(app, doctree):
