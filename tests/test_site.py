@@ -246,10 +246,13 @@ def test_fonts_have_what_formulas_show():
     from fontTools.ttLib import TTFont
 
     css = (SITE / "_static" / "mathjax.css").read_text(encoding="utf-8")
+    bare = re.sub(r'"(?:\\.|[^"\\\n])*"', "", css)  # a brace in a string ends no rule
+    assert (bare.count('"'), bare.count("{") - bare.count("}")) == (0, 0)
     fonts = {
         family: set(TTFont(SITE / "_static" / file).getBestCmap() or ())
         for family, file in re.findall(r'font-family: (MJX[\w-]+);\s*src: url\("([^"]+)"', css)
     }
+    assert fonts["MJXZERO"], "a browser refuses a font without letters, and loads the next one"
     styles = re.findall(r'^(mjx-[^{}\n]*) \{[^}]*?content: "(\\"|[^"]+)"', css, re.MULTILINE)
     assert len(styles) > 200
     missing = []

@@ -39,8 +39,11 @@ function typeset(tex, display) {
 """
 STYLES = "MathJax.startup.adaptor.textContent(MathJax.chtmlStylesheet())"
 # The style of one glyph, such as `mjx-c.mjx-c1D465.TEX-I::before {...}`, and its class in a page.
-GLYPH_STYLE = re.compile(r"^mjx-c\.(mjx-c[0-9A-F]+(?:\.TEX-\w+)?)::before \{[^}]*\}", re.MULTILINE)
+GLYPH_STYLE = re.compile(
+    r'^mjx-c\.(mjx-c[0-9A-F]+(?:\.TEX-\w+)?)::before \{(?:[^"}]|"(?:\\.|[^"\\])*")*\}', re.MULTILINE
+)
 GLYPH = re.compile(r'<mjx-c class="(mjx-c[0-9A-F]+(?: TEX-\w+)?)"')
+ZERO = "\ueffc"  # all that MathJax_Zero has, the first font of every formula
 CONTENT = re.compile(r'content: "(\\"|[^"]+)"')
 
 
@@ -182,7 +185,7 @@ def copy_fonts(app, exception):
         glyphs.update(GLYPH.findall(path.read_text(encoding="utf-8")))
     css = of(app.config).styles(glyphs)
     (Path(app.outdir) / "_static" / "mathjax.css").write_text(css, encoding="utf-8", newline="\n")
-    shown = "\n".join(CONTENT.findall(css))
+    shown = "\n".join([*CONTENT.findall(css), ZERO])
     letters = re.sub(r"\\([0-9A-F]+)", lambda code: chr(int(code[1], 16)), shown)
     for path in (source() / FONTS).glob("*.woff"):
         if path.name in css:
