@@ -56,9 +56,9 @@ Balance = (
     | dict
     | None
 )
-_SEEN = 2**15  # kernel values, or products, with which the outputs of a solver are compared
+_SEEN = 2**13  # kernel values, or products, with which the outputs of a solver are compared
 ROUGH = 1.2  # `_largest_J` where steps are completed, and nothing is to converge
-_FEWEST_SEEN = 64  # and rows, at least
+_FEWEST_SEEN = 8  # and rows, at least
 
 
 def label_shares(data):
@@ -298,9 +298,13 @@ class BaseS3VM(SemiSupervisedMixin, BaseMachine):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             try:
-                found = model.fit(K, codes, weight).predict(K)
+                model.fit(K, codes, weight)
             except ValueError:  # costs beyond what LIBSVM can solve
                 return minority
+        if data.n_classes == 2:  # as `predict` says, which takes longer than the sums
+            found = (model.dual_coef_ @ K[model.support_] + model.intercept_)[0] > 0
+        else:
+            found = model.predict(K)
         return int(np.sum(found != codes))
 
     def _fit_prepared(self, data, shared, ratios):

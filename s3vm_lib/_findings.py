@@ -9,6 +9,8 @@ import warnings
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
+from s3vm_lib.row_blocks import spread
+
 FEWEST = 3.0  # expected rows of a class that must not be missing from the answers
 ODDS = 3.0  # factor between the odds of a share that was asked for and those that came out
 _SPARED = 0.02  # share of its labels that a machine may err on beyond the supervised one
@@ -165,12 +167,14 @@ def constant_objective(problem, t, weight):
         levels = [-1.0, 0.0, 1.0] if problem.balance == "none" else levels
     if problem.bias == "none":
         levels = [level for level in levels if level == 0]
-    penalty = 0.5 if problem.bias == "regularized" else 0.0
-    values = [
-        penalty * level**2 + sum(problem.data_terms(np.full(t.size, level), t, weight))
-        for level in levels
-    ]
-    return min(values, default=np.inf)
+    f = np.array(levels)
+    masses = np.bincount(t.astype(np.intp) + 1, weight, 3)  # of −1, of the unlabeled rows, of +1
+    values = problem.C * masses[::2] @ problem.labeled_loss.value(np.array([[-1.0], [1.0]]), f)
+    if problem.unlabeled_loss is not None:
+        values += problem.C_star * masses[1] * problem.unlabeled_loss.value(f)
+    if problem.bias == "regularized":
+        values += 0.5 * f**2
+    return values.min(initial=np.inf)
 
 
 def parted(problem, fit, f, rows, t, weight):
@@ -257,9 +261,9 @@ def kernel_finding(kernel, X, reach):
     """
     if kernel.name == "linear" or X.shape[0] < 3:
         return None  # of a linear machine an offset takes up what is constant
-    index = np.unique(np.linspace(0, X.shape[0] - 1, _PROBED).astype(int))
+    index = spread(X.shape[0], _PROBED)
     K = X[np.ix_(index, index)] if kernel.name == "precomputed" else kernel.gram(X[index])
-    own, between = np.diagonal(K), K[np.triu_indices_from(K, 1)]
+    own, between = np.diagonal(K), K[~np.eye(index.size, dtype=bool)]
     largest = own.max()
     apart = 0.5 * np.max(own[:, None] + own - 2 * K)  # half a squared distance
     radial = kernel.name in ("rbf", "laplacian")
