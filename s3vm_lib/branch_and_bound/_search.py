@@ -67,8 +67,12 @@ class _Search:
     def labels(self, decided):
         """Labels of all rows, 0 where closed, and the cost of the flat pieces."""
         y = self.t.copy()
-        y[self.rows] = np.where(decided == FLAT, 0, decided)
-        return y, self.base + float(self.decisions.flat[decided == FLAT].sum())
+        if not self.decisions.has_flat:
+            y[self.rows] = decided
+            return y, self.base
+        flat = decided == FLAT
+        y[self.rows] = np.where(flat, 0, decided)
+        return y, self.base + float(self.decisions.flat[flat].sum())
 
     def judge(self, bound, known=None):
         """J at the outputs of a relaxation, and the cheapest decisions there that are found.
@@ -105,15 +109,14 @@ class _Search:
             if bound.value + flat >= self.cutoff:
                 return first
 
-    def choose(self, decided, found, value, opening, dual):
+    def choose(self, open_, found, value, opening, dual):
         """The row to branch on, and (label, bound, own bound) of children, unlikeliest first."""
-        open_ = np.flatnonzero(decided == 0)
         output, flat = found.f[self.rows[open_]], self.decisions.flat[open_]
         gains = np.zeros((open_.size, 2)) if opening is None else single_gains(*opening)
         if self.branching == "gain" and gains.any():
-            k = int(np.argmax(np.prod(gains + _LEAST * gains.max(), axis=1)))
+            k = int((gains + _LEAST * gains.max()).prod(axis=1).argmax())
         else:
-            k = int(np.argmax(np.abs(output)))
+            k = int(np.abs(output).argmax())
         labels = (-1, 1, FLAT) if np.isfinite(flat[k]) else (-1, 1)
         own = dict.fromkeys(labels, dual)
         for side, label in enumerate(labels if opening is not None else ()):
@@ -177,12 +180,12 @@ class _Search:
         self.n_iter += 1
         # 3: the convex problem of the labels decided so far, and its dual bound.
         y, flat = self.labels(node.decided)
-        last = not np.any(node.decided == 0)
+        open_ = (node.decided == 0).nonzero()[0]
+        last = not open_.size
         found = self.relaxation.solve(y, node.beta, self.cutoff - flat, last)
         dual, opening = found.value + flat, None
         # More than the dual: what the undecided rows cost at least, whatever their labels.
         own, value = dual, max(node.bound, dual)
-        open_ = np.flatnonzero(node.decided == 0)
         if not last and value < self.cutoff:
             opening = self.relaxation.opening(y, found, self.rows[open_])
             if opening is not None:
@@ -203,7 +206,7 @@ class _Search:
             return
         index = self.record(trace, node, sure, J, "branched", found)
         # 6, 7: the more promising child is put on top.
-        row, children = self.choose(node.decided, found, value, opening, dual)
+        row, children = self.choose(open_, found, value, opening, dual)
         for label, bound, own in children:
             decided = self.decisions.decide(node.decided, row, label)
             if decided is not None:

@@ -66,8 +66,11 @@ def _apply(loop, code, *arrays_and_parameter):
     *arrays, parameter = arrays_and_parameter
     arrays = [np.asarray(a) for a in arrays]
     dtype = arrays[-1].dtype if arrays[-1].dtype == np.float32 else np.float64
-    shape = np.broadcast_shapes(*(a.shape for a in arrays))
-    flat = [np.broadcast_to(a.astype(np.float64, copy=False), shape).ravel() for a in arrays]
+    shape = arrays[-1].shape
+    if arrays[0].shape != shape:
+        shape = np.broadcast_shapes(arrays[0].shape, shape)
+        arrays = [np.broadcast_to(a, shape) for a in arrays]
+    flat = [a.astype(np.float64, copy=False).ravel() for a in arrays]
     out = np.empty(flat[0].size)
     # Double precision inside: a loss of float32 outputs is then rounded once, and never overflows.
     loop(code, *flat, parameter, out)
