@@ -183,10 +183,12 @@ def test_separation_agrees_with_a_mixture():
 # --- Profiles ---------------------------------------------------------------------------------
 
 
-def test_structureless_rows_keep_mean_and_covariance():
+@pytest.mark.parametrize("weighted", [False, True])
+def test_structureless_rows_keep_mean_and_covariance(weighted):
     X, _, partly = misleading()
+    weight = np.where(weighted & (X[:, 0] > X[:, 0].mean()), 5.0, 1.0)
     model = QNS3VM()
-    _, _, data = model._validated(X, partly, None, None)
+    _, _, data = model._validated(X, partly, weight, None)
     generator = np.random.RandomState(0)
     means, covariances = zip(
         *[
@@ -195,13 +197,16 @@ def test_structureless_rows_keep_mean_and_covariance():
         ],
         strict=True,
     )
-    np.testing.assert_allclose(np.mean(means, axis=0), X.mean(axis=0), atol=0.05)
-    np.testing.assert_allclose(np.mean(covariances, axis=0), np.cov(X.T), rtol=0.05, atol=0.05)
+    mean, covariance = np.average(X, axis=0, weights=weight), np.cov(X.T, aweights=weight)
+    np.testing.assert_allclose(np.mean(means, axis=0), mean, atol=0.05)
+    np.testing.assert_allclose(np.mean(covariances, axis=0), covariance, rtol=0.05, atol=0.05)
     other = structureless(data, generator)
     np.testing.assert_array_equal(np.bincount(other.codes + 1), np.bincount(data.codes + 1))
     labeled = other.codes >= 0
-    direction = X[partly == 1].mean(axis=0) - X[partly == 0].mean(axis=0)
-    along = other.X[labeled] @ direction
+    first, second = (
+        np.average(X[partly == k], axis=0, weights=weight[partly == k]) for k in (0, 1)
+    )
+    along = other.X[labeled] @ (second - first)
     assert along[other.codes[labeled] == 1].min() > along[other.codes[labeled] == 0].max()
 
 

@@ -106,8 +106,8 @@ def label_folds(margins, codes, n_folds):
 def structureless(data, random_state):
     """Training rows of the same mean and covariance, or of the same columns, without clusters.
 
-    Dense rows become normal ones of the mean and covariance of X; in a sparse matrix each column
-    is shuffled. The labeled rows get their classes in the order in which they lie along the
+    Dense rows become normal ones of the weighted mean and covariance of X; in a sparse matrix each
+    column is shuffled. The labeled rows get their classes in the order in which they lie along the
     difference of the class means, as many of each as before.
 
     Parameters
@@ -125,7 +125,7 @@ def structureless(data, random_state):
     ValueError
         With ``kernel="precomputed"``, where there are no rows.
     """
-    X, n = data.X, data.codes.size
+    X, n, s = data.X, data.codes.size, data.sample_weight
     if data.kernel.name == "precomputed":
         raise ValueError("surrogates need rows: kernel='precomputed' has none")
     if sp.issparse(X):
@@ -136,11 +136,12 @@ def structureless(data, random_state):
         columns.sort_indices()
         Z = sp.csr_matrix(columns)
     else:
-        mean = X.mean(axis=0)
-        Z = mean + random_state.standard_normal((n, n)) @ (X - mean) / np.sqrt(n)
+        mean = np.average(X, axis=0, weights=s)
+        apart = np.sqrt(s)[:, None] * (X - mean)
+        Z = mean + random_state.standard_normal((n, n)) @ apart / np.sqrt(s.sum())
     codes = data.codes.copy()
     labeled = np.flatnonzero(codes >= 0)
-    first, second = (np.asarray(X[codes == k].mean(axis=0)).ravel() for k in (0, 1))
+    first, second = (s[codes == k] @ X[codes == k] / s[codes == k].sum() for k in (0, 1))
     order = np.argsort(np.asarray(Z[labeled] @ (second - first)).ravel(), kind="stable")
     codes[labeled[order]] = np.sort(codes[labeled])
     return data._replace(X=Z, codes=codes)
