@@ -282,7 +282,7 @@ def machine(args):
 
 def clean(args):
     doomed = [ROOT / "_build", ROOT / ".pytest_cache", ROOT / ".ruff_cache"]
-    for folder in ("s3vm_lib", "tests", "book", "benchmarks"):
+    for folder in ("s3vm_lib", "s3vm_book", "tests", "book", "benchmarks"):
         doomed += sorted((ROOT / folder).rglob("__pycache__"))
     if args.all:
         doomed.append(VENV)

@@ -19,7 +19,7 @@ from pathlib import Path
 import numpy as np
 
 ROOT = Path(__file__).resolve().parents[1]
-RESULTS = ROOT / "s3vm_lib" / "_book" / "results"  # the book plots them, installed too
+RESULTS = ROOT / "s3vm_book" / "results"  # the book plots them, installed too
 REPEATS = 5
 _LOCK_SECONDS = 30
 
@@ -124,7 +124,7 @@ def changes():
     RuntimeError
         If the folder is no repository, or git is not installed.
     """
-    folders = ("s3vm_lib", "benchmarks", ":!s3vm_lib/_book/results")
+    folders = ("s3vm_lib", "benchmarks")
     return _git("status", "--porcelain", "--", *folders).splitlines()
 
 
@@ -160,18 +160,13 @@ def source_hash(name):
     """Hash of what a table computes: equal hashes, equal numbers, on one processor.
 
     It covers the library and the modules of the benchmarks that the table imports, without
-    docstrings and comments; twins, plots, what only teaches and what only the book uses are left
-    out.
+    docstrings and comments; the twins are left out.
     """
     import s3vm_lib
 
     package = Path(s3vm_lib.__file__).parent
-    files = []
-    for file in sorted(package.rglob("*.py")):
-        room = file.relative_to(package).parts[0]
-        teaches = room == "checks" and file.name != "_numerical.py"
-        if room not in ("_book", "plotting.py", "reference") and not teaches:
-            files.append(file)
+    twins = package / "reference"
+    files = [file for file in sorted(package.rglob("*.py")) if twins not in file.parents]
     digest = hashlib.sha256()
     for file in [*files, *_imported(Path(__file__).parent / "tables" / f"{name}.py")]:
         digest.update(file.relative_to(package.parent).as_posix().encode())

@@ -26,8 +26,8 @@ from benchmarks.bakeoff import __main__ as command  # noqa: E402
 from benchmarks.bakeoff import draws, plan, store, worker  # noqa: E402
 from benchmarks.bakeoff.methods import registry, variant  # noqa: E402
 from benchmarks.bakeoff.sets import SETS  # noqa: E402
+from s3vm_book import bakeoff as reader  # noqa: E402
 from s3vm_lib import datasets  # noqa: E402
-from s3vm_lib._book import bakeoff as reader  # noqa: E402
 
 pytestmark = pytest.mark.interface
 FACTS = {"commit": "abc", "limits": [10.0, 2000.0]}

@@ -227,10 +227,10 @@ def test_a_chapter_executed_with_other_results_is_reported():
     for source, tables in (
         ('rows = stored("qn_fig4")', {"qn_fig4"}),
         ('path = "elsewhere/results/svm_vs_svc.json"', {"svm_vs_svc"}),
-        ("from s3vm_lib._book import bakeoff, ranking", {"bakeoff"}),
-        ("from s3vm_lib._book import il as replication", {"il_tables23", "il_fig3", "il_fig4"}),
+        ("from s3vm_book import bakeoff, ranking", {"bakeoff"}),
+        ("from s3vm_book import il as replication", {"il_tables23", "il_fig3", "il_fig4"}),
         (
-            "from s3vm_lib._book import (\n    il,\n    show_table,\n)",
+            "from s3vm_book import (\n    il,\n    show_table,\n)",
             {"il_tables23", "il_fig3", "il_fig4"},
         ),
     ):
@@ -243,7 +243,7 @@ def test_a_chapter_executed_with_other_results_is_reported():
         assert tool.find_problems(tool.dumps(tool.normalize(notebook))) == []
         notebook.metadata["results"] = dict.fromkeys(read, "0123456789ab")
         assert len(tool.find_problems(tool.dumps(notebook))) == len(tables)
-    everything = make_notebook(("from s3vm_lib._book import show_table, verdicts", [], {}))
+    everything = make_notebook(("from s3vm_book import show_table, verdicts", [], {}))
     assert {"qn_table2", "gkm_fig2", "tsg_fig2", "gaussians_cv"} <= set(
         tool.results_read(everything)
     )

@@ -5,8 +5,8 @@ import re
 import numpy as np
 import pytest
 
+from s3vm_book.checks import check_cccp
 from s3vm_lib.cccp import inner_costs
-from s3vm_lib.checks import check_cccp
 from s3vm_lib.datasets import make_moons
 from s3vm_lib.kernels import Kernel
 from s3vm_lib.reference.cccp import with_mean_point

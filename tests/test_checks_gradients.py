@@ -5,7 +5,7 @@ import re
 import numpy as np
 import pytest
 
-from s3vm_lib.checks import check_balance, check_gradient, check_kernel
+from s3vm_book.checks import check_balance, check_gradient, check_kernel
 from s3vm_lib.kernels import Kernel
 
 A = np.random.default_rng(0).standard_normal((12, 4))

@@ -8,7 +8,7 @@ import pytest
 from scipy.optimize import minimize
 from scipy.special import expit
 
-from s3vm_lib.checks import check_s3vm, check_s3vm_objective
+from s3vm_book.checks import check_s3vm, check_s3vm_objective
 from s3vm_lib.datasets import make_moons
 from s3vm_lib.kernels import Kernel
 from s3vm_lib.losses import LabeledLoss, UnlabeledLoss

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from sklearn.svm import SVC
 
-from s3vm_lib.checks import Report, check_svm
-from s3vm_lib.checks._report import Suspect, accuse, is_clear
+from s3vm_book.checks import Report, check_svm
+from s3vm_book.checks._report import Suspect, accuse, is_clear
 from s3vm_lib.kernels import Kernel
 
 

@@ -91,6 +91,11 @@ def test_the_ground_floor_stands_on_itself(name):
     assert found - {name} <= GROUND[name]
 
 
+def test_the_library_stands_without_the_book():
+    texts = {path: path.read_text(encoding="utf-8") for path in MODULES.values()}
+    assert [path for path, text in texts.items() if "s3vm_book" in text] == []
+
+
 def test_what_is_private_stays_in_its_package():
     wrong = []
     for name, path in MODULES.items():
@@ -152,7 +157,7 @@ def test_solutions_speak_one_language():
     synonyms = {"dual", "alpha", "coef", "weights", "offset", "intercept", "bias", "value"}
     found = 0
     for name in MODULES:
-        if room(name) in ("_book", "reference", "compile"):
+        if room(name) in ("reference", "compile"):
             continue
         for kind in vars(importlib.import_module(name)).values():
             if not (inspect.isclass(kind) and kind.__name__.endswith("Solution")):

@@ -566,14 +566,14 @@ def test_a_newcomer_runs_the_ten_lines_from_the_wheel(wheel, tmp_path, page):
 def test_launch_buttons_open_the_copies(monkeypatch):
     pytest.importorskip("sphinx", reason="needs the extra book")
     monkeypatch.syspath_prepend(ROOT / "book" / "_ext")
-    import s3vm_book
+    import extension
 
     base = "https://mybinder.org/v2/gh/one/two/main?urlpath=lab/tree/book/svm.ipynb"
     colab = "https://colab.research.google.com/github/one/two/blob/main/book/svm.ipynb"
     source = "https://github.com/one/two/blob/main/book/svm.ipynb"
     group = {"type": "group", "buttons": [{"url": base}, {"url": colab}]}
     context = {"header_buttons": [group, {"url": source}]}
-    s3vm_book.launch_copies(None, "book/svm", "page.html", context, None)
+    extension.launch_copies(None, "book/svm", "page.html", context, None)
     opened = [button["url"] for button in group["buttons"]]
     assert opened == [
         base.replace("/book/", "/live/"),

@@ -8,8 +8,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.svm import SVC
 
-from s3vm_lib.kernels import Kernel
-from s3vm_lib.reference.path_following_printed import (
+from s3vm_book.path_following_printed import (
     ERRATA,
     PrintedPath,
     Stalled,
@@ -18,6 +17,7 @@ from s3vm_lib.reference.path_following_printed import (
     cholesky,
     pivoted_qr,
 )
+from s3vm_lib.kernels import Kernel
 
 C, C_STAR = 10.0, 5.0
 KERNELS = [Kernel("linear"), Kernel("rbf", 0.5), Kernel("poly", 1.0, 2, 1.0)]

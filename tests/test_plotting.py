@@ -11,7 +11,7 @@ import matplotlib.pyplot as plt
 from matplotlib.colors import to_rgb
 from sklearn.svm import SVC
 
-from s3vm_lib import plotting
+from s3vm_book import plotting
 from s3vm_lib.datasets import make_moons
 from s3vm_lib.losses import labeled_loss, unlabeled_loss
 

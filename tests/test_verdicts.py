@@ -5,8 +5,8 @@ import itertools
 import numpy as np
 import pytest
 
-from s3vm_lib import _book
-from s3vm_lib._book import Basis, Verdict, gkm, il, qn, rules, tables, tsg, verdicts
+import s3vm_book
+from s3vm_book import Basis, Verdict, gkm, il, qn, rules, tables, tsg, verdicts
 
 pytestmark = pytest.mark.interface
 
@@ -28,14 +28,16 @@ def test_every_group_of_verdicts_is_a_group_of_its_own(groups):
 
 def test_agreement_is_a_test_of_two_means_with_a_cap_on_our_own_error():
     noise = np.array([-1.0, 1.0] * 5)  # standard error 1.054 / √10 = 1/3
-    assert _book.agreement(10 + noise, (10.6, 0.0)) == "reproduced"
-    assert _book.agreement(10 + noise, (10.7, 0.0)) == "ours lower"
-    assert _book.agreement(10 + noise, (9.3, 0.0)) == "ours higher"
-    assert _book.agreement(10 + noise, (10.7, 1.1)) == "reproduced"  # their error counts as well
-    assert _book.agreement(10 + noise, (10.7, 1.1), spread="none") == "ours lower"
-    assert _book.agreement(10 + 4.4 * noise, (10.0, 0.0)) == "reproduced"
-    assert _book.agreement(10 + 4.6 * noise, (10.0, 0.0)) == "not resolved"
-    assert _book.agreement(10 + 50 * noise, (90.0, 50.0)) == "not resolved"
+    assert s3vm_book.agreement(10 + noise, (10.6, 0.0)) == "reproduced"
+    assert s3vm_book.agreement(10 + noise, (10.7, 0.0)) == "ours lower"
+    assert s3vm_book.agreement(10 + noise, (9.3, 0.0)) == "ours higher"
+    assert (
+        s3vm_book.agreement(10 + noise, (10.7, 1.1)) == "reproduced"
+    )  # their error counts as well
+    assert s3vm_book.agreement(10 + noise, (10.7, 1.1), spread="none") == "ours lower"
+    assert s3vm_book.agreement(10 + 4.4 * noise, (10.0, 0.0)) == "reproduced"
+    assert s3vm_book.agreement(10 + 4.6 * noise, (10.0, 0.0)) == "not resolved"
+    assert s3vm_book.agreement(10 + 50 * noise, (90.0, 50.0)) == "not resolved"
 
 
 def test_counts():
@@ -127,7 +129,7 @@ def test_a_digest_changes_with_a_result_and_not_with_its_date(tmp_path, monkeypa
     def digest():
         text = json.dumps({"rows": rows})
         (tmp_path / "results" / "toy.json").write_text(text, encoding="utf-8")
-        return _book.digest("toy")
+        return s3vm_book.digest("toy")
 
     first = digest()
     rows[0]["provenance"]["date"] = "tomorrow"
@@ -138,9 +140,9 @@ def test_a_digest_changes_with_a_result_and_not_with_its_date(tmp_path, monkeypa
 
 def test_an_unknown_table_is_an_error_that_lists_the_known_ones():
     with pytest.raises(ValueError, match=r"name='missing' is no table in results; .*qn_table2"):
-        _book.stored("missing")
+        s3vm_book.stored("missing")
     with pytest.raises(ValueError, match=r"name='missing' is no table in paper; .*programs"):
-        _book.printed("missing")
+        s3vm_book.printed("missing")
 
 
 def test_a_finer_start_counts_minima_and_iterations(monkeypatch):

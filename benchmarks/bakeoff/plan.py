@@ -8,7 +8,7 @@ from benchmarks.bakeoff import store
 from benchmarks.bakeoff.methods import registry
 from benchmarks.bakeoff.sets import SETS
 from benchmarks.bakeoff.worker import Task, Worker
-from s3vm_lib._book import bakeoff as reader
+from s3vm_book import bakeoff as reader
 
 SECONDS = {"default": 10.0, "search": 60.0}  # of CPU, for a row
 ENDED = ("time", "memory", "hung")  # by a limit

@@ -1,6 +1,6 @@
 """The writing side of the store: one text file per set, appended to, one line per fit.
 
-The form is described and read in `s3vm_lib._book.bakeoff`. A line is written at once, flushed and
+The form is described and read in `s3vm_book.bakeoff`. A line is written at once, flushed and
 synchronized under a lock that dies with its process; what a killed process left of a line is cut
 off before the next one. The library's own results take lines from a committed tree only.
 """
@@ -17,8 +17,8 @@ from pathlib import Path
 
 from benchmarks import harness
 from benchmarks.bakeoff import draws, worker
+from s3vm_book import bakeoff as reader
 from s3vm_lib import _numba
-from s3vm_lib._book import bakeoff as reader
 
 RESULTS = harness.RESULTS / "bakeoff"
 

@@ -20,7 +20,7 @@ import numpy as np
 
 from benchmarks import il_paper
 from benchmarks.harness import digits
-from s3vm_lib._book import printed
+from s3vm_book import printed
 
 TRIALS = 20
 FINER = 3e-4  # start_tol, by default 1e-3
@@ -28,7 +28,7 @@ COUNTS = ("iterations", "changing", "moves")
 
 
 def paper():
-    """The printed cells, from ``s3vm_lib/_book/paper/il_tables23.csv``.
+    """The printed cells, from ``s3vm_book/paper/il_tables23.csv``.
 
     Returns
     -------

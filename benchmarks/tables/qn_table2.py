@@ -11,14 +11,14 @@ training part. Sets that are not at hand (real-sim, gcat, ccat, aut-avn: 20 rows
 """
 
 from benchmarks import qn_paper
-from s3vm_lib._book import printed
+from s3vm_book import printed
 
 METHODS = ("LIBSVM", "UniverSVM", "TSVMlin", "DA", "QN-S3VM")
 NOT_AT_HAND = ("real-sim", "gcat", "ccat", "aut-avn")
 
 
 def paper():
-    """The printed rows, from ``s3vm_lib/_book/paper/qn_table2.csv``.
+    """The printed rows, from ``s3vm_book/paper/qn_table2.csv``.
 
     Returns
     -------

@@ -25,8 +25,8 @@ import nbformat
 from compare import GLUE, compare_outputs, picture_difference, rule_for, rules_of
 from PIL import Image
 
-from s3vm_lib import _book
-from s3vm_lib._book import bakeoff
+import s3vm_book
+from s3vm_book import bakeoff
 
 KERNELSPEC = {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"}
 LANGUAGE = {"name": "python"}
@@ -95,7 +95,7 @@ def _text(value):
 
 
 def results_read(notebook):
-    """The stored results that a notebook reads, by itself or through `s3vm_lib._book`.
+    """The stored results that a notebook reads, by itself or through `s3vm_book`.
 
     Parameters
     ----------
@@ -107,11 +107,11 @@ def results_read(notebook):
         `digest` of each table that is named in the code.
     """
     source = "\n".join(cell.source for cell in code_cells(notebook))
-    folder = _book.tables.FOLDER
+    folder = s3vm_book.tables.FOLDER
     files = {
         folder / f"{alias.name}.py"
         for node in ast.walk(ast.parse(source))
-        if isinstance(node, ast.ImportFrom) and node.module == _book.__name__
+        if isinstance(node, ast.ImportFrom) and node.module == s3vm_book.__name__
         for alias in node.names
     }
     found = {"bakeoff": bakeoff.digest()} if folder / "bakeoff.py" in files else {}
@@ -120,7 +120,7 @@ def results_read(notebook):
     source += "".join(file.read_text(encoding="utf-8") for file in files if file.is_file())
     named = set(re.findall(r"""["'/](\w+)(?:\.json)?["']""", source))
     tables = sorted(file.stem for file in (folder / "results").glob("*.json"))
-    return {**found, **{name: _book.digest(name) for name in tables if name in named}}
+    return {**found, **{name: s3vm_book.digest(name) for name in tables if name in named}}
 
 
 def keep_what_agrees(notebook, before):

@@ -266,20 +266,18 @@ class BalanceProfile(NamedTuple):
         """
         import matplotlib.pyplot as plt
 
-        from s3vm_lib.plotting import BLUE, GREEN, INK, VERMILION
-
         ax = plt.subplots()[1] if ax is None else ax
         grid, density = self.posterior()
         labels = label_posterior(self.positive, self.negative).pdf(grid)
         top = max(density.max(), labels.max())
-        ax.fill_between(grid, density / top, color=BLUE, alpha=0.25, label="posterior")
-        ax.plot(grid, labels / top, color=INK, ls=":", label="labels alone")
+        ax.fill_between(grid, density / top, color="#0072B2", alpha=0.25, label="posterior")
+        ax.plot(grid, labels / top, color="#222222", ls=":", label="labels alone")
         for values, color, dash, name in (
-            (-self.objective, VERMILION, "--", "objective, downwards"),
-            (self.separation, GREEN, "-", "separation"),
+            (-self.objective, "#D55E00", "--", "objective, downwards"),
+            (self.separation, "#009E73", "-", "separation"),
         ):
             ax.plot(self.ratios, _unit(values), color=color, ls=dash, label=name)
-        ax.axvline(self.label_share, color=INK, lw=0.8)
+        ax.axvline(self.label_share, color="#222222", lw=0.8)
         ax.set(xlabel="class ratio r", yticks=[], xlim=(grid[0], grid[-1]))
         ax.legend()
         return ax

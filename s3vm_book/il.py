@@ -4,8 +4,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from s3vm_lib._book.rules import Basis, Verdict, counted
-from s3vm_lib._book.tables import stored
+from s3vm_book.rules import Basis, Verdict, counted
+from s3vm_book.tables import stored
 
 FACTOR = 3.0  # means closer than that are of one size
 TABLES = {2: "labeled", 3: "unlabeled"}

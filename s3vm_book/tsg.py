@@ -4,8 +4,8 @@ from collections import Counter
 
 import numpy as np
 
-from s3vm_lib._book.rules import Basis, Verdict, agreement, counted
-from s3vm_lib._book.tables import stored
+from s3vm_book.rules import Basis, Verdict, agreement, counted
+from s3vm_book.tables import stored
 
 SETS = ("cod-rna", "ijcnn1", "skin_nonskin", "w8a", "dota2", "susy_30k")  # of the paper, at hand
 EXACT = ("S3VMLight", "CCCPS3VM", "BGS3VM")

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from s3vm_lib.checks._conditions import FEASIBLE, row_errors
+from s3vm_book.checks._conditions import FEASIBLE, row_errors
 
 
 def shifted(delta, width):

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from s3vm_lib._book.rules import SIDES
+from s3vm_book.rules import SIDES
 
 
 def _row(tag, cells):

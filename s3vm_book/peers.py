@@ -1,7 +1,7 @@
 """Verdicts beside other programs, which were run by us."""
 
-from s3vm_lib._book.rules import Basis, Verdict
-from s3vm_lib._book.tables import programs, stored
+from s3vm_book.rules import Basis, Verdict
+from s3vm_book.tables import programs, stored
 
 COUNTERPARTS = {"MultiSwitchTSVM": "multi-switch", "DAS3VM": "annealing"}
 

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from s3vm_lib.checks._cccp_state import shifted
-from s3vm_lib.checks._report import Suspect, is_clear, ratio_names, ratio_words, where
+from s3vm_book.checks._cccp_state import shifted
+from s3vm_book.checks._report import Suspect, is_clear, ratio_names, ratio_words, where
 
 
 def _at_zero(delta, width):

@@ -4,8 +4,8 @@ import itertools
 
 import numpy as np
 
-from s3vm_lib.checks._numerical import numerical_gradient
-from s3vm_lib.checks._report import Report, ratio_words, where
+from s3vm_book.checks._report import Report, ratio_words, where
+from s3vm_lib.checks import numerical_gradient
 
 
 def check_gradient(f, gradient, x, *, parts=None, blocks=None, tol=1e-5):
@@ -43,7 +43,7 @@ def check_gradient(f, gradient, x, *, parts=None, blocks=None, tol=1e-5):
     Examples
     --------
     >>> import numpy as np
-    >>> from s3vm_lib.checks import check_gradient
+    >>> from s3vm_book.checks import check_gradient
     >>> terms = {"penalty": lambda w: w @ w / 2, "loss": lambda w: np.exp(w).sum()}
     >>> check_gradient(lambda w: w @ w / 2 + np.exp(w).sum(), np.exp, [0.3, -0.8, 0.5], parts=terms)
     missing term: the gradient has penalty 0 times in place of once.

@@ -60,7 +60,7 @@ def printed(name):
     Parameters
     ----------
     name : str
-        Name of a file in ``s3vm_lib/_book/paper``.
+        Name of a file in ``s3vm_book/paper``.
 
     Returns
     -------

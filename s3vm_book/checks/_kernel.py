@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from s3vm_lib.checks._report import Report, Suspect, accuse, finite, where
+from s3vm_book.checks._report import Report, Suspect, accuse, finite, where
 from s3vm_lib.kernels import squared_norms
 
 
@@ -34,7 +34,7 @@ def check_kernel(K, X, kernel, Z=None, *, tol=1e-6):
     Examples
     --------
     >>> import numpy as np
-    >>> from s3vm_lib.checks import check_kernel
+    >>> from s3vm_book.checks import check_kernel
     >>> from s3vm_lib.kernels import Kernel
     >>> X = np.array([[0.0, 1.0], [2.0, 0.5], [1.0, 1.0]])
     >>> distances = np.linalg.norm(X[:, None] - X[None], axis=2)

@@ -9,7 +9,7 @@ import numpy as np
 from matplotlib.patches import ConnectionPatch
 from scipy import special, stats
 
-from s3vm_lib.plotting import GREY, INK
+from s3vm_book.plotting import GREY, INK
 
 
 class Friedman(NamedTuple):

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from s3vm_lib.checks._conditions import best_offset, largest_error, row_errors
-from s3vm_lib.checks._report import MARKEDLY, Report, Suspect, accuse, where
+from s3vm_book.checks._conditions import best_offset, largest_error, row_errors
+from s3vm_book.checks._report import MARKEDLY, Report, Suspect, accuse, where
 
 
 def offset_report(out, alpha, b, t, upper, tol, numbers):

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from s3vm_lib._book.tables import FOLDER
+from s3vm_book.tables import FOLDER
 
 STORE = FOLDER / "results" / "bakeoff"
 ANSWERED = ("ok", "warned")

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from s3vm_lib.checks._conditions import FEASIBLE, unexplained
-from s3vm_lib.checks._report import Suspect, best_factor, is_clear, ratio_names, ratio_words, where
+from s3vm_book.checks._conditions import FEASIBLE, unexplained
+from s3vm_book.checks._report import Suspect, best_factor, is_clear, ratio_names, ratio_words, where
 from s3vm_lib.objective import svm_infeasibility
 
 

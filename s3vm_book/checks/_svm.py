@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from s3vm_lib.checks._conditions import (
+from s3vm_book.checks._conditions import (
     FEASIBLE,
     best_offset,
     is_feasible,
@@ -10,15 +10,15 @@ from s3vm_lib.checks._conditions import (
     row_errors,
     unexplained,
 )
-from s3vm_lib.checks._offset import offset_report
-from s3vm_lib.checks._report import (
+from s3vm_book.checks._offset import offset_report
+from s3vm_book.checks._report import (
     MARKEDLY,
     Report,
     accuse,
     finite,
     where,
 )
-from s3vm_lib.checks._svm_suspects import suspects
+from s3vm_book.checks._svm_suspects import suspects
 from s3vm_lib.objective import signed_labels, svm_infeasibility
 from s3vm_lib.reference.smo import solve_smo
 from s3vm_lib.smo import Costs, feasible
@@ -67,7 +67,7 @@ def check_svm(K, alpha, b, t, C, *, F=None, tol=5e-3):
     Examples
     --------
     >>> import numpy as np
-    >>> from s3vm_lib.checks import check_svm
+    >>> from s3vm_book.checks import check_svm
     >>> K, t = np.array([[1.0, -1.0], [-1.0, 1.0]]), np.array([1, -1])
     >>> check_svm(K, [0.5, 0.5], 0.0, t, C=1.0)
     The machine is optimal: constraints and margins hold in all 2 rows.

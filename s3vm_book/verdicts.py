@@ -2,7 +2,7 @@
 
 from collections import Counter
 
-from s3vm_lib._book import gkm, il, peers, qn, tsg
+from s3vm_book import gkm, il, peers, qn, tsg
 
 
 def all_verdicts():

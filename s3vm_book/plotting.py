@@ -87,7 +87,7 @@ def style():
 
     Examples
     --------
-    >>> from s3vm_lib import plotting
+    >>> from s3vm_book import plotting
     >>> with plotting.style():
     ...     pass
     """

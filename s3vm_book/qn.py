@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from s3vm_lib._book.rules import Basis, Verdict, counted, difference
-from s3vm_lib._book.tables import printed, stored
+from s3vm_book.rules import Basis, Verdict, counted, difference
+from s3vm_book.tables import printed, stored
 
 TIES = {
     "cv_ties": "the mean over tied settings",

@@ -22,7 +22,7 @@ class Report:
 
     Examples
     --------
-    >>> from s3vm_lib.checks import check_gradient
+    >>> from s3vm_book.checks import check_gradient
     >>> report = check_gradient(lambda x: x @ x, lambda x: -2 * x, [1.0, 2.0])
     >>> bool(report), report.mistake
     (False, 'sign')

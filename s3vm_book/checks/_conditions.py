@@ -3,7 +3,7 @@
 import numpy as np
 from scipy.optimize import minimize_scalar
 
-from s3vm_lib.checks._report import Report
+from s3vm_book.checks._report import Report
 from s3vm_lib.objective import svm_infeasibility
 
 FEASIBLE = 1e-3  # violation of a constraint that is a matter of tolerance, of the largest α

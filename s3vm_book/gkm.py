@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from s3vm_lib._book.rules import Basis, Verdict, difference
-from s3vm_lib._book.tables import printed, stored
+from s3vm_book.rules import Basis, Verdict, difference
+from s3vm_book.tables import printed, stored
 
 OWN = {
     "coil20": "differs: a selection of its authors",

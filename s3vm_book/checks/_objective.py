@@ -4,8 +4,8 @@ import itertools
 
 import numpy as np
 
-from s3vm_lib.checks._gradients import check_gradient
-from s3vm_lib.checks._report import (
+from s3vm_book.checks._gradients import check_gradient
+from s3vm_book.checks._report import (
     Report,
     best_factor,
     finite,

@@ -2,11 +2,11 @@
 
 import numpy as np
 
-from s3vm_lib.checks._cccp_state import State
-from s3vm_lib.checks._cccp_suspects import suspects
-from s3vm_lib.checks._conditions import FEASIBLE, kernel_report
-from s3vm_lib.checks._report import MARKEDLY, Report, accuse, finite, where
-from s3vm_lib.checks._stationary import check_balance
+from s3vm_book.checks._cccp_state import State
+from s3vm_book.checks._cccp_suspects import suspects
+from s3vm_book.checks._conditions import FEASIBLE, kernel_report
+from s3vm_book.checks._report import MARKEDLY, Report, accuse, finite, where
+from s3vm_book.checks._stationary import check_balance
 from s3vm_lib.objective import signed_labels
 
 

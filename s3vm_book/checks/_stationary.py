@@ -4,9 +4,9 @@ import itertools
 
 import numpy as np
 
-from s3vm_lib.checks._conditions import kernel_report
-from s3vm_lib.checks._objective import sizes_of, smooth_losses
-from s3vm_lib.checks._report import (
+from s3vm_book.checks._conditions import kernel_report
+from s3vm_book.checks._objective import sizes_of, smooth_losses
+from s3vm_book.checks._report import (
     ALIKE,
     MARKEDLY,
     Report,
