@@ -645,3 +645,15 @@ def test_single_precision_is_double_for_the_ratio():
     double = TSGS3VM(random_state=0, n_steps=20).fit(X, partly)
     single = TSGS3VM(random_state=0, n_steps=20).fit(X.astype(np.float32), partly)
     assert single.class_ratio_[1] == double.class_ratio_[1]
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("name", ["auto", "bbse", "powered"])
+def test_rows_of_a_file_far_from_the_origin_have_the_ratio_of_others(name, dtype, tmp_path):
+    X, _, partly = misleading(n=80)
+    X = np.round(4 * X) + 2**22
+    rows = np.memmap(tmp_path / "rows", dtype, "w+", shape=X.shape)
+    rows[:] = X
+    here, there = (NewtonS3VM(balance=name, kernel="linear").fit(Z, partly) for Z in (X, rows))
+    assert there.class_ratio_ == pytest.approx(here.class_ratio_, rel=1e-6)
+    assert here.class_ratio_[1] != pytest.approx(2 / 3)  # the share of the labels

@@ -33,6 +33,7 @@ MENDED = {
     "overflow": "100:238 100:377 101:323 103:152",
     "sparse rows far from 0": "101:304",
     "steps of batches that diverged": "103:593",
+    "shares of rows of a file far from 0": "101:134 101:748",
 }
 
 

@@ -5,8 +5,10 @@ classes alike, rows and predictions do not tell the shares, and those of the lab
 """
 
 import numpy as np
+import scipy.sparse as sp
 
 from s3vm_lib._base import RATIO_RULES, BaseS3VM, label_shares
+from s3vm_lib._linear import nearer
 from s3vm_lib._machine import Training
 from s3vm_lib.class_ratio._profile import (
     Refits,
@@ -39,6 +41,14 @@ TOL, FTOL = 1e-3, 1e-5  # of these fits: finer ones come no nearer to the shares
 LARGEST_COLUMNS = 2**24  # kernel values with the labeled rows that are kept, 128 MB
 
 
+def _near(X, kernel):
+    """Rows in memory as `nearer` returns them, in double precision, and what it subtracted."""
+    if sp.issparse(X):
+        return doubles(X), 0.0
+    X, center = nearer(np.array(X, dtype=float), kernel)
+    return X, 0.0 if center is None else center
+
+
 class Supervised:
     """The machine that the labeled rows alone give, and its outputs everywhere.
 
@@ -57,7 +67,7 @@ class Supervised:
         large = n * self.labeled.size > LARGEST_COLUMNS or is_mapped(data.X)
         if large and kernel.name != "precomputed":
             # Too many values to keep, or rows of a file: others are computed when asked for.
-            self.rows = doubles(data.X[self.labeled])
+            self.rows, self.center = _near(data.X[self.labeled], kernel)
             columns = kernel.gram(self.rows)
             unit = float(np.mean(kernel.diagonal(self.rows))) or 1.0
         else:
@@ -88,7 +98,7 @@ class Supervised:
         gram, pivots, dual = data.kernel.gram, self.rows[seen], fit.dual / self.unit
         step = max(1, LARGEST_COLUMNS // (4 * seen.size))
         slices = row_slices(data.codes.size, step)
-        parts = [gram(doubles(data.X[s]), pivots) @ dual for s in slices]
+        parts = [gram(doubles(data.X[s]) - self.center, pivots) @ dual for s in slices]
         return np.concatenate(parts) + fit.intercept
 
 
@@ -142,7 +152,7 @@ class Evidence:
         outputs = Supervised(data, C).outputs()
         self.indistinct = indistinct(outputs[data.codes < 0])
         self.data = thinned(data, outputs)
-        self.data = self.data._replace(X=doubles(self.data.X))
+        self.data = self.data._replace(X=_near(self.data.X, data.kernel)[0])
         margins = np.zeros(self.data.codes.size)
         margins[self.data.codes >= 0] = outputs[data.codes >= 0]  # thinning keeps their order
         margins[self.data.codes == 0] *= -1
