@@ -871,6 +871,20 @@ def test_dense_csr_and_precomputed_fits_agree():
 # --- The estimator --------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("exponent", [-30, -20, -10, 20, 40])
+@pytest.mark.parametrize("engine", ["scipy", "lbfgs", "bfgs"])
+@pytest.mark.parametrize("options", [dict(coordinates="raw"), dict(coordinates="eigen"),
+                                     dict(coordinates="raw", kernel="linear")])  # fmt: skip
+def test_the_unit_of_the_kernel_is_free(options, engine, exponent):
+    X, y = blobs()[:2]
+    options = dict(gamma=0.5, engine=engine, balance=0.5, **options)
+    one = QNS3VM(**options).fit(X, y)
+    other = QNS3VM(sigma_f=2.0**exponent, C=0.25**exponent, **options).fit(X, y)
+    assert other.termination_condition_ == "converged"
+    assert_allclose(4.0**exponent * other.objective_, one.objective_, rtol=1e-3)
+    assert np.mean(other.predict(X) != one.predict(X)) <= 0.02
+
+
 @pytest.mark.parametrize("coordinates", ["cholesky", "eigen", "raw", "regressors", "kpca"])
 @pytest.mark.parametrize("engine", ["scipy", "lbfgs", "bfgs"])
 def test_unlabeled_rows_help_in_all_coordinates_with_all_engines(coordinates, engine):

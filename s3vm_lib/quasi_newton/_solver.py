@@ -198,6 +198,18 @@ def offset_for_share(f, weight, ratio, tol):
     return -float(thresholds[np.argmin(np.abs(thresholds))])
 
 
+def _minimized(engine, function, unit, x, tol, *limits):
+    """The `Minimum` by an engine, whose first step has length 1, in coefficients times ``unit``."""
+    units = np.where(np.arange(x.size) < function.coordinates.dimension, unit, 1.0)
+
+    def scaled(z):
+        value, gradient = function(z / units)
+        return value, gradient / units
+
+    found = engine(scaled, units * x, tol / unit, *limits)
+    return found._replace(x=found.x / units, gradient=units * found.gradient)
+
+
 def solve_quasi_newton(
     coordinates,
     t,
@@ -258,6 +270,7 @@ def solve_quasi_newton(
         penalty = SharePenalty(t, stages.weight, problem.ratio, problem.balance_tol)
     # Short features have small gradients: at the same tolerance they would stop too early.
     tol *= min(1.0, coordinates.unit)
+    unit = 1024.0 ** np.round(0.1 * np.log2(coordinates.unit or 1.0))
     x, history, status = stages.start, [], "stopped"
     # The numbers are the lines of the chapter's algorithm. 1 is the stage α = 0; 2: the others.
     factors = stages.factors(annealing)
@@ -272,7 +285,7 @@ def solve_quasi_newton(
         # 3 to 9: the engine begins without pairs, and ends where the gradient is small.
         arrays = function.arrays() if engine == "lbfgs" else None
         if arrays is None:
-            minimum = ENGINES[engine](function, x, *stop, max_iter, memory)
+            minimum = _minimized(ENGINES[engine], function, unit, x, *stop, max_iter, memory)
         else:
             minimum = minimize_dense(function, arrays, x, *stop, max_iter, memory)
         # 10: the next stage starts here.
