@@ -30,6 +30,7 @@ from s3vm_lib._base import BaseS3VM
 from s3vm_lib.annealing import DAS3VM
 from s3vm_lib.branch_and_bound import BranchBoundS3VM
 from s3vm_lib.budgeted import BGS3VM
+from s3vm_lib.calibration import CalibratedS3VM
 from s3vm_lib.cccp import CCCPS3VM
 from s3vm_lib.graph_kernel_machine import GKM
 from s3vm_lib.graphs import NeighborGraph
@@ -934,6 +935,20 @@ def test_pickle_and_skops(case, semi_supervised, kernel, n_classes):
             assert_array_equal(copy.transduction_, model.transduction_)
             assert copy.get_params() == model.get_params()
             assert list(copy.history_) == list(model.history_)
+
+
+@pytest.mark.interface
+@pytest.mark.parametrize("method", ["sigmoid", "isotonic"])
+def test_a_calibrated_model_is_saved_with_types_of_two_packages(method, semi_supervised):
+    """As *Your own data* tells those who are to trust the file."""
+    skops = pytest.importorskip("skops.io")
+    X, y = semi_supervised()
+    model = CalibratedS3VM(QNS3VM(), method=method).fit(X, y)
+    data = skops.dumps(model)
+    trusted = skops.get_untrusted_types(data=data)
+    assert {name.split(".")[0] for name in trusted} == {"s3vm_lib", "sklearn"}
+    copy = skops.loads(data, trusted=trusted)
+    assert_array_equal(copy.predict_proba(X), model.predict_proba(X))
 
 
 @pytest.mark.interface
