@@ -24,6 +24,7 @@ PYTHON = VENV / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
 STAMP = VENV / "s3vm-lib-installed.json"
 CONSTRAINTS = ROOT / "constraints.txt"
 SITE = ROOT / "_build" / "html"
+BUILT = ROOT / "_build" / "book-built"  # as old as the beginning of the last whole build
 NOTEBOOK_TOOL = ROOT / "book" / "_tools" / "notebooks.py"
 LIVE_TOOL = ROOT / "book" / "_tools" / "live.py"
 LIVE = ROOT / "live"
@@ -84,6 +85,20 @@ def build_book(*options):
     return code
 
 
+def is_stale():
+    """Whether the pages are not all made by the extensions, templates and scripts of today.
+
+    Sphinx writes a page again where its text has changed, and knows nothing of these.
+    """
+    if not (SITE.exists() and BUILT.exists()):
+        return True
+    makers = [ROOT / "_config.yml", ROOT / "_toc.yml"]
+    for folder in ("_ext", "_static", "_templates", "_tools"):
+        makers += (ROOT / "book" / folder).rglob("*.*")
+    built = BUILT.stat().st_mtime
+    return any(path.stat().st_mtime > built for path in makers if path.suffix != ".pyc")
+
+
 def notebook_paths():
     """The chapters that are notebooks, in alphabetical order."""
     return sorted((ROOT / "book").glob("*.ipynb"))
@@ -101,9 +116,16 @@ def chosen_notebooks(names):
 
 def book(args):
     install("book")
-    code = build_book(*(["--all"] if args.all else []))
+    start, whole = time.time(), args.all or is_stale()
+    if whole:
+        shutil.rmtree(SITE, ignore_errors=True)
+        BUILT.unlink(missing_ok=True)
+    code = build_book(*(["--all"] if whole else []))
     if code:
         sys.exit(code)
+    if whole:
+        BUILT.touch()
+        os.utime(BUILT, (start, start))
     print(f"\nThe book is built. Open {SITE / 'index.html'}\nor run `make serve`.")
 
 

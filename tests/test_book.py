@@ -520,6 +520,47 @@ def test_lab_starts_for_every_user(tasks, user, allowed, tmp_path, monkeypatch):
     assert "jupyterlab" in commands[-1] and ("--allow-root" in commands[-1]) == allowed
 
 
+def test_pages_are_all_built_again_when_what_makes_them_changes(tasks, tmp_path, monkeypatch):
+    monkeypatch.setattr(tasks, "ROOT", tmp_path)
+    monkeypatch.setattr(tasks, "SITE", tmp_path / "_build" / "html")
+    monkeypatch.setattr(tasks, "BUILT", tmp_path / "_build" / "book-built", raising=False)
+    script, extension = (tmp_path / "book" / name for name in ("_static/book.js", "_ext/pages.py"))
+    for path in (tmp_path / "_config.yml", tmp_path / "_toc.yml", script, extension):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch()
+        os.utime(path, (1e9, 1e9))
+    built, code = [], 0
+
+    def build_book(*options):
+        tasks.SITE.mkdir(parents=True, exist_ok=True)
+        (tasks.SITE / f"page{len(built)}.html").touch()
+        built.append(options)
+        return code
+
+    monkeypatch.setattr(tasks, "build_book", build_book)
+
+    def options(*given):
+        arguments = tasks.parse_arguments(["book", *given])
+        try:
+            arguments.function(arguments)
+        except SystemExit as left:
+            assert left.code == code
+        return built[-1]
+
+    assert (options(), options(), options("--all")) == (("--all",), (), ("--all",))
+    assert [path.name for path in tasks.SITE.iterdir()] == ["page2.html"]
+    for path in (script, extension, tmp_path / "_config.yml"):
+        assert options() == ()
+        later = tasks.BUILT.stat().st_mtime + 1
+        os.utime(path, (later, later))
+        assert options() == ("--all",)
+        os.utime(path, (1e9, 1e9))
+    code = 1
+    assert options("--all") == options() == ("--all",)  # a build that failed is none
+    code = 0
+    assert (options(), options()) == (("--all",), ())
+
+
 def test_students_install_what_runs_chapters_and_no_more():
     text = (ROOT / "book" / "teaching.md").read_text(encoding="utf-8")
     assert re.findall(r'pip install -e "\.\[(\w+)\]"', text) == ["chapters"]
