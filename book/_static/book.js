@@ -1,7 +1,8 @@
 // What really scrolls, a long formula or a wide output, can be reached with the keyboard, says what
 // it is, and shows whether it goes on.
 const BOXES =
-  ".bd-article :is(mjx-container, .cell_output .text_html > div, .pst-scrollable-table-container)";
+  ".bd-article :is(mjx-container, .pst-scrollable-table-container," +
+  " .cell_output .text_html > div, .cell_output .text_html > details > div)";
 const NAMES = { "MJX-CONTAINER": "Formula, scrolls sideways", DIV: "Table, scrolls" };
 
 function scrolls(box) {
@@ -21,6 +22,7 @@ function scrolls(box) {
 function markBoxes() {
   const boxes = [...document.querySelectorAll(BOXES)];
   const answers = boxes.map((box) => box.offsetParent !== null && scrolls(box));
+  const wide = boxes.map((box) => box.scrollWidth > box.clientWidth + 1);
   boxes.forEach((box, i) => {
     const marks = { tabindex: 0, role: "group", "aria-label": NAMES[box.tagName] };
     for (const [name, value] of Object.entries(marks)) {
@@ -31,9 +33,10 @@ function markBoxes() {
       }
     }
     box.classList.toggle("wide", answers[i]);
-    box.classList.toggle("sideways", answers[i] && box.scrollWidth > box.clientWidth + 1);
-    showRest(box);
+    box.classList.toggle("sideways", answers[i] && wide[i]);
+    box.classList.remove("more");
   });
+  boxes.filter((_, i) => answers[i]).forEach(showRest); // asks for places, once nothing moves them
 }
 
 function showRest(box) {
@@ -119,7 +122,12 @@ function followReader() {
 }
 
 addEventListener("DOMContentLoaded", followReader);
-addEventListener("load", () => {
+addEventListener("DOMContentLoaded", () => {
+  // The theme does so too, but only once all pictures have come.
+  for (const box of document.querySelectorAll(".bd-article pre")) {
+    box.tabIndex = box.scrollWidth > box.clientWidth ? 0 : -1;
+  }
+  markBoxes();
   const scrolled = ({ target }) => target.matches?.(BOXES) && showRest(target);
   addEventListener("scroll", scrolled, { capture: true, passive: true });
   // Not only a window changes widths: a fold opens, a panel slides away, a font comes late.
