@@ -43,8 +43,15 @@ GLYPH_STYLE = re.compile(
     r'^mjx-c\.(mjx-c[0-9A-F]+(?:\.TEX-\w+)?)::before \{(?:[^"}]|"(?:\\.|[^"\\])*")*\}', re.MULTILINE
 )
 GLYPH = re.compile(r'<mjx-c class="(mjx-c[0-9A-F]+(?: TEX-\w+)?)"')
+TAG = re.compile(r"<(/?)mjx-[^>]*>")
+SPACED = re.compile(r'<mjx-mo class="mjx-n" space="[34]"')
 ZERO = "\ueffc"  # all that MathJax_Zero has, the first font of every formula
-CONTENT = re.compile(r'content: "(\\"|[^"]+)"')
+# What a style shows: in the font of a glyph, in the first one, or (a piece of a long arrow) in any.
+CONTENT = re.compile(
+    r'^mjx-(c\.mjx-c[0-9A-F]+(?:\.(TEX-\w+))?::before|[^{}\n]+) \{[^}]*?content: "(\\"|[^"]+)"',
+    re.MULTILINE,
+)
+FACE = re.compile(r'font-family: MJX([\w-]+);\s*src: url\("mathjax/([^"]+)"')
 
 
 def source():
@@ -74,8 +81,8 @@ class Typesetter:
     def html(self, tex, display):
         """The HTML of a formula."""
         if (tex, display) not in self._known:
-            call = f"typeset({json.dumps(tex)}, {json.dumps(display)})"
-            self._known[tex, display] = self._engine.eval(call)
+            html = self._engine.eval(f"typeset({json.dumps(tex)}, {json.dumps(display)})")
+            self._known[tex, display] = html if display else breakable(html)
         return self._known[tex, display]
 
     def styles(self, glyphs):
@@ -84,6 +91,22 @@ class Typesetter:
         kept = {one.replace(" ", ".") for one in glyphs}
         css = GLYPH_STYLE.sub(lambda found: found[0] if found[1] in kept else "", css)
         return re.sub(r"\n\s*", "\n", css)
+
+
+def breakable(html):
+    """A formula that may go on in the next line after a relation or a sign of a sum, as in TeX.
+
+    MathJax puts spaces around those. Fractions, roots and what stands in long brackets stay whole.
+    """
+    pieces, level, end, spaced = [], 0, 0, False
+    for tag in TAG.finditer(html):
+        level += -1 if tag[1] else 1
+        if level == 3 and not tag[1]:  # inside of the container and the formula
+            spaced = bool(SPACED.match(tag[0]))
+        elif level == 2 and tag[1] and spaced:
+            pieces += [html[end : tag.end()], "<wbr>"]
+            end, spaced = tag.end(), False
+    return "".join([*pieces, html[end:]])
 
 
 @functools.cache
@@ -185,11 +208,14 @@ def copy_fonts(app, exception):
         glyphs.update(GLYPH.findall(path.read_text(encoding="utf-8")))
     css = of(app.config).styles(glyphs)
     (Path(app.outdir) / "_static" / "mathjax.css").write_text(css, encoding="utf-8", newline="\n")
-    shown = "\n".join([*CONTENT.findall(css), ZERO])
-    letters = re.sub(r"\\([0-9A-F]+)", lambda code: chr(int(code[1], 16)), shown)
-    for path in (source() / FONTS).glob("*.woff"):
-        if path.name in css:
-            write_subset(path, letters, target / path.name)
+    shown = {"": ZERO}
+    for style, font, content in CONTENT.findall(css):
+        letters = re.sub(r"\\([0-9A-F]+)", lambda code: chr(int(code[1], 16)), content)
+        font = font or ("TEX" if style.startswith("c.") else "")
+        shown[font] = shown.get(font, "") + letters
+    for font, name in FACE.findall(css):
+        letters = shown[""] + shown.get(font, "")
+        write_subset(source() / FONTS / name, letters, target / name)
 
 
 def setup(app):

@@ -57,6 +57,16 @@ LEAN = (
     # book.js follows the reader; the program of the theme knows the panel by this name.
     (re.compile(r'<nav id="pst-page-toc-nav"'), '<nav id="page-contents"'),
 )
+# Extensions add their files to every page: what shows that a page needs one.
+NEEDED = {
+    "mathjax.css": "<mjx-container",
+    "sphinx-design.min.css": 'class="sd-',
+    "design-tabs.js": 'class="sd-tab-',
+    "sphinx-thebe.css": 'class="thebe',
+    "proof.css": 'class="proof ',
+    "exercise.css": 'class="exercise ',
+}
+LINK = r'\s*<(?:link rel="stylesheet"|script)[^>]*/_static/{}[^>]*>(?:</script>)?'
 SEARCH_INDEX = re.compile(r'\s*<script src="[^"]*searchindex\.js"></script>')
 
 SOURCE_LINK = re.compile(r'(<a class="viewcode-back" href=)"([^"#]*)\.html#([^"]*)"')
@@ -81,6 +91,9 @@ def finish_pages(app, exception):
         before = html = path.read_text(encoding="utf-8")
         for pattern, replacement in (*ACCESSIBLE, *LEAN):
             html = pattern.sub(replacement, html)
+        for name, sign in NEEDED.items():
+            if sign not in html:
+                html = re.sub(LINK.format(re.escape(name)), "", html)
         if path.name != "search.html":
             html = SEARCH_INDEX.sub("", html)
         html = mend_source_links(app, path, html)
