@@ -10,7 +10,7 @@ def _row(tag, cells):
     return f"<tr>{inside}</tr>"
 
 
-def show_table(heads, lines, title="", size=0.75, height=None, wrap=False):
+def show_table(heads, lines, title="", size=0.75, height=None, wrap=False, fold=False):
     """Show a table.
 
     Parameters
@@ -26,14 +26,20 @@ def show_table(heads, lines, title="", size=0.75, height=None, wrap=False):
         A CSS length beyond which the table scrolls.
     wrap : bool, default=False
         Whether cells may break into lines.
+    fold : bool, default=False
+        Whether a click on the title shows the table.
     """
     from IPython.display import HTML, display
 
     style = f"overflow: auto; font-size: {size}em" + ("" if wrap else "; white-space: nowrap")
     style += f"; max-height: {height}" if height else ""
-    head = f'<p style="margin: 1em 0 0.3em"><strong>{title}</strong></p>' if title else ""
     body = _row("th", heads) + "".join(_row("td", line) for line in lines)
-    display(HTML(f'{head}<div style="{style}"><table class="table close">{body}</table></div>'))
+    table = f'<div style="{style}"><table class="table close">{body}</table></div>'
+    if fold:
+        table = f"<details><summary>{title}</summary>{table}</details>"
+    elif title:
+        table = f'<p style="margin: 1em 0 0.3em"><strong>{title}</strong></p>{table}'
+    display(HTML(table))
 
 
 def show_decision():

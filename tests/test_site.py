@@ -326,6 +326,41 @@ def test_a_formula_that_is_cut_says_so_until_its_end(visit):
     assert moved.evaluate(sign) == "hidden"
 
 
+def test_the_front_page_shows_its_doors_first(visit):
+    page = visit.open("book/index.html")
+    for width, height, shown in ((1280, 800, 3), (390, 844, 2)):
+        page.set_viewport_size({"width": width, "height": height})
+        page.wait_for_timeout(300)
+        doors = page.locator(".doors .sd-card").all()
+        bottoms = [(box := door.bounding_box())["y"] + box["height"] for door in doors]
+        assert len(bottoms) == 3 and bottoms[shown - 1] <= height, (width, bottoms)
+
+
+def test_the_page_of_verdicts_begins_with_totals_and_folds_the_rest(visit):
+    page = visit.open("book/verdicts.html")
+    first = page.locator(".bd-article table").first
+    rows = [row.split("\t") for row in first.inner_text().splitlines()]
+    numbers = [[int(n) if n != "–" else 0 for n in row[1:]] for row in rows[1:]]
+    assert numbers[0] == [sum(column) for column in zip(*numbers[1:], strict=True)]
+    assert all(row[0] == sum(row[1:]) for row in numbers) and numbers[0][0] > 500
+    page.set_viewport_size(PHONE)
+    assert first.bounding_box()["y"] < PHONE["height"]
+    assert page.evaluate("document.documentElement.scrollHeight") < 6 * PHONE["height"]
+    fold = page.locator(".bd-article .text_html summary").last
+    fold.click()
+    assert page.locator(".bd-article .text_html details[open] table").is_visible()
+
+
+def test_a_number_that_a_cell_computed_looks_as_its_sentence(visit):
+    page = visit.open("book/bakeoff.html")
+    weights = page.evaluate(
+        "[...document.querySelectorAll('.bd-article p > .pasted-text')]"
+        ".map(e => [e, e.parentElement].map(one => getComputedStyle(one).fontWeight))"
+    )
+    assert len(weights) > 5
+    assert all(own == around for own, around in weights)
+
+
 def test_the_magnifier_is_beside_what_is_typed(visit):
     page = visit.open("search.html?q=SVM")
     field = page.locator("main form.bd-search input")
