@@ -278,6 +278,13 @@ def svm_dual(K, beta, t):
     -------
     float
         A lower bound of the objective where beta is feasible.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from s3vm_lib.objective import svm_dual
+    >>> svm_dual(np.eye(2), np.array([0.5, -0.5]), np.array([1, -1]))
+    0.75
     """
     return float(t @ beta - 0.5 * beta @ (K @ beta))
 
@@ -303,12 +310,6 @@ def signed_labels(t, name="t", unlabeled=False):
     ValueError
         For other labels, and for 0 and 1 without −1, which are classes and not labels. The
         classes 0 and 1 with −1 for unlabeled rows cannot be told from labels with 0 for them.
-
-    Examples
-    --------
-    >>> from s3vm_lib.objective import signed_labels
-    >>> signed_labels([1, -1, 1])
-    array([ 1., -1.,  1.])
     """
     t = np.asarray(t)
     if t.ndim != 1 or t.dtype.kind not in "iufb":

@@ -18,7 +18,14 @@ _GROUP = 32  # blocks that are one task of a cluster
 
 
 def row_slices(n, rows):
-    """Consecutive slices of ``rows`` rows, the last one shorter, that cover n of them."""
+    """Consecutive slices of ``rows`` rows, the last one shorter, that cover n of them.
+
+    Examples
+    --------
+    >>> from s3vm_lib.row_blocks import row_slices
+    >>> row_slices(150, 100)
+    [slice(0, 100, None), slice(100, 150, None)]
+    """
     return [slice(start, min(start + rows, n)) for start in range(0, n, rows)]
 
 
@@ -36,12 +43,6 @@ def sized_slices(n, width, size=2**18, least=64):
     Returns
     -------
     list of slice
-
-    Examples
-    --------
-    >>> from s3vm_lib.row_blocks import sized_slices
-    >>> sized_slices(200, 10, size=1000)
-    [slice(0, 100, None), slice(100, 200, None)]
     """
     step = max(least, size // max(1, width))
     return row_slices(n, step)

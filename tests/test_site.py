@@ -5,6 +5,7 @@ Skipped where there is no Chromium or no built book, unless ``S3VM_REQUIRE_BROWS
 
 import functools
 import gzip
+import json
 import os
 import re
 import sys
@@ -716,4 +717,45 @@ def test_api_pages_show_formulas_dashes_and_examples_and_nothing_compiled():
             )
             if isinstance(found, Dispatcher):
                 wrong.append(f"{path.stem}: {name} is compiled")
+    assert wrong == []
+
+
+def test_api_pages_list_what_a_reader_meets():
+    """Pages of solvers: the library's names, solvers, what the book names, and what these name."""
+    import inspect
+
+    import s3vm_lib
+
+    book, texts = SITE.parents[1], []
+    for path in [*(book / "book").glob("*.ipynb"), *(book / "coursework").rglob("*.ipynb")]:
+        for cell in json.loads(path.read_text(encoding="utf-8"))["cells"]:
+            source = "".join(cell["source"])
+            texts += [source] if cell["cell_type"] == "code" else re.findall("`[^`]+`", source)
+    for path in [*(book / "book").glob("*.md"), *(book / "coursework").rglob("*.md")]:
+        texts += re.findall("```.*?```|`[^`]+`", path.read_text(encoding="utf-8"), re.DOTALL)
+    texts += [path.read_text(encoding="utf-8") for path in (book / "coursework").rglob("*.py")]
+    named = set(re.findall(r"\w+", "\n".join(texts)))
+    wrong, known = [], ("base", "checks", "datasets", "grid_search", "model_selection", "plotting")
+    for page in sorted((SITE / "book" / "api").glob("*.html")):
+        if page.stem in (*known, "index", "reference"):  # all of it is for readers
+            continue
+        entries = {}
+        html = page.read_text(encoding="utf-8")
+        for name in re.findall(r'<dt class="sig sig-object py" id="s3vm_lib\.([\w.]+)"', html):
+            path = name.split(".")
+            owner = functools.reduce(getattr, path[:-1], s3vm_lib)
+            if not isinstance(owner, type):
+                entries[path[-1]] = getattr(owner, path[-1])
+        met = {one for one in entries if one in named or one.startswith("solve_")}
+        met |= entries.keys() & set(s3vm_lib.__all__)
+        while True:
+            docs = "".join(
+                f"{inspect.getdoc(entries[one])} {getattr(entries[one], '__annotations__', '')}"
+                for one in met
+            )
+            more = entries.keys() & set(re.findall(r"\w+", docs)) - met
+            if not more:
+                break
+            met |= more
+        wrong += [f"{page.stem}: {one}" for one in entries if one not in met]
     assert wrong == []
