@@ -5,11 +5,11 @@ import importlib.util
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:  # at run time each comes with its first use, and what it needs comes with it
-    from s3vm_lib._base import capabilities as capabilities
     from s3vm_lib._compile import compile as compile
-    from s3vm_lib._findings import FitWarning as FitWarning
     from s3vm_lib._versions import show_versions as show_versions
     from s3vm_lib.annealing import DAS3VM as DAS3VM
+    from s3vm_lib.base.classifier import capabilities as capabilities
+    from s3vm_lib.base.findings import FitWarning as FitWarning
     from s3vm_lib.branch_and_bound import BranchBoundS3VM as BranchBoundS3VM
     from s3vm_lib.budgeted import BGS3VM as BGS3VM
     from s3vm_lib.cccp import CCCPS3VM as CCCPS3VM
@@ -18,8 +18,6 @@ if TYPE_CHECKING:  # at run time each comes with its first use, and what it need
     from s3vm_lib.graph_kernel_machine import GKMRegressor as GKMRegressor
     from s3vm_lib.label_switching import MultiSwitchTSVM as MultiSwitchTSVM
     from s3vm_lib.label_switching import S3VMLight as S3VMLight
-    from s3vm_lib.labels import encode_labels as encode_labels
-    from s3vm_lib.labels import mark_unlabeled as mark_unlabeled
     from s3vm_lib.laplacian_svm import LapSVM as LapSVM
     from s3vm_lib.nn_branch_and_bound import NNBBS3VM as NNBBS3VM
     from s3vm_lib.path_following import ILS3VM as ILS3VM
@@ -31,13 +29,15 @@ if TYPE_CHECKING:  # at run time each comes with its first use, and what it need
     from s3vm_lib.smo import SVM as SVM
     from s3vm_lib.stochastic import FRS3VM as FRS3VM
     from s3vm_lib.stochastic import TSGS3VM as TSGS3VM
+    from s3vm_lib.utils.labels import encode_labels as encode_labels
+    from s3vm_lib.utils.labels import mark_unlabeled as mark_unlabeled
 
 __version__ = "0.1.0"
 
 _HOMES = {
-    "capabilities": "_base",
+    "capabilities": "base.classifier",
     "compile": "_compile",
-    "FitWarning": "_findings",
+    "FitWarning": "base.findings",
     "show_versions": "_versions",
     "DAS3VM": "annealing",
     "BranchBoundS3VM": "branch_and_bound",
@@ -48,8 +48,8 @@ _HOMES = {
     "GKMRegressor": "graph_kernel_machine",
     "MultiSwitchTSVM": "label_switching",
     "S3VMLight": "label_switching",
-    "encode_labels": "labels",
-    "mark_unlabeled": "labels",
+    "encode_labels": "utils.labels",
+    "mark_unlabeled": "utils.labels",
     "LapSVM": "laplacian_svm",
     "NNBBS3VM": "nn_branch_and_bound",
     "ILS3VM": "path_following",

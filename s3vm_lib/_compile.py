@@ -10,8 +10,8 @@ import scipy.sparse as sp
 from sklearn.base import clone
 
 import s3vm_lib
-from s3vm_lib._numba import no_notice
 from s3vm_lib.kernels import KERNELS
+from s3vm_lib.utils.jit import no_notice
 
 _ROWS = 24
 

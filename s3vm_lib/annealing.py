@@ -17,14 +17,14 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from s3vm_lib._base import Balance, BaseS3VM
-from s3vm_lib._limits import Count, Ratio, Shape, Tolerance, WeightOrZero
-from s3vm_lib._machine import BinaryFit
-from s3vm_lib._numba import njit
-from s3vm_lib._validation import Client, parameters
+from s3vm_lib.base.classifier import Balance, BaseS3VM
+from s3vm_lib.base.machine import BinaryFit
 from s3vm_lib.finite_newton import linear_rows, solve_finite_newton
 from s3vm_lib.losses import LabeledLoss, UnlabeledLoss
 from s3vm_lib.objective import Problem
+from s3vm_lib.utils.jit import njit
+from s3vm_lib.utils.limits import Count, Ratio, Shape, Tolerance, WeightOrZero
+from s3vm_lib.utils.validation import Client, parameters
 
 _TINY = 1e-300
 _MOST_HALVINGS = 2200  # from the largest interval of doubles to the smallest

@@ -22,12 +22,12 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.linalg import block_diag
 
-from s3vm_lib._limits import Count
-from s3vm_lib._numba import njit
-from s3vm_lib._validation import parameters
 from s3vm_lib.graph_kernel_machine import Accumulators, GraphClassifier, draw_edges, draw_labeled
 from s3vm_lib.graph_kernel_machine.steps import STATE, TOTALS, terms_of
 from s3vm_lib.kernels import LAPLACIAN, LINEAR, PRECOMPUTED, RBF
+from s3vm_lib.utils.jit import njit
+from s3vm_lib.utils.limits import Count
+from s3vm_lib.utils.validation import parameters
 
 __all__ = ["BGS3VM", "BudgetedAccumulators", "budgeted_steps", "kernel_value", "merge_point"]
 

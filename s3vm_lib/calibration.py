@@ -13,11 +13,13 @@ from sklearn.utils import get_tags
 from sklearn.utils._param_validation import HasMethods
 from sklearn.utils.validation import check_is_fitted
 
-from s3vm_lib._findings import FitWarning, warn
-from s3vm_lib._limits import Count
-from s3vm_lib._machine import SemiSupervisedMixin
-from s3vm_lib._plain import validated_data
-from s3vm_lib._validation import (
+from s3vm_lib.base.findings import FitWarning, warn
+from s3vm_lib.base.machine import SemiSupervisedMixin
+from s3vm_lib.model_selection import WithUnlabeled
+from s3vm_lib.utils.labels import Labels
+from s3vm_lib.utils.limits import Count
+from s3vm_lib.utils.shortcuts import validated_data
+from s3vm_lib.utils.validation import (
     Array,
     Rows,
     checked_input,
@@ -25,8 +27,6 @@ from s3vm_lib._validation import (
     unchanged_on_error,
     validated_inside,
 )
-from s3vm_lib.labels import Labels
-from s3vm_lib.model_selection import WithUnlabeled
 
 
 @parameters

@@ -26,15 +26,15 @@ from typing import Annotated, Literal, NamedTuple
 import numpy as np
 from sklearn.utils._param_validation import Interval
 
-from s3vm_lib._base import Balance, BaseS3VM
-from s3vm_lib._limits import Count, Megabytes, Tolerance, WeightOrZero
-from s3vm_lib._linear import centered, linear_model
-from s3vm_lib._machine import BinaryFit
-from s3vm_lib._validation import Array, KernelParameters, Storage, parameters
+from s3vm_lib.base.classifier import Balance, BaseS3VM
+from s3vm_lib.base.machine import BinaryFit
 from s3vm_lib.gram import Gram, add_rows
 from s3vm_lib.losses import LabeledLoss, UnlabeledLoss
 from s3vm_lib.objective import Problem
 from s3vm_lib.smo import BIG, Costs, feasible, solve_smo
+from s3vm_lib.utils.limits import Count, Megabytes, Tolerance, WeightOrZero
+from s3vm_lib.utils.linear import centered, linear_model
+from s3vm_lib.utils.validation import Array, KernelParameters, Storage, parameters
 
 __all__ = [
     "CCCPS3VM",

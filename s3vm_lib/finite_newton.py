@@ -19,8 +19,8 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.linalg.blas import daxpy, ddot, dscal
 
-from s3vm_lib._numba import njit
-from s3vm_lib.row_blocks import ClusterBlocks, doubles
+from s3vm_lib.utils.jit import njit
+from s3vm_lib.utils.row_blocks import ClusterBlocks, doubles
 
 # Steps are counted in unsigned numbers: numba then leaves out the test for negative indices, which
 # costs as much as the arithmetic.
@@ -283,7 +283,7 @@ class ClusterRows:
     ----------
     client : dask.distributed.Client
     X : {ndarray, CSR matrix} of shape (n, d)
-        Memory maps in files that all workers can open, see `s3vm_lib.row_blocks.on_disk`.
+        Memory maps in files that all workers can open, see `s3vm_lib.utils.row_blocks.on_disk`.
     """
 
     def __init__(self, client, X):

@@ -15,17 +15,17 @@ from typing import NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
-from s3vm_lib._limits import Count, CountOrZero, Gap, WeightOrZero
-from s3vm_lib._linear import centered, linear_model
-from s3vm_lib._machine import BinaryFit
-from s3vm_lib._online import KeepingS3VM
-from s3vm_lib._validation import KernelParameters, parameters
+from s3vm_lib.base.machine import BinaryFit
+from s3vm_lib.base.online import KeepingS3VM
 from s3vm_lib.branch_and_bound import solve_branch_and_bound
 from s3vm_lib.cccp import solve_cccp
 from s3vm_lib.gram import Gram, append_rows, write_border
 from s3vm_lib.kernels import Kernel
 from s3vm_lib.losses import LabeledLoss
 from s3vm_lib.objective import Problem
+from s3vm_lib.utils.limits import Count, CountOrZero, Gap, WeightOrZero
+from s3vm_lib.utils.linear import centered, linear_model
+from s3vm_lib.utils.validation import KernelParameters, parameters
 
 
 class Arrival(NamedTuple):

@@ -18,8 +18,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from s3vm_lib.graphs import CompleteGraph, Graph, Laplacian
 from s3vm_lib.kernels import Kernel
-from s3vm_lib.labels import mark_missing, split_labels
 from s3vm_lib.losses import LabeledLoss, UnlabeledLoss
+from s3vm_lib.utils.labels import mark_missing, split_labels
 
 BIASES = ("free", "regularized", "none")
 BALANCES = ("none", "mean", "share", "counts")

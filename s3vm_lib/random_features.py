@@ -38,10 +38,10 @@ from typing import NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
-from s3vm_lib._numba import njit
-from s3vm_lib._rng import cos_turns, hash_key, normals, quarter_sine, uniforms
-from s3vm_lib._threads import in_threads
 from s3vm_lib.kernels import Kernel
+from s3vm_lib.utils.jit import njit
+from s3vm_lib.utils.random_numbers import cos_turns, hash_key, normals, quarter_sine, uniforms
+from s3vm_lib.utils.threads import in_threads
 
 FEATURE_KERNELS = ("linear", "poly", "rbf", "laplacian")
 # Numbers of one purpose never share a stream with those of another.

@@ -14,13 +14,20 @@ from sklearn.utils import get_tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from s3vm_lib._base import Balance
-from s3vm_lib._findings import FitWarning, given, share_finding, warn, warn_of_time
-from s3vm_lib._limits import RandomState, Scale, Verbosity, Weight
-from s3vm_lib._machine import SemiSupervisedMixin
-from s3vm_lib._plain import checked_new_rows
-from s3vm_lib._threads import using, with_threads
-from s3vm_lib._validation import (
+from s3vm_lib.base.classifier import Balance
+from s3vm_lib.base.findings import FitWarning, given, share_finding, warn, warn_of_time
+from s3vm_lib.base.machine import SemiSupervisedMixin
+from s3vm_lib.calibration import CalibratedS3VM
+from s3vm_lib.class_ratio import separation
+from s3vm_lib.quasi_newton import QNS3VM
+from s3vm_lib.safe import QUICK, SafeS3VM, fitted, on_codes, refuse_pipeline, with_shares
+from s3vm_lib.safe import Rows as Data
+from s3vm_lib.stochastic import FRS3VM
+from s3vm_lib.utils.labels import Labels
+from s3vm_lib.utils.limits import RandomState, Scale, Verbosity, Weight
+from s3vm_lib.utils.shortcuts import checked_new_rows
+from s3vm_lib.utils.threads import using, with_threads
+from s3vm_lib.utils.validation import (
     Estimator,
     Jobs,
     Rows,
@@ -29,13 +36,6 @@ from s3vm_lib._validation import (
     unchanged_on_error,
     validated_inside,
 )
-from s3vm_lib.calibration import CalibratedS3VM
-from s3vm_lib.class_ratio import separation
-from s3vm_lib.labels import Labels
-from s3vm_lib.quasi_newton import QNS3VM
-from s3vm_lib.safe import QUICK, SafeS3VM, fitted, on_codes, refuse_pipeline, with_shares
-from s3vm_lib.safe import Rows as Data
-from s3vm_lib.stochastic import FRS3VM
 
 UNLIKE = 10.0  # ratio of standard deviations from which columns are not of one unit
 LARGEST_KERNEL = 10_000  # rows up to which the kernel itself is used

@@ -17,14 +17,14 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
-from s3vm_lib._findings import given, share_finding, warn, warn_of_time
-from s3vm_lib._limits import Count, Verbosity
-from s3vm_lib._linear import nearer
-from s3vm_lib._machine import SemiSupervisedMixin
-from s3vm_lib._plain import checked_new_rows
-from s3vm_lib._validation import Rows, checked_input, parameters, unchanged_on_error, validated
+from s3vm_lib.base.findings import given, share_finding, warn, warn_of_time
+from s3vm_lib.base.machine import SemiSupervisedMixin
 from s3vm_lib.kernels import Kernel
-from s3vm_lib.labels import Labels
+from s3vm_lib.utils.labels import Labels
+from s3vm_lib.utils.limits import Count, Verbosity
+from s3vm_lib.utils.linear import nearer
+from s3vm_lib.utils.shortcuts import checked_new_rows
+from s3vm_lib.utils.validation import Rows, checked_input, parameters, unchanged_on_error, validated
 
 __all__ = ["Round", "SelfTrainingKNN", "Solution", "solve_self_training"]
 

@@ -26,7 +26,7 @@ import scipy.sparse as sp
 from sklearn.utils._param_validation import Interval, StrOptions
 
 import s3vm_lib
-from s3vm_lib._base import RATIO_RULES
+from s3vm_lib.base.classifier import RATIO_RULES
 from s3vm_lib.quasi_newton import Coordinates
 from s3vm_lib.stochastic import Features, Polish, Schedule
 

@@ -20,9 +20,9 @@ from sklearn.exceptions import ConvergenceWarning
 
 import s3vm_lib
 from s3vm_lib import CCCPS3VM, DAS3VM, GKM, ILS3VM, SVM, GKMRegressor, annealing
-from s3vm_lib._limits import checked_gram
 from s3vm_lib.branch_and_bound import BranchBoundS3VM
 from s3vm_lib.finite_newton import solve_finite_newton
+from s3vm_lib.utils.limits import checked_gram
 
 WORKER = Path(bad_inputs.__file__)
 
@@ -256,7 +256,7 @@ def test_a_tolerance_that_rounding_cannot_meet_ends_at_the_limits_of_rounding(ke
 
 def test_a_solver_that_cannot_move_warns():
     model = CCCPS3VM()
-    fit = s3vm_lib._machine.BinaryFit(None, None, 0.0, np.zeros(30), 0.0, 1, "stalled", [])
+    fit = s3vm_lib.base.machine.BinaryFit(None, None, 0.0, np.zeros(30), 0.0, 1, "stalled", [])
     with pytest.warns(ConvergenceWarning, match=r"rounding lets no step .* tol=0\.001"):
         model._warn_of_limits([fit])
 

@@ -21,17 +21,17 @@ from s3vm_lib import (
     SVM,
     GKMRegressor,
     SelfTrainingKNN,
-    _plain,
     capabilities,
     encode_labels,
     mark_unlabeled,
 )
-from s3vm_lib._base import BaseS3VM
-from s3vm_lib._machine import BinaryFit
+from s3vm_lib.base.classifier import BaseS3VM
+from s3vm_lib.base.machine import BinaryFit
 from s3vm_lib.calibration import CalibratedS3VM
 from s3vm_lib.model_selection import S3VMSearchCV, WithUnlabeled
 from s3vm_lib.objective import Problem
-from s3vm_lib.row_blocks import sized_slices
+from s3vm_lib.utils import shortcuts
+from s3vm_lib.utils.row_blocks import sized_slices
 
 # --- Labels ---------------------------------------------------------------------------------------
 
@@ -443,12 +443,12 @@ def test_arrays_of_other_libraries_are_refused_by_name(monkeypatch, foreign):
     def refuse(*_, **__):  # as scikit-learn does with tensors where it dispatches
         raise TypeError("asarray(): argument 'dtype' must be torch.dtype, not type")
 
-    monkeypatch.setattr(_plain, "validate_data", refuse)
+    monkeypatch.setattr(shortcuts, "validate_data", refuse)
     given = {"X": X24.tolist(), "y": Y24.tolist()}
     given[foreign] = Tensor(given[foreign])
     with pytest.raises(TypeError, match=r"torch\.dtype"):  # something else, without the dispatch
         SVM().fit(**given)
-    monkeypatch.setattr(_plain, "get_config", lambda: {"array_api_dispatch": True})
+    monkeypatch.setattr(shortcuts, "get_config", lambda: {"array_api_dispatch": True})
     with pytest.raises(TypeError, match=r"must be NumPy arrays.*got .*Tensor"):
         SVM().fit(**given)
 
@@ -696,7 +696,7 @@ def test_prediction_in_chunks_equals_prediction_at_once(monkeypatch):
     expected = model.decision_function(new)
     small = partial(sized_slices, size=20, least=3)
     assert len(small(37, model.support_.size)) > 5
-    monkeypatch.setattr("s3vm_lib._machine.sized_slices", small)
+    monkeypatch.setattr("s3vm_lib.base.machine.sized_slices", small)
     assert_allclose(model.decision_function(new), expected, rtol=1e-14)
 
 

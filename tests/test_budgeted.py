@@ -8,12 +8,12 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.exceptions import ConvergenceWarning
 
 from s3vm_lib import BGS3VM, GKM
-from s3vm_lib._rng import hash_key
 from s3vm_lib.budgeted import BudgetedAccumulators, kernel_value, merge_point
 from s3vm_lib.graphs import edge_sampler, knn_graph
 from s3vm_lib.kernels import Kernel
 from s3vm_lib.losses import LabeledLoss
 from s3vm_lib.objective import Problem, evaluate
+from s3vm_lib.utils.random_numbers import hash_key
 
 MAINTENANCE = ("projection", "removal", "merging")
 

@@ -26,8 +26,7 @@ from s3vm_lib import (
     S3VMLight,
     balance_profile,
 )
-from s3vm_lib._base import RATIO_RULES, Balance
-from s3vm_lib._threads import thread_count
+from s3vm_lib.base.classifier import RATIO_RULES, Balance
 from s3vm_lib.class_ratio import (
     Evidence,
     Refits,
@@ -40,6 +39,7 @@ from s3vm_lib.class_ratio import (
     structureless,
 )
 from s3vm_lib.class_ratio._profile import fold_ratios, ratio_grid
+from s3vm_lib.utils.threads import thread_count
 
 NAMES = ("auto", "bbse", "em", "gap", "labels", "objective", "posterior", "powered", "separation")
 

@@ -8,12 +8,13 @@ from pathlib import Path
 import pytest
 
 import s3vm_lib
-from s3vm_lib import _compile, _numba
+from s3vm_lib import _compile
+from s3vm_lib.utils import jit
 
 pytestmark = pytest.mark.interface
 
 needs_numba = pytest.mark.skipif(
-    not _numba.HAVE_NUMBA or _numba.numba.config.DISABLE_JIT, reason="nothing is compiled"
+    not jit.HAVE_NUMBA or jit.numba.config.DISABLE_JIT, reason="nothing is compiled"
 )
 ESTIMATORS = [name for name in s3vm_lib.__all__ if hasattr(getattr(s3vm_lib, name), "fit")]
 FLOOR = """
@@ -208,22 +209,22 @@ def test_compile_knows_its_estimators(capsys):
 NOTICE = """
 import logging, sys
 logging.basicConfig(stream=sys.stdout, format="%(name)s %(levelname)s %(message)s")
-from s3vm_lib import _numba
-_numba._PATIENCE = {patience}
+from s3vm_lib.utils import jit
+jit._PATIENCE = {patience}
 
-@_numba.njit
+@jit.njit
 def inner(x):
     return x + 1.0
 
-@_numba.njit
+@jit.njit
 def first(x):
     return inner(x)
 
-@_numba.njit
+@jit.njit
 def second(x):
     return 2.0 * x
 
-with _numba.no_notice():
+with jit.no_notice():
     first(1)
 first(1.0), second(1.0)
 """
@@ -239,12 +240,12 @@ def test_long_compiling_is_said_once(run_python):
     assert run_python(NOTICE.format(patience=0.0), S3VM_LIB_QUIET="1") == ""
 
 
-@_numba.njit
+@jit.njit
 def add_one(x):
     return x + 1.0
 
 
-@_numba.njit
+@jit.njit
 def add_two(x):
     return add_one(add_one(x))
 
@@ -260,14 +261,14 @@ def test_what_compiled_code_calls_is_compiled_as_a_part_of_it():
 @needs_numba
 def test_where_numba_is_not_as_expected_its_own_way_is_taken(run_python):
     code = """
-from s3vm_lib import _numba
-_numba._PARTS = False
+from s3vm_lib.utils import jit
+jit._PARTS = False
 
-@_numba.njit
+@jit.njit
 def inner(x):
     return x + 1.0
 
-@_numba.njit
+@jit.njit
 def outer(x):
     return inner(inner(x))
 

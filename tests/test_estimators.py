@@ -26,8 +26,8 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import s3vm_lib
 from s3vm_lib import SVM, FitWarning, encode_labels, mark_unlabeled
-from s3vm_lib._base import BaseS3VM
 from s3vm_lib.annealing import DAS3VM
+from s3vm_lib.base.classifier import BaseS3VM
 from s3vm_lib.branch_and_bound import BranchBoundS3VM
 from s3vm_lib.budgeted import BGS3VM
 from s3vm_lib.calibration import CalibratedS3VM

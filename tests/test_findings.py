@@ -36,14 +36,14 @@ from s3vm_lib import (
     SafeS3VM,
     SelfTrainingKNN,
 )
-from s3vm_lib._findings import (
+from s3vm_lib.base.findings import (
     constant_objective,
     kernel_finding,
     label_finding,
     share_finding,
     spared,
 )
-from s3vm_lib._machine import BinaryFit
+from s3vm_lib.base.machine import BinaryFit
 from s3vm_lib.calibration import CalibratedS3VM
 from s3vm_lib.kernels import Kernel
 from s3vm_lib.losses import LabeledLoss, UnlabeledLoss

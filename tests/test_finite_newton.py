@@ -10,7 +10,6 @@ from numpy.testing import assert_allclose
 from scipy.optimize import minimize_scalar
 from sklearn.svm import LinearSVC
 
-from s3vm_lib._threads import in_threads
 from s3vm_lib.checks import gradient_error
 from s3vm_lib.finite_newton import (
     DenseRows,
@@ -23,6 +22,7 @@ from s3vm_lib.finite_newton import (
     solve_finite_newton,
 )
 from s3vm_lib.reference import finite_newton as twin
+from s3vm_lib.utils.threads import in_threads
 
 
 def instance(seed=0, n=40, d=6, density=0.6, both=0.3):

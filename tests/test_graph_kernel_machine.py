@@ -14,7 +14,6 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from s3vm_lib import BGS3VM, GKM, SVM, GKMRegressor
-from s3vm_lib._rng import hash_key
 from s3vm_lib.graph_kernel_machine import (
     draw_edges,
     draw_labeled,
@@ -31,6 +30,7 @@ from s3vm_lib.kernels import Kernel
 from s3vm_lib.losses import LabeledLoss
 from s3vm_lib.objective import Problem, evaluate
 from s3vm_lib.reference import graph_kernel_machine as reference
+from s3vm_lib.utils.random_numbers import hash_key
 
 COMPLETE = NeighborGraph("all")
 GRAPHS = (NeighborGraph(), NeighborGraph(radius=0.3), COMPLETE)

@@ -7,8 +7,6 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.sparse.csgraph import connected_components
 from scipy.stats import chisquare
 
-from s3vm_lib._numba import njit
-from s3vm_lib._rng import hash_key
 from s3vm_lib.checks import gradient_error
 from s3vm_lib.graphs import (
     CompleteGraph,
@@ -27,6 +25,8 @@ from s3vm_lib.graphs import (
 )
 from s3vm_lib.kernels import Kernel
 from s3vm_lib.reference import graphs as twin
+from s3vm_lib.utils.jit import njit
+from s3vm_lib.utils.random_numbers import hash_key
 
 X = np.random.default_rng(0).standard_normal((40, 3))
 LABELED = np.arange(40) % 4 == 0

@@ -22,17 +22,12 @@ MODULES = {
 }
 # The ground floor, each with what stands below it; all else may import it.
 GROUND = {
-    "_numba": set(),
-    "_threads": set(),
-    "_rng": {"_numba"},
-    "losses": {"_numba"},
-    "kernels": {"_numba", "_threads", "row_blocks"},
-    "gram": {"_numba", "_threads", "kernels"},
-    "_limits": {"kernels"},
-    "row_blocks": set(),
-    "labels": set(),
-    "graphs": {"_numba", "_rng", "kernels", "_limits"},
-    "objective": {"losses", "kernels", "graphs", "labels"},
+    "utils": set(),
+    "losses": {"utils"},
+    "kernels": {"utils"},
+    "gram": {"utils", "kernels"},
+    "graphs": {"utils", "kernels"},
+    "objective": {"losses", "kernels", "graphs", "utils"},
 }
 ESTIMATORS = [name for name in s3vm_lib.__all__ if hasattr(getattr(s3vm_lib, name), "fit")]
 # Where each of them is entered, and as what.

@@ -11,12 +11,12 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 import s3vm_lib
-from s3vm_lib import _numba
-from s3vm_lib._numba import njit
+from s3vm_lib.utils import jit
+from s3vm_lib.utils.jit import njit
 
 pytestmark = pytest.mark.interface
 
-needs_numba = pytest.mark.skipif(not _numba.HAVE_NUMBA, reason="numba is not installed")
+needs_numba = pytest.mark.skipif(not jit.HAVE_NUMBA, reason="numba is not installed")
 
 
 def plain(x):
@@ -54,20 +54,20 @@ def test_division_by_zero_follows_numpy():
 
 
 @needs_numba
-@pytest.mark.skipif(_numba.HAVE_NUMBA and _numba.numba.config.DISABLE_JIT, reason="jit is off")
+@pytest.mark.skipif(jit.HAVE_NUMBA and jit.numba.config.DISABLE_JIT, reason="jit is off")
 def test_machine_code_is_stored_in_the_directory_of_the_library():
     bare(1.0)
-    directory = _numba._cache_directory(Path(__file__).resolve())
+    directory = jit._cache_directory(Path(__file__).resolve())
     assert Path(bare.stats.cache_path).is_relative_to(directory)
-    assert directory.is_relative_to(_numba._cache_root())
+    assert directory.is_relative_to(jit._cache_root())
     assert not hasattr(uncached.stats, "cache_path") or uncached.stats.cache_path is None
 
 
 @needs_numba
 def test_decorating_leaves_the_setting_of_others_alone():
-    before = _numba.numba.config.CACHE_DIR
+    before = jit.numba.config.CACHE_DIR
     njit(plain)
-    assert _numba.numba.config.CACHE_DIR == before
+    assert jit.numba.config.CACHE_DIR == before
 
 
 # --- Fresh processes ------------------------------------------------------------------------------
@@ -115,9 +115,9 @@ def assert_same_fits(text):
 
 def test_without_numba_the_library_gives_the_same_results(run_python):
     hide = "import sys; sys.modules['numba'] = None\n"
-    check = "\nfrom s3vm_lib import _numba; assert not _numba.HAVE_NUMBA\n"
+    check = "\nfrom s3vm_lib.utils import jit; assert not jit.HAVE_NUMBA\n"
     forms = """
-from s3vm_lib._numba import njit
+from s3vm_lib.utils.jit import njit
 @njit
 def a(x): return x + 1
 @njit(cache=False)
@@ -146,7 +146,7 @@ def test_with_bounds_checks_the_results_are_the_same(run_python, tmp_path):
 
 
 PLANTED = """
-from s3vm_lib._numba import njit
+from s3vm_lib.utils.jit import njit
 
 @njit
 def beyond(x):
@@ -198,7 +198,7 @@ print(beyond.stats.cache_path)
 )
 def test_the_cache_knows_what_a_module_imports(run_python, package, tmp_path, statement):
     """A change two imports away recompiles the caller; a change elsewhere does not."""
-    header = "from s3vm_lib._numba import njit\n"
+    header = "from s3vm_lib.utils.jit import njit\n"
     callee = header + "@njit\ndef constant():\n    return {}\n"
     (package / "layer").mkdir()
     (package / "layer" / "__init__.py").write_text("from s3vm_lib.layer.callee import constant\n")
@@ -232,13 +232,13 @@ def test_every_import_of_the_library_is_seen():
         for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
             if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("s3vm_lib"):
                 for alias in node.names:
-                    inner = _numba._source(f"{node.module}.{alias.name}")
-                    expected.add(inner or _numba._source(node.module))
+                    inner = jit._source(f"{node.module}.{alias.name}")
+                    expected.add(inner or jit._source(node.module))
             elif isinstance(node, ast.Import):
                 names = [alias.name for alias in node.names]
-                expected |= {_numba._source(n) for n in names if n.startswith("s3vm_lib")}
+                expected |= {jit._source(n) for n in names if n.startswith("s3vm_lib")}
             assert not (isinstance(node, ast.ImportFrom) and node.level), "relative imports"
-        assert expected <= _numba._imports(file.resolve()), file
+        assert expected <= jit._imports(file.resolve()), file
 
 
 @needs_numba
@@ -246,9 +246,9 @@ def test_old_caches_are_deleted_and_recent_ones_kept(tmp_path):
     old, recent = tmp_path / "old", tmp_path / "recent"
     old.mkdir()
     recent.mkdir()
-    past = time.time() - 86400 * (_numba._CACHE_DAYS + 1)
+    past = time.time() - 86400 * (jit._CACHE_DAYS + 1)
     os.utime(old, (past, past))
-    _numba._prune(tmp_path)
+    jit._prune(tmp_path)
     assert not old.exists()
     assert recent.exists()
 
@@ -258,8 +258,8 @@ def test_a_read_only_home_leads_to_the_temporary_directory(tmp_path, monkeypatch
     occupied = tmp_path / "file"
     occupied.write_text("no directory can be made below a file")
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(occupied))
-    monkeypatch.setattr(_numba.tempfile, "gettempdir", lambda: str(tmp_path / "temporary"))
-    directory = _numba._cache_directory.__wrapped__(Path(__file__).resolve())
+    monkeypatch.setattr(jit.tempfile, "gettempdir", lambda: str(tmp_path / "temporary"))
+    directory = jit._cache_directory.__wrapped__(Path(__file__).resolve())
     assert directory.is_relative_to(tmp_path / "temporary")
 
 
@@ -268,15 +268,15 @@ def test_a_read_only_home_leads_to_the_temporary_directory(tmp_path, monkeypatch
 def test_a_cache_of_another_user_is_not_used(tmp_path, monkeypatch):
     home, temporary, file = tmp_path / "home", tmp_path / "temporary", Path(__file__).resolve()
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(home))
-    monkeypatch.setattr(_numba.tempfile, "gettempdir", lambda: str(temporary))
-    find, lstat, theirs = _numba._cache_directory.__wrapped__, Path.lstat, set()
+    monkeypatch.setattr(jit.tempfile, "gettempdir", lambda: str(temporary))
+    find, lstat, theirs = jit._cache_directory.__wrapped__, Path.lstat, set()
 
     def owned(path):
         about = list(lstat(path))
         about[4] += path in theirs
         return os.stat_result(about)
 
-    monkeypatch.setattr(_numba.Path, "lstat", owned)
+    monkeypatch.setattr(jit.Path, "lstat", owned)
     ours = find(file)
     assert ours.is_relative_to(home)
     for path in (ours, ours.parent):  # one entry, and the folder in which others can be put
@@ -289,7 +289,7 @@ def test_a_cache_of_another_user_is_not_used(tmp_path, monkeypatch):
 
 @needs_numba
 def test_without_any_writable_directory_functions_still_compile(tmp_path, monkeypatch):
-    monkeypatch.setattr(_numba, "_cache_directory", lambda file: None)
+    monkeypatch.setattr(jit, "_cache_directory", lambda file: None)
     assert njit(plain)(1.0) == 3.0
     assert njit(plain, cache=True)(1.0) == 3.0
 

@@ -12,12 +12,12 @@ from numpy.testing import assert_array_equal
 from sklearn.exceptions import ConvergenceWarning, DataConversionWarning
 from sklearn.utils._param_validation import Interval
 
-from s3vm_lib import _validation
-from s3vm_lib._machine import BinaryFit
-from s3vm_lib._online import OnlineS3VM, RowTable
+from s3vm_lib.base.machine import BinaryFit
+from s3vm_lib.base.online import OnlineS3VM, RowTable
 from s3vm_lib.kernels import Kernel, resolve_gamma
 from s3vm_lib.objective import Problem
 from s3vm_lib.path_following import ILS3VM
+from s3vm_lib.utils import validation
 
 
 class Machine:
@@ -137,7 +137,7 @@ def test_a_batch_without_any_weight_is_refused_by_all_versions_of_scikit_learn(
     monkeypatch, version
 ):
     if version == "before 1.9":  # which let such weights pass
-        monkeypatch.setattr(_validation, "_check_sample_weight", lambda weight, X, **_: weight)
+        monkeypatch.setattr(validation, "_check_sample_weight", lambda weight, X, **_: weight)
     X, y = rows()
     for model in (Sums(), Sums().fit(X, y)):
         before = dict(vars(model))

@@ -14,7 +14,6 @@ from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.svm import SVC
 
 from s3vm_lib import CCCPS3VM, ILS3VM
-from s3vm_lib._threads import thread_count
 from s3vm_lib.checks import brute_force
 from s3vm_lib.gram import KernelStore
 from s3vm_lib.kernels import Kernel
@@ -24,6 +23,7 @@ from s3vm_lib.path_following import Follower, _estimator, solve_bordered
 from s3vm_lib.path_following._factor import append, delete, triangular
 from s3vm_lib.reference import path_following as twin
 from s3vm_lib.reference import path_steps
+from s3vm_lib.utils.threads import thread_count
 
 LINEAR, POLY, RBF = Kernel("linear"), Kernel("poly", 0.4, 2, 1.0), Kernel("rbf", 0.5)
 ORDERS = ("simultaneous", "finite")

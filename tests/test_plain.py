@@ -10,10 +10,10 @@ import sklearn
 from numpy.testing import assert_array_equal
 from sklearn.utils.validation import validate_data
 
-import s3vm_lib._plain as plain
+import s3vm_lib.utils.shortcuts as plain
 from s3vm_lib import CCCPS3VM, ILS3VM, SVM
-from s3vm_lib import labels as labels_module
 from s3vm_lib.losses import LabeledLoss
+from s3vm_lib.utils import labels as labels_module
 
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((6, 3))
@@ -87,7 +87,7 @@ def both(monkeypatch, call):
     with monkeypatch.context() as patch:
         patch.setattr(plain, "is_plain", lambda *_: False)
         patch.setattr(plain, "parameters_hold", lambda *_: False)
-        for module in ("_machine", "_prepared"):
+        for module in ("base.machine", "base.preparation"):
             patch.setattr(f"s3vm_lib.{module}.parameters_hold", lambda *_: False)
         patch.setattr(labels_module, "_two_labels", lambda *_: (None, None))
         slow = outcome(call)

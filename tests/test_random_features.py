@@ -7,8 +7,6 @@ import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import stats
 
-from s3vm_lib import _rng
-from s3vm_lib._rng import hash_key
 from s3vm_lib.kernels import Kernel
 from s3vm_lib.random_features import (
     FeatureStream,
@@ -20,6 +18,8 @@ from s3vm_lib.random_features import (
     single,
 )
 from s3vm_lib.reference import random_features as reference
+from s3vm_lib.utils import random_numbers
+from s3vm_lib.utils.random_numbers import hash_key
 
 KERNELS = {
     "rbf": Kernel("rbf", 0.3, sigma_f=1.2),
@@ -46,7 +46,7 @@ def test_the_cosine_in_turns():
 
 def test_the_gaussian_stream():
     z = np.empty(200_001, np.float32)
-    _rng.normals(hash_key(3, 1), z)
+    random_numbers.normals(hash_key(3, 1), z)
     z = z.astype(float)
     assert stats.kstest(z, "norm").pvalue > 1e-3
     assert abs(z.std() - 1) < 5e-3
@@ -54,20 +54,20 @@ def test_the_gaussian_stream():
     assert abs(stats.kurtosis(z)) < 0.045  # four standard errors
     assert abs(np.corrcoef(z[:-1], z[1:])[0, 1]) < 4 / math.sqrt(z.size)
     shorter = np.empty(1000, np.float32)
-    _rng.normals(hash_key(3, 1), shorter)
+    random_numbers.normals(hash_key(3, 1), shorter)
     assert_array_equal(shorter, z[:1000].astype(np.float32))
     other = np.empty(200_001, np.float32)
-    _rng.normals(hash_key(3, 2), other)
+    random_numbers.normals(hash_key(3, 2), other)
     assert abs(np.corrcoef(z, other)[0, 1]) < 4 / math.sqrt(z.size)
 
 
 def test_uniforms_and_integers_fill_what_the_scalar_functions_give():
     key, u, k = hash_key(9, 0), np.empty(500, np.float32), np.empty(500, np.int64)
-    _rng.uniforms(key, 7, u)
-    _rng.integers(key, 7, 13, k)
-    assert_allclose(u, [_rng.uniform(key, 7 + i) for i in range(500)], atol=2.0**-24)
+    random_numbers.uniforms(key, 7, u)
+    random_numbers.integers(key, 7, 13, k)
+    assert_allclose(u, [random_numbers.uniform(key, 7 + i) for i in range(500)], atol=2.0**-24)
     assert u.max() < 1
-    assert k.tolist() == [int(_rng.integer(key, 7 + i, 13)) for i in range(500)]
+    assert k.tolist() == [int(random_numbers.integer(key, 7 + i, 13)) for i in range(500)]
 
 
 # --- Blocks ---------------------------------------------------------------------------------------

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from s3vm_lib import _rng
-from s3vm_lib._numba import njit
-from s3vm_lib._rng import bits, hash_key, integer, normal, uniform
+from s3vm_lib.utils import random_numbers
+from s3vm_lib.utils.jit import njit
+from s3vm_lib.utils.random_numbers import bits, hash_key, integer, normal, uniform
 
 N = 20_000
 
@@ -55,7 +55,7 @@ def _draw(seed, n=N):
 )
 def test_published_outputs_of_splitmix64(seed, words):
     assert [int(bits(seed, i)) for i in range(len(words))] == words
-    assert [_rng._bits_python(seed, i) for i in range(len(words))] == words
+    assert [random_numbers._bits_python(seed, i) for i in range(len(words))] == words
 
 
 def test_uniform_on_the_unit_interval():
@@ -74,7 +74,7 @@ def test_normal_numbers_have_the_moments_of_the_standard_normal():
     """Within four standard errors, which a deviation of 0.99 misses by three more."""
     n = 200_000
     whole = np.empty(n, np.float32)
-    _rng.normals(hash_key(6, 0), whole)
+    random_numbers.normals(hash_key(6, 0), whole)
     for z in (_draw(5, n)[1], whole.astype(float)):
         assert abs(z.mean()) < 4 / np.sqrt(n)
         assert abs(np.mean(z**2) - 1) < 4 * np.sqrt(2 / n)
@@ -91,10 +91,10 @@ def test_integer_is_uniform_and_in_range():
 def key_of(word, i):
     """The key whose i-th word this is: the steps of the generator undone."""
     z, mask = word, 2**64 - 1
-    for shift, factor in ((31, _rng._MIX_2), (27, _rng._MIX_1), (30, 1)):
+    for shift, factor in ((31, random_numbers._MIX_2), (27, random_numbers._MIX_1), (30, 1)):
         z ^= z >> shift ^ z >> 2 * shift
         z = z * pow(factor, -1, 2**64) & mask
-    return z - (i + 1) * _rng._GOLDEN & mask
+    return z - (i + 1) * random_numbers._GOLDEN & mask
 
 
 @pytest.mark.parametrize("word", [2**64 - 1, 0])
@@ -117,7 +117,7 @@ def test_streams_and_seeds_are_independent():
     assert len({int(hash_key(s, t)) for s in range(40) for t in range(40)}) == 1600
     # Nor do they meet where seeds differ by the generator's own increment.
     late = 2**63 - 1
-    early = late + _rng._GOLDEN & 2**64 - 1
+    early = late + random_numbers._GOLDEN & 2**64 - 1
     assert hash_key(late, 1) != hash_key(early, 0)
 
 
@@ -134,14 +134,14 @@ def test_whole_arrays_hold_the_numbers_of_the_scalar_functions():
     key = hash_key(9, 4)
     for start in (0, 7):
         u, k = np.empty(100, np.float32), np.empty(100, np.int64)
-        _rng.uniforms(key, start, u)
-        _rng.integers(key, start, 13, k)
+        random_numbers.uniforms(key, start, u)
+        random_numbers.integers(key, start, 13, k)
         exact = np.array([uniform(key, start + i) for i in range(100)])
         assert np.all((u <= exact) & (exact < u + 2.0**-24))
         assert k.tolist() == [int(integer(key, start + i, 13)) for i in range(100)]
     longest, z = np.empty(8, np.float32), np.empty(7, np.float32)
-    _rng.normals(key, longest)
-    _rng.normals(key, z)
+    random_numbers.normals(key, longest)
+    random_numbers.normals(key, z)
     np.testing.assert_array_equal(z, longest[:7])
 
 
@@ -163,7 +163,8 @@ def test_threads_do_not_change_the_numbers():
 
 def test_interpreted_code_gives_the_same_numbers_without_warnings():
     code = (
-        "import numpy as np; from s3vm_lib._rng import bits, hash_key, integer, normal, uniform\n"
+        "import numpy as np\n"
+        "from s3vm_lib.utils.random_numbers import bits, hash_key, integer, normal, uniform\n"
         "k = hash_key(2**62 + 5, 2)\n"
         "for i in range(20):\n"
         "    print(int(bits(k, i)), float(uniform(k, np.int64(i))).hex(), int(integer(k, i, 97)),"
@@ -191,4 +192,4 @@ def test_the_interpreted_words_equal_the_compiled_ones():
         warnings.simplefilter("error")
         for key in (0, 1, 2**32, 2**62, 2**63 - 1):
             for i in (0, 1, 2**31, 2**62):
-                assert int(bits(key, i)) == _rng._bits_python(key, i)
+                assert int(bits(key, i)) == random_numbers._bits_python(key, i)

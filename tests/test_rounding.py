@@ -12,7 +12,6 @@ import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
 from test_estimators import ESTIMATORS
 
-from s3vm_lib._linear import nearer
 from s3vm_lib.annealing import DAS3VM
 from s3vm_lib.branch_and_bound import BranchBoundS3VM
 from s3vm_lib.budgeted import BGS3VM
@@ -30,6 +29,7 @@ from s3vm_lib.reference import path_following as path_twin
 from s3vm_lib.reference import path_steps
 from s3vm_lib.smo import SVM, feasible, svc_costs
 from s3vm_lib.stochastic import FRS3VM, TSGS3VM
+from s3vm_lib.utils.linear import nearer
 
 SCALES = [2.0**20, 2.0**-20, 1e6, 1e-6]
 

@@ -22,10 +22,10 @@ from s3vm_lib import (
     LapSVM,
     MultiSwitchTSVM,
     NewtonS3VM,
-    _machine,
     datasets,
     finite_newton,
 )
+from s3vm_lib.base import machine as base_machine
 from s3vm_lib.graphs import NeighborGraph, laplacian
 from s3vm_lib.kernels import squared_norms
 from s3vm_lib.laplacian_svm._deformed import BlockDeformedKernel, LowRankDeformedKernel
@@ -35,7 +35,8 @@ from s3vm_lib.quasi_newton import Coordinates, ScaledObjective, _blocked, block_
 from s3vm_lib.quasi_newton._coordinates import low_rank
 from s3vm_lib.quasi_newton._second import Without
 from s3vm_lib.quasi_newton._stages import Continuation
-from s3vm_lib.row_blocks import (
+from s3vm_lib.stochastic import Polish
+from s3vm_lib.utils.row_blocks import (
     BlockStore,
     doubles,
     is_mapped,
@@ -44,7 +45,6 @@ from s3vm_lib.row_blocks import (
     sized_slices,
     spread,
 )
-from s3vm_lib.stochastic import Polish
 
 BLOCKED = Coordinates(rank=40, memory=20)  # MiB; all rows would take 24
 
@@ -880,7 +880,7 @@ def test_memory_is_bounded(tmp_path):
 def test_a_line_on_stderr_says_how_much_time_is_left(cls, mixture, monkeypatch, capsys):
     X, _, partly = mixture
     unit = {MultiSwitchTSVM: "levels", DAS3VM: "temperatures"}.get(cls, "stages")
-    monkeypatch.setattr(_machine, "_DELAY", 0.0)
+    monkeypatch.setattr(base_machine, "_DELAY", 0.0)
     cls().fit(X[:300], partly[:300])
     assert capsys.readouterr() == ("", "")
     fitted = cls(verbose=1).fit(X[:300], partly[:300])
@@ -905,6 +905,6 @@ def test_a_callback_gets_the_numbers_of_a_stage(cls, mixture):
 
 def test_blocks_are_counted_too(mixture, monkeypatch, capsys):
     X, _, partly = mixture
-    monkeypatch.setattr(_machine, "_DELAY", 0.0)
+    monkeypatch.setattr(base_machine, "_DELAY", 0.0)
     model(verbose=1).fit(X, partly)
     assert "blocks" in capsys.readouterr().err

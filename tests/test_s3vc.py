@@ -27,7 +27,7 @@ from s3vm_lib import (
     SafeS3VM,
     SelfTrainingKNN,
 )
-from s3vm_lib._base import RATIO_RULES
+from s3vm_lib.base.classifier import RATIO_RULES
 from s3vm_lib.calibration import CalibratedS3VM
 from s3vm_lib.class_ratio import separation
 from s3vm_lib.datasets import hide_labels, make_moons

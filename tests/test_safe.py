@@ -30,7 +30,6 @@ from s3vm_lib import (
     SafeS3VM,
     SelfTrainingKNN,
 )
-from s3vm_lib._threads import thread_count
 from s3vm_lib.datasets import hide_labels, make_moons
 from s3vm_lib.model_selection import S3VMSearchCV, SemiSupervisedKFold
 from s3vm_lib.objective import evaluate
@@ -47,6 +46,7 @@ from s3vm_lib.safe._pool import (
     starts,
     with_shares,
 )
+from s3vm_lib.utils.threads import thread_count
 
 
 def drawn(rng, T=4, u=9, n_classes=2, near=0.4):

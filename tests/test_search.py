@@ -26,8 +26,7 @@ from s3vm_lib import (
     NewtonS3VM,
     S3VMLight,
 )
-from s3vm_lib._prepared import Preparation
-from s3vm_lib._threads import thread_count
+from s3vm_lib.base.preparation import Preparation
 from s3vm_lib.datasets import hide_labels, make_g2c, make_moons
 from s3vm_lib.kernels import resolve_gamma
 from s3vm_lib.losses import LabeledLoss
@@ -41,6 +40,7 @@ from s3vm_lib.model_selection import (
 from s3vm_lib.model_selection._grid import default_grid
 from s3vm_lib.quasi_newton import ANNEALING
 from s3vm_lib.quasi_newton._stages import Continuation
+from s3vm_lib.utils.threads import thread_count
 
 GRID = {"C": [10, 1, 0.1], "C_star": [0.02, 0.2], "gamma": [1.0, 8.0]}
 # Two values of each parameter that `Preparation` may change between fits.

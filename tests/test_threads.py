@@ -11,11 +11,11 @@ from numpy.testing import assert_array_equal
 from threadpoolctl import threadpool_info, threadpool_limits
 
 import s3vm_lib
-from s3vm_lib import _threads
-from s3vm_lib._threads import in_threads, thread_count, using
 from s3vm_lib.gram import Gram
 from s3vm_lib.kernels import Kernel, pivoted_cholesky
-from s3vm_lib.row_blocks import sized_slices
+from s3vm_lib.utils import threads
+from s3vm_lib.utils.row_blocks import sized_slices
+from s3vm_lib.utils.threads import in_threads, thread_count, using
 
 COUNTS = (1, 2, 3)
 
@@ -35,7 +35,7 @@ def rows(n=900, d=6, seed=0):
 def small_blocks(monkeypatch):
     """Many blocks on few rows."""
     small = lambda n, width, *size: sized_slices(n, width, 2**10, 16)  # noqa: E731
-    for module in ("kernels._kernel", "kernels._low_rank", "_machine"):
+    for module in ("kernels._kernel", "kernels._low_rank", "base.machine"):
         monkeypatch.setattr(f"s3vm_lib.{module}.sized_slices", small)
 
 
@@ -100,7 +100,7 @@ def test_an_object_says_how_many_threads_its_methods_have():
     class Fitted:
         n_jobs = 3
 
-        @_threads.with_threads
+        @threads.with_threads
         def count(self, extra):
             """Of threads."""
             return thread_count() + extra
@@ -175,7 +175,7 @@ def test_n_jobs_means_what_it_does_in_scikit_learn():
     assert thread_count() == thread_count(1) == 1
     assert thread_count(-1) == cpu_count()
     assert thread_count(-(10**6)) == 1
-    assert thread_count(10**6) == _threads.MOST
+    assert thread_count(10**6) == threads.MOST
     with parallel_config("threading", n_jobs=3):
         assert thread_count() == 3
         assert thread_count(2) == 2

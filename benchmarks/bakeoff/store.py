@@ -18,7 +18,7 @@ from pathlib import Path
 from benchmarks import harness
 from benchmarks.bakeoff import draws, worker
 from s3vm_book import bakeoff as reader
-from s3vm_lib import _numba
+from s3vm_lib.utils import jit
 
 RESULTS = harness.RESULTS / "bakeoff"
 
@@ -33,7 +33,7 @@ def _code_of(cls):
     """Hash of a class's module, if it is ours, and of what that imports in the library."""
     if not cls.__module__.startswith("s3vm_lib."):
         return ""
-    return "".join(_code(file) for file in _numba._dependencies(Path(inspect.getfile(cls))))
+    return "".join(_code(file) for file in jit._dependencies(Path(inspect.getfile(cls))))
 
 
 def source_hash(one, method):

@@ -22,7 +22,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from s3vm_lib._base import RATIO_RULES
+from s3vm_lib.base.classifier import RATIO_RULES
 
 _COMPILED = 0.02  # share of a fit that may be compilation before it is timed again
 _HUNG = (600, 10)  # wall seconds, and more per allowed CPU second, until a child counts as hung

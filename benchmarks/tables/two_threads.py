@@ -29,10 +29,10 @@ ROWS = [
 def _work(part, n):
     """A function of n_jobs that does the work and returns an array with its result."""
     from s3vm_lib import CCCPS3VM, SVM
-    from s3vm_lib._threads import using
     from s3vm_lib.gram import Gram
     from s3vm_lib.kernels import Kernel, pivoted_cholesky
     from s3vm_lib.model_selection import S3VMSearchCV
+    from s3vm_lib.utils.threads import using
 
     kernel = Kernel("rbf", gamma=MIXTURE_GAMMA)
     instance = mixture20(50, n - 50, 1)

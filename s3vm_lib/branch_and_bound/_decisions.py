@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from s3vm_lib._numba import njit
 from s3vm_lib.losses import labeled_value
+from s3vm_lib.utils.jit import njit
 
 FLAT = 2  # the decision for the flat piece; −1 and +1 are labels, 0 is none
 _MOST_TOTALS = 2**20  # of half of the rows

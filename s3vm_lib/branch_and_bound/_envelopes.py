@@ -15,7 +15,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from s3vm_lib._numba import njit
 from s3vm_lib.losses import (
     conjugate_curvature,
     labeled_conjugate,
@@ -24,6 +23,7 @@ from s3vm_lib.losses import (
     slope_piece,
     slope_range,
 )
+from s3vm_lib.utils.jit import njit
 
 _HALVINGS = 80  # of an interval, at most: far below the distance of two numbers
 _FLATTEST = 1e-14  # least H_ii of a step along one α, relative to the largest

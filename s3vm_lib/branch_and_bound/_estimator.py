@@ -6,15 +6,15 @@ from typing import Annotated, Literal
 import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from s3vm_lib._base import Balance, BaseS3VM
-from s3vm_lib._limits import Count, Gap, Shape, WeightOrZero
-from s3vm_lib._linear import centered, linear_model
-from s3vm_lib._machine import BinaryFit
-from s3vm_lib._validation import KernelParameters, parameters
+from s3vm_lib.base.classifier import Balance, BaseS3VM
+from s3vm_lib.base.machine import BinaryFit
 from s3vm_lib.branch_and_bound._relaxation import PROVED
 from s3vm_lib.branch_and_bound._search import solve_branch_and_bound
 from s3vm_lib.losses import labeled_loss, unlabeled_loss
 from s3vm_lib.objective import Problem
+from s3vm_lib.utils.limits import Count, Gap, Shape, WeightOrZero
+from s3vm_lib.utils.linear import centered, linear_model
+from s3vm_lib.utils.validation import KernelParameters, parameters
 
 
 @parameters

@@ -9,9 +9,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from s3vm_lib._numba import njit
 from s3vm_lib.losses import dual_cost, labeled_derivative, labeled_value
 from s3vm_lib.smo import BIG, slope_up
+from s3vm_lib.utils.jit import njit
 
 _SWEEPS = 10  # of the coordinate ascent in `joint_gain`
 

@@ -14,7 +14,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from s3vm_lib._numba import as_written, njit
 from s3vm_lib.branch_and_bound._gains import Opening, open_rows, reference
 from s3vm_lib.gram import Gram
 from s3vm_lib.kernels import Kernel
@@ -27,6 +26,7 @@ from s3vm_lib.losses import (
     labeled_value,
 )
 from s3vm_lib.smo import BIG, Costs, slope_down, slope_up, smo_iterations, solve_smo
+from s3vm_lib.utils.jit import as_written, njit
 
 _ROUND = 10  # iterations between two looks at the bound
 _COARSE = 1e-3  # relative gap at which a node that will be branched is good enough

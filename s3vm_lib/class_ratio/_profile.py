@@ -9,11 +9,11 @@ from scipy.integrate import trapezoid  # that of NumPy is younger
 from sklearn.base import clone
 from sklearn.utils import check_random_state
 
-from s3vm_lib._base import BaseS3VM
-from s3vm_lib._threads import using
-from s3vm_lib._validation import Rows
+from s3vm_lib.base.classifier import BaseS3VM
 from s3vm_lib.class_ratio._shares import label_posterior, pooled, powered_share, separation
-from s3vm_lib.labels import Labels
+from s3vm_lib.utils.labels import Labels
+from s3vm_lib.utils.threads import using
+from s3vm_lib.utils.validation import Rows
 
 STRUCTURE = 6.0  # labeled rows that the separation of the outputs counts for, at most
 _FINE = 401  # ratios of a posterior

@@ -7,9 +7,8 @@ classes alike, rows and predictions do not tell the shares, and those of the lab
 import numpy as np
 import scipy.sparse as sp
 
-from s3vm_lib._base import RATIO_RULES, BaseS3VM, label_shares
-from s3vm_lib._linear import nearer
-from s3vm_lib._machine import Training
+from s3vm_lib.base.classifier import RATIO_RULES, BaseS3VM, label_shares
+from s3vm_lib.base.machine import Training
 from s3vm_lib.class_ratio._profile import (
     Refits,
     fold_ratios,
@@ -28,7 +27,8 @@ from s3vm_lib.class_ratio._shares import (
 )
 from s3vm_lib.kernels import Kernel
 from s3vm_lib.quasi_newton import QNS3VM
-from s3vm_lib.row_blocks import doubles, is_mapped, row_slices
+from s3vm_lib.utils.linear import nearer
+from s3vm_lib.utils.row_blocks import doubles, is_mapped, row_slices
 
 N_FOLDS = 5
 FEWEST = 8  # labeled rows below which nothing is known but their share

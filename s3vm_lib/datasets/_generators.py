@@ -5,7 +5,7 @@ import numbers
 import numpy as np
 import scipy.sparse as sp
 
-from s3vm_lib.labels import mark_missing, mark_unlabeled
+from s3vm_lib.utils.labels import mark_missing, mark_unlabeled
 
 
 def _generator(random_state):

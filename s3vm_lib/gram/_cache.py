@@ -4,9 +4,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from s3vm_lib._numba import njit
-from s3vm_lib._threads import in_threads
 from s3vm_lib.kernels import dense_kernel_rows, kernel_row
+from s3vm_lib.utils.jit import njit
+from s3vm_lib.utils.threads import in_threads
 
 _NONE = np.empty(0, np.intp)
 

@@ -9,9 +9,7 @@ import numpy as np
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval
 
-from s3vm_lib._limits import Count, RandomState, Tolerance, WeightOrZero
-from s3vm_lib._machine import BaseMachine, BinaryFit
-from s3vm_lib._validation import KernelParameters, parameters
+from s3vm_lib.base.machine import BaseMachine, BinaryFit
 from s3vm_lib.graph_kernel_machine._rules import (
     paper_steps,
     proportional_graph,
@@ -32,6 +30,8 @@ from s3vm_lib.graphs import (
     training_graph,
 )
 from s3vm_lib.objective import Problem
+from s3vm_lib.utils.limits import Count, RandomState, Tolerance, WeightOrZero
+from s3vm_lib.utils.validation import KernelParameters, parameters
 
 GraphWeight = Literal["labels", "paper", "theorem"] | WeightOrZero
 Power = Annotated[float, Interval(Real, 1, 20, closed="both")]

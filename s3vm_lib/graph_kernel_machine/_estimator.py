@@ -10,10 +10,8 @@ import scipy.sparse as sp
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from s3vm_lib._base import ROUGH
-from s3vm_lib._limits import Deviation
-from s3vm_lib._online import OnlineS3VM
-from s3vm_lib._validation import parameters
+from s3vm_lib.base.classifier import ROUGH
+from s3vm_lib.base.online import OnlineS3VM
 from s3vm_lib.graph_kernel_machine._common import GraphMachine, Pool, Power
 from s3vm_lib.graph_kernel_machine._rules import (
     extend_graph,
@@ -24,6 +22,8 @@ from s3vm_lib.graph_kernel_machine._rules import (
 from s3vm_lib.graph_kernel_machine._solver import Accumulators, solution_of, streams, stretch_of
 from s3vm_lib.graphs import Graph, NeighborGraph, check_graph, joins_all
 from s3vm_lib.losses import LabeledLoss
+from s3vm_lib.utils.limits import Deviation
+from s3vm_lib.utils.validation import parameters
 
 _LOOKED_AT = 32, 400  # labeled rows, and unlabeled ones, whose outputs are looked at
 _CHEAP = 32  # steps a row, beside which J takes no time

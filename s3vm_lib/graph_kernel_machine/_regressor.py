@@ -9,10 +9,13 @@ from sklearn.base import RegressorMixin
 from sklearn.utils import check_array, check_consistent_length, column_or_1d
 from sklearn.utils.validation import check_is_fitted
 
-from s3vm_lib._limits import Shape, require_finite_outputs
-from s3vm_lib._plain import canonical, checked_new_rows, validated_data
-from s3vm_lib._threads import using, with_threads
-from s3vm_lib._validation import (
+from s3vm_lib.graph_kernel_machine._common import GraphMachine, GraphWeight, Power
+from s3vm_lib.losses import LabeledLoss
+from s3vm_lib.utils.labels import Labels, checked_mask, label_array
+from s3vm_lib.utils.limits import Shape, require_finite_outputs
+from s3vm_lib.utils.shortcuts import canonical, checked_new_rows, validated_data
+from s3vm_lib.utils.threads import using, with_threads
+from s3vm_lib.utils.validation import (
     Rows,
     checked_rows,
     checked_weight,
@@ -20,9 +23,6 @@ from s3vm_lib._validation import (
     unchanged_on_error,
     validated,
 )
-from s3vm_lib.graph_kernel_machine._common import GraphMachine, GraphWeight, Power
-from s3vm_lib.labels import Labels, checked_mask, label_array
-from s3vm_lib.losses import LabeledLoss
 
 _LARGEST = 1e60  # of targets, as of outputs
 

@@ -6,7 +6,6 @@ from typing import NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
-from s3vm_lib._rng import hash_key
 from s3vm_lib.gram import append_rows
 from s3vm_lib.graph_kernel_machine.steps import (
     SMALLEST_SCALE,
@@ -18,6 +17,7 @@ from s3vm_lib.graph_kernel_machine.steps import (
     terms_of,
     window,
 )
+from s3vm_lib.utils.random_numbers import hash_key
 
 _CHUNK = 2**21  # kernel values computed at once in double precision
 _DENSE = 4096  # features up to which sparse rows are made dense

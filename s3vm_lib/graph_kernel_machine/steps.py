@@ -5,11 +5,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from s3vm_lib._numba import njit
-from s3vm_lib._rng import uniform
 from s3vm_lib.graphs import power_slope, sample_edge
 from s3vm_lib.kernels import exp_inplace
 from s3vm_lib.losses import labeled_derivative, labeled_value
+from s3vm_lib.utils.jit import njit
+from s3vm_lib.utils.random_numbers import uniform
 
 _ROWS = 256  # support rows whose kernel values are computed together: fits the cache
 SMALLEST_SCALE = 1e-6

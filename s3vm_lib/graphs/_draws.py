@@ -4,9 +4,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from s3vm_lib._numba import njit
-from s3vm_lib._rng import integer, uniform
 from s3vm_lib.graphs._edges import CompleteGraph
+from s3vm_lib.utils.jit import njit
+from s3vm_lib.utils.random_numbers import integer, uniform
 
 
 class EdgeSampler(NamedTuple):
@@ -94,7 +94,7 @@ def sample_edge(sampler, key, t):
     ----------
     sampler : EdgeSampler
     key : int
-        Key of the stream, see ``s3vm_lib._rng.hash_key``.
+        Key of the stream, see ``s3vm_lib.utils.random_numbers.hash_key``.
     t : int
         Counter, t ≥ 0; words 2t and 2t + 1 of the stream are used.
 

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 import scipy.sparse as sp
 
-from s3vm_lib._numba import njit
 from s3vm_lib.kernels import Kernel
+from s3vm_lib.utils.jit import njit
 
 _CHUNK = 2**22  # pairs of a complete graph that are looked at together
 

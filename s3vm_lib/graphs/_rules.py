@@ -7,7 +7,6 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike
 
-from s3vm_lib._limits import COUNT, SCALE
 from s3vm_lib.graphs._edges import CompleteGraph, Graph
 from s3vm_lib.graphs._neighbors import (
     WEIGHTS,
@@ -17,6 +16,7 @@ from s3vm_lib.graphs._neighbors import (
     on_rows,
     radius_graph,
 )
+from s3vm_lib.utils.limits import COUNT, SCALE
 
 NEIGHBORS = 5  # of a `NeighborGraph`, where nothing is said
 _DENSE = 2**27  # values of sparse rows that are made dense, 1 GB

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 import numpy as np
 import scipy.sparse as sp
 
-from s3vm_lib._threads import in_threads
 from s3vm_lib.kernels._rows import (
     KERNELS,
     center_of,
@@ -15,7 +14,8 @@ from s3vm_lib.kernels._rows import (
     manhattan_row,
     squared_norms,
 )
-from s3vm_lib.row_blocks import sized_slices
+from s3vm_lib.utils.row_blocks import sized_slices
+from s3vm_lib.utils.threads import in_threads
 
 _ROWS = 2**16  # rows that are read at once
 _PARAMETERS = {

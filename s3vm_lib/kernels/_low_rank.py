@@ -5,8 +5,8 @@ from typing import NamedTuple
 import numpy as np
 from scipy.linalg import solve_triangular
 
-from s3vm_lib._threads import in_threads
-from s3vm_lib.row_blocks import sized_slices
+from s3vm_lib.utils.row_blocks import sized_slices
+from s3vm_lib.utils.threads import in_threads
 
 _PART = 2**16  # numbers of a factor that are computed at once
 

@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
-from s3vm_lib._numba import njit
+from s3vm_lib.utils.jit import njit
 
 KERNELS = ("linear", "poly", "rbf", "laplacian", "precomputed")
 LINEAR, POLY, RBF, LAPLACIAN, PRECOMPUTED = range(5)

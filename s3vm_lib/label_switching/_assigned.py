@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from s3vm_lib._base import BaseS3VM
+from s3vm_lib.base.classifier import BaseS3VM
 
 
 class LabelSwitching(BaseS3VM):

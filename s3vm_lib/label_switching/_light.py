@@ -14,16 +14,16 @@ from typing import Annotated, Literal, NamedTuple
 import numpy as np
 from sklearn.utils._param_validation import Interval
 
-from s3vm_lib._base import Balance
-from s3vm_lib._limits import Count, Megabytes, Ratio, Tolerance, WeightOrZero
-from s3vm_lib._linear import centered, linear_model
-from s3vm_lib._machine import BinaryFit
-from s3vm_lib._validation import KernelParameters, Storage, parameters
+from s3vm_lib.base.classifier import Balance
+from s3vm_lib.base.machine import BinaryFit
 from s3vm_lib.gram import Gram
 from s3vm_lib.label_switching._assigned import LabelSwitching
 from s3vm_lib.losses import LabeledLoss, UnlabeledLoss
 from s3vm_lib.objective import Problem
 from s3vm_lib.smo import solve_smo, svc_costs
+from s3vm_lib.utils.limits import Count, Megabytes, Ratio, Tolerance, WeightOrZero
+from s3vm_lib.utils.linear import centered, linear_model
+from s3vm_lib.utils.validation import KernelParameters, Storage, parameters
 
 
 class Round(NamedTuple):

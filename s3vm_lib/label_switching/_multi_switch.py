@@ -13,14 +13,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from s3vm_lib._base import Balance
-from s3vm_lib._limits import Count, Ratio, Tolerance, Weight, WeightOrZero
-from s3vm_lib._machine import BinaryFit
-from s3vm_lib._validation import Client, parameters
+from s3vm_lib.base.classifier import Balance
+from s3vm_lib.base.machine import BinaryFit
 from s3vm_lib.finite_newton import linear_rows, solve_finite_newton
 from s3vm_lib.label_switching._assigned import LabelSwitching
 from s3vm_lib.losses import LabeledLoss, UnlabeledLoss
 from s3vm_lib.objective import Problem
+from s3vm_lib.utils.limits import Count, Ratio, Tolerance, Weight, WeightOrZero
+from s3vm_lib.utils.validation import Client, parameters
 
 _TIE = 1e-10  # outputs that differ by less count as equal: identical rows, rounded differently
 

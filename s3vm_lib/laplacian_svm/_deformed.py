@@ -5,11 +5,11 @@ from typing import NamedTuple
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve, lu_factor, lu_solve, solve_triangular
 
-from s3vm_lib._numba import njit
 from s3vm_lib.finite_newton import line_search
 from s3vm_lib.gram import Gram
 from s3vm_lib.kernels import Kernel
 from s3vm_lib.smo import BIG, Costs, solve_smo, svc_costs
+from s3vm_lib.utils.jit import njit
 
 
 class Solution(NamedTuple):

@@ -8,10 +8,8 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.linalg import LinAlgError
 
-from s3vm_lib._base import BaseS3VM
-from s3vm_lib._limits import Count, Degree, Megabytes, Tolerance, WeightOrZero, scaling
-from s3vm_lib._machine import BinaryFit
-from s3vm_lib._validation import Client, KernelParameters, parameters
+from s3vm_lib.base.classifier import BaseS3VM
+from s3vm_lib.base.machine import BinaryFit
 from s3vm_lib.graphs import (
     GRAPH_SHARE,
     GraphLike,
@@ -34,7 +32,9 @@ from s3vm_lib.laplacian_svm._gradients import Stopping, StoppingRule, Watch, sol
 from s3vm_lib.laplacian_svm._rules import COARSE, choose_blocks, choose_rank
 from s3vm_lib.losses import LabeledLoss
 from s3vm_lib.objective import Problem
-from s3vm_lib.row_blocks import doubles
+from s3vm_lib.utils.limits import Count, Degree, Megabytes, Tolerance, WeightOrZero, scaling
+from s3vm_lib.utils.row_blocks import doubles
+from s3vm_lib.utils.validation import Client, KernelParameters, parameters
 
 _NEAR = 1e-6  # relative rounding of J that is always accepted
 _RANK_TOL = 1e-6  # largest entry of the diagonal of K − GGᵀ, as a share of that of K

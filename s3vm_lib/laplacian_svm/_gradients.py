@@ -9,7 +9,6 @@ from scipy.linalg import LinAlgError, cho_factor, cho_solve
 from scipy.linalg.blas import dsymv
 from sklearn.utils._param_validation import Interval
 
-from s3vm_lib._limits import Checked, Count
 from s3vm_lib.finite_newton import conjugate_gradients, line_search
 from s3vm_lib.laplacian_svm._deformed import (
     Solution,
@@ -18,6 +17,7 @@ from s3vm_lib.laplacian_svm._deformed import (
     squared_loss,
     symmetric,
 )
+from s3vm_lib.utils.limits import Checked, Count
 
 StoppingRule = Literal["gap", "stability", "validation", "gradient", "change"]
 _REST = 5  # iterations in which J must lose less than tol J before the gap is looked at closely

@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable
 from typing import NamedTuple
 
-from s3vm_lib._numba import njit
+from s3vm_lib.utils.jit import njit
 
 
 class Facts(NamedTuple):

@@ -6,7 +6,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from s3vm_lib._numba import njit
 from s3vm_lib.losses._labeled import (
     FACTS,
     LABELED_LOSSES,
@@ -16,6 +15,7 @@ from s3vm_lib.losses._labeled import (
     labeled_value,
 )
 from s3vm_lib.losses._unlabeled import UNLABELED_LOSSES, unlabeled_derivative, unlabeled_value
+from s3vm_lib.utils.jit import njit
 
 _LABELED_PARAMETERS = {name: facts.parameter for name, facts in FACTS.items()}
 _EFFECTIVE_OF = {

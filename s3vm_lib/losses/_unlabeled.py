@@ -2,7 +2,6 @@
 
 import math
 
-from s3vm_lib._numba import njit
 from s3vm_lib.losses._labeled import (
     HINGE,
     LABELED_LOSSES,
@@ -12,6 +11,7 @@ from s3vm_lib.losses._labeled import (
     labeled_derivative,
     labeled_value,
 )
+from s3vm_lib.utils.jit import njit
 
 UNLABELED_LOSSES = (
     "symmetric_hinge",

@@ -10,7 +10,7 @@ from sklearn.base import clone
 from sklearn.model_selection import ParameterGrid
 from sklearn.utils import check_array
 
-from s3vm_lib._base import BaseS3VM
+from s3vm_lib.base.classifier import BaseS3VM
 from s3vm_lib.kernels import resolve_gamma
 from s3vm_lib.model_selection._scores import PreferSmallest, rank
 

@@ -21,20 +21,8 @@ from sklearn.utils._param_validation import HasMethods, Interval
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, column_or_1d, has_fit_parameter
 
-from s3vm_lib._limits import Verbosity
-from s3vm_lib._machine import BaseMachine, SemiSupervisedMixin
-from s3vm_lib._prepared import Preparation
-from s3vm_lib._validation import (
-    Estimator,
-    Jobs,
-    Rows,
-    checked_input,
-    checked_weight,
-    parameters,
-    unchanged_on_error,
-    validated_inside,
-)
-from s3vm_lib.labels import Labels, mark_missing, mark_unlabeled, plain, split_labels
+from s3vm_lib.base.machine import BaseMachine, SemiSupervisedMixin
+from s3vm_lib.base.preparation import Preparation
 from s3vm_lib.model_selection._grid import (
     candidates,
     groups,
@@ -48,6 +36,18 @@ from s3vm_lib.model_selection._scores import (
     labeled_accuracy_scorer,
 )
 from s3vm_lib.model_selection._splitters import SemiSupervisedKFold, labeled_rows
+from s3vm_lib.utils.labels import Labels, mark_missing, mark_unlabeled, plain, split_labels
+from s3vm_lib.utils.limits import Verbosity
+from s3vm_lib.utils.validation import (
+    Estimator,
+    Jobs,
+    Rows,
+    checked_input,
+    checked_weight,
+    parameters,
+    unchanged_on_error,
+    validated_inside,
+)
 
 
 class Trial(NamedTuple):

@@ -9,7 +9,7 @@ from sklearn.model_selection import StratifiedKFold, StratifiedShuffleSplit
 from sklearn.utils.metadata_routing import UNUSED, _MetadataRequester
 from sklearn.utils.validation import column_or_1d
 
-from s3vm_lib.labels import label_array, mark_missing, plain, unlabeled_rows
+from s3vm_lib.utils.labels import label_array, mark_missing, plain, unlabeled_rows
 
 
 def labeled_rows(y, unlabeled_mask=None):

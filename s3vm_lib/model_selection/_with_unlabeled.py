@@ -12,10 +12,23 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _get_feature_names, check_is_fitted, has_fit_parameter
 
-from s3vm_lib._machine import SemiSupervisedMixin
-from s3vm_lib._plain import explained, validated_data
-from s3vm_lib._validation import Estimator, Rows, parameters, unchanged_on_error, validated_inside
-from s3vm_lib.labels import Labels, checked_mask, mark_missing, mark_unlabeled, plain, warn_of_marks
+from s3vm_lib.base.machine import SemiSupervisedMixin
+from s3vm_lib.utils.labels import (
+    Labels,
+    checked_mask,
+    mark_missing,
+    mark_unlabeled,
+    plain,
+    warn_of_marks,
+)
+from s3vm_lib.utils.shortcuts import explained, validated_data
+from s3vm_lib.utils.validation import (
+    Estimator,
+    Rows,
+    parameters,
+    unchanged_on_error,
+    validated_inside,
+)
 
 
 def _fitted_has(name):

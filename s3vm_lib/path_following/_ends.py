@@ -2,7 +2,6 @@
 
 import numpy as np
 
-from s3vm_lib._numba import njit
 from s3vm_lib.path_following._path import settle
 from s3vm_lib.path_following._state import (
     BETA,
@@ -24,6 +23,7 @@ from s3vm_lib.path_following._state import (
     watch,
 )
 from s3vm_lib.path_following._sums import combine, dot
+from s3vm_lib.utils.jit import njit
 
 _LEFT = 1e-9  # distance from z = 1 that is rounding
 

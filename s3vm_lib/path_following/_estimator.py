@@ -10,20 +10,8 @@ from numpy.typing import ArrayLike
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
-from s3vm_lib._limits import (
-    Count,
-    Megabytes,
-    Tolerance,
-    WeightOrZero,
-    check_size,
-    checked_gram,
-)
-from s3vm_lib._linear import centered
-from s3vm_lib._machine import BinaryFit
-from s3vm_lib._online import KeepingS3VM
-from s3vm_lib._plain import validated_data
-from s3vm_lib._threads import using
-from s3vm_lib._validation import KernelParameters, Storage, parameters, validated
+from s3vm_lib.base.machine import BinaryFit
+from s3vm_lib.base.online import KeepingS3VM
 from s3vm_lib.cccp import solve_cccp
 from s3vm_lib.gram import Gram, KernelStore
 from s3vm_lib.kernels import Kernel
@@ -31,6 +19,18 @@ from s3vm_lib.losses import LabeledLoss, UnlabeledLoss
 from s3vm_lib.objective import Problem
 from s3vm_lib.path_following._follower import Follower, Operation
 from s3vm_lib.path_following._sums import feature_weights
+from s3vm_lib.utils.limits import (
+    Count,
+    Megabytes,
+    Tolerance,
+    WeightOrZero,
+    check_size,
+    checked_gram,
+)
+from s3vm_lib.utils.linear import centered
+from s3vm_lib.utils.shortcuts import validated_data
+from s3vm_lib.utils.threads import using
+from s3vm_lib.utils.validation import KernelParameters, Storage, parameters, validated
 
 _CHUNK = 256  # new rows that are stored at a time
 _GROUP = 20  # new rows on one path

@@ -9,8 +9,8 @@ order, so that all loops run along its rows.
 import numpy as np
 from scipy.linalg.lapack import dtrtrs
 
-from s3vm_lib._numba import njit
 from s3vm_lib.path_following._sums import dot
+from s3vm_lib.utils.jit import njit
 
 # Loops over whole views: the compiler does not vectorize those that have bounds of their own.
 

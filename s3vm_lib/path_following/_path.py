@@ -18,7 +18,6 @@ lines of the algorithm in the chapter on path following.
 
 import numpy as np
 
-from s3vm_lib._numba import njit
 from s3vm_lib.gram import CACHED
 from s3vm_lib.path_following._factor import solve_bordered
 from s3vm_lib.path_following._state import (
@@ -44,6 +43,7 @@ from s3vm_lib.path_following._state import (
     watch,
 )
 from s3vm_lib.path_following._sums import INNER, combine, gather
+from s3vm_lib.utils.jit import njit
 
 DONE, ROOM, ROWS, LIMIT, STALLED, LOG = range(6)  # why `follow` returned
 TARGET, TO_O, TO_E, TO_M, FLIP, CROSS, BACK, BOUND = range(8)  # events; FLIP, BACK change signs

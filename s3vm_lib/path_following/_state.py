@@ -9,11 +9,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from s3vm_lib._numba import njit
 from s3vm_lib.gram import CACHED, give_slot
 from s3vm_lib.kernels import kernel_row
 from s3vm_lib.path_following._factor import append, delete, solve_bordered
 from s3vm_lib.path_following._sums import INNER, combine, combine_all, gather
+from s3vm_lib.utils.jit import njit
 
 O, M, E, A, IDLE, GONE = range(6)  # IDLE: a row without a loss; its output is kept
 TINY = 1e-11  # relative: what is no movement

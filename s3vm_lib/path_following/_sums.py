@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from s3vm_lib._numba import njit
 from s3vm_lib.gram import CACHED, DENSE
+from s3vm_lib.utils.jit import njit
 
 INNER = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}  # called by compiled code alone
 

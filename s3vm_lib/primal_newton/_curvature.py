@@ -4,7 +4,6 @@ import math
 
 import numpy as np
 
-from s3vm_lib._numba import njit
 from s3vm_lib.losses import (
     labeled_curvature,
     labeled_derivative,
@@ -13,6 +12,7 @@ from s3vm_lib.losses import (
     unlabeled_derivative,
     unlabeled_value,
 )
+from s3vm_lib.utils.jit import njit
 
 _ARMIJO = 1e-4
 _SLACK = 1e-15  # rounding of the values that a line search compares, relative

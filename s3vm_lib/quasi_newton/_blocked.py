@@ -15,7 +15,7 @@ from scipy.linalg import solve_triangular
 from s3vm_lib.kernels import Kernel, squared_norms
 from s3vm_lib.quasi_newton._compiled import add_losses, losses_and_slopes
 from s3vm_lib.quasi_newton._coordinates import Features, inverse_root, low_rank
-from s3vm_lib.row_blocks import (
+from s3vm_lib.utils.row_blocks import (
     BlockStore,
     ClusterBlocks,
     doubles,

@@ -6,7 +6,6 @@ search and recursion are compiled together, and Python is left once per stage.
 
 import numpy as np
 
-from s3vm_lib._numba import njit
 from s3vm_lib.losses import (
     labeled_derivative,
     labeled_value,
@@ -24,6 +23,7 @@ from s3vm_lib.quasi_newton._engines import (
     Minimum,
     judged,
 )
+from s3vm_lib.utils.jit import njit
 
 _STATUS = (CONVERGED, MAX_ITER, NO_STEP)
 _SUMS = {"reassoc", "contract", "nsz"}  # in which order a sum is taken

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.optimize import fmin_l_bfgs_b
 
-from s3vm_lib._numba import as_written, njit
+from s3vm_lib.utils.jit import as_written, njit
 
 CONVERGED, MAX_ITER, NO_STEP = "converged", "max_iter", "no_step"
 ARMIJO, CURVATURE, TRIALS = 1e-4, 0.9, 30  # constants of the conditions, and of the search

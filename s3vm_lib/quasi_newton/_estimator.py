@@ -4,13 +4,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Literal, get_args
 
-from s3vm_lib._limits import InnerShare, RandomState
-from s3vm_lib._validation import parameters
 from s3vm_lib.losses import LabeledLoss
 from s3vm_lib.quasi_newton._coordinates import Features
 from s3vm_lib.quasi_newton._second import reconsidered
 from s3vm_lib.quasi_newton._smooth import CoordinateName, Coordinates, SmoothLoss, SmoothS3VM
 from s3vm_lib.quasi_newton._solver import ANNEALING, solve_quasi_newton
+from s3vm_lib.utils.limits import InnerShare, RandomState
+from s3vm_lib.utils.validation import parameters
 
 
 @parameters

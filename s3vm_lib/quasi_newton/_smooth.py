@@ -8,18 +8,8 @@ import numpy as np
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval
 
-from s3vm_lib._base import Balance, BaseS3VM, checked_labeled_loss
-from s3vm_lib._limits import (
-    Checked,
-    Count,
-    Megabytes,
-    Shape,
-    Tolerance,
-    ToleranceOrZero,
-    WeightOrZero,
-)
-from s3vm_lib._machine import BinaryFit
-from s3vm_lib._validation import Client, KernelParameters, parameters
+from s3vm_lib.base.classifier import Balance, BaseS3VM, checked_labeled_loss
+from s3vm_lib.base.machine import BinaryFit
 from s3vm_lib.losses import unlabeled_loss
 from s3vm_lib.objective import Problem
 from s3vm_lib.quasi_newton._blocked import (
@@ -39,7 +29,17 @@ from s3vm_lib.quasi_newton._coordinates import (
     regressor_coordinates,
 )
 from s3vm_lib.quasi_newton._second import contradicted
-from s3vm_lib.row_blocks import doubles
+from s3vm_lib.utils.limits import (
+    Checked,
+    Count,
+    Megabytes,
+    Shape,
+    Tolerance,
+    ToleranceOrZero,
+    WeightOrZero,
+)
+from s3vm_lib.utils.row_blocks import doubles
+from s3vm_lib.utils.validation import Client, KernelParameters, parameters
 
 CoordinateName = Literal["cholesky", "eigen", "raw", "regressors", "kpca"]
 SmoothLoss = Literal["modified_logistic", "squared_hinge", "smooth_hinge", "logistic"]

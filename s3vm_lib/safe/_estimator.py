@@ -13,8 +13,8 @@ from sklearn.utils import check_random_state, get_tags
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
-from s3vm_lib._base import BaseS3VM
-from s3vm_lib._findings import (
+from s3vm_lib.base.classifier import BaseS3VM
+from s3vm_lib.base.findings import (
     FitWarning,
     given,
     kernel_finding,
@@ -23,21 +23,8 @@ from s3vm_lib._findings import (
     warn,
     warn_of_time,
 )
-from s3vm_lib._limits import Count, InnerShare, RandomState, Share, Verbosity
-from s3vm_lib._machine import SemiSupervisedMixin
-from s3vm_lib._plain import checked_new_rows
-from s3vm_lib._threads import using, with_threads
-from s3vm_lib._validation import (
-    Estimator,
-    Jobs,
-    Rows,
-    checked_input,
-    parameters,
-    unchanged_on_error,
-    validated_inside,
-)
+from s3vm_lib.base.machine import SemiSupervisedMixin
 from s3vm_lib.kernels import KERNELS
-from s3vm_lib.labels import Labels
 from s3vm_lib.model_selection import SemiSupervisedKFold
 from s3vm_lib.quasi_newton import QNS3VM
 from s3vm_lib.safe._pool import Rows as Data
@@ -51,6 +38,19 @@ from s3vm_lib.safe._pool import (
 )
 from s3vm_lib.safe._vote import gains, solve_safe, votes
 from s3vm_lib.smo import SVM
+from s3vm_lib.utils.labels import Labels
+from s3vm_lib.utils.limits import Count, InnerShare, RandomState, Share, Verbosity
+from s3vm_lib.utils.shortcuts import checked_new_rows
+from s3vm_lib.utils.threads import using, with_threads
+from s3vm_lib.utils.validation import (
+    Estimator,
+    Jobs,
+    Rows,
+    checked_input,
+    parameters,
+    unchanged_on_error,
+    validated_inside,
+)
 
 FEWEST = 8  # labels from which on contradictions are counted
 # Of QNS3VM, where it is fitted some twenty times: with finer ones the labels are as good.

@@ -11,15 +11,15 @@ from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.pipeline import Pipeline
 
-from s3vm_lib._base import BaseS3VM
-from s3vm_lib._findings import FitWarning
-from s3vm_lib._limits import WEIGHT
-from s3vm_lib._prepared import Preparation
-from s3vm_lib._threads import using
+from s3vm_lib.base.classifier import BaseS3VM
+from s3vm_lib.base.findings import FitWarning
+from s3vm_lib.base.preparation import Preparation
 from s3vm_lib.cccp import CCCPS3VM
 from s3vm_lib.class_ratio import label_posterior
 from s3vm_lib.label_switching import S3VMLight
 from s3vm_lib.quasi_newton import SmoothS3VM
+from s3vm_lib.utils.limits import WEIGHT
+from s3vm_lib.utils.threads import using
 
 # What these prepare depends neither on C*, as long as it is positive, nor on the number r of the
 # balance, nor on the weights of labeled rows.

@@ -2,15 +2,15 @@
 
 import numpy as np
 
-from s3vm_lib._base import BaseS3VM
-from s3vm_lib._limits import Count, Megabytes, Tolerance
-from s3vm_lib._linear import centered, linear_model
-from s3vm_lib._machine import BinaryFit
-from s3vm_lib._validation import KernelParameters, Storage, parameters
+from s3vm_lib.base.classifier import BaseS3VM
+from s3vm_lib.base.machine import BinaryFit
 from s3vm_lib.gram import Gram
 from s3vm_lib.losses import LabeledLoss
 from s3vm_lib.objective import Problem
 from s3vm_lib.smo._solver import feasible, solve_smo, svc_costs
+from s3vm_lib.utils.limits import Count, Megabytes, Tolerance
+from s3vm_lib.utils.linear import centered, linear_model
+from s3vm_lib.utils.validation import KernelParameters, Storage, parameters
 
 _SMALL = 200  # rows, of which one solve visits most
 

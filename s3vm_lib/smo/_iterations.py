@@ -4,8 +4,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from s3vm_lib._numba import njit
 from s3vm_lib.gram import compute_row, used_slot
+from s3vm_lib.utils.jit import njit
 
 BIG = 1e30  # stands for infinity: arithmetic on inf would make NaN
 BLOCK = 512

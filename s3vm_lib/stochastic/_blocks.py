@@ -12,10 +12,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from s3vm_lib._threads import in_threads
 from s3vm_lib.quasi_newton import losses_and_slopes
 from s3vm_lib.random_features import row_tiles, single
-from s3vm_lib.row_blocks import RowsOnDisk, on_disk, row_slices
+from s3vm_lib.utils.row_blocks import RowsOnDisk, on_disk, row_slices
+from s3vm_lib.utils.threads import in_threads
 
 BLOCK_ROWS = 16384
 CACHE = 2**24  # feature values that are kept in double precision, 128 MB

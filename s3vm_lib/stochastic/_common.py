@@ -11,20 +11,20 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval
 from tqdm.auto import tqdm
 
-from s3vm_lib._base import Balance, checked_labeled_loss
-from s3vm_lib._limits import Count, CountOrZero, RandomState, WeightOrZero
-from s3vm_lib._linear import nearer
-from s3vm_lib._machine import BinaryFit
-from s3vm_lib._online import OnlineS3VM
-from s3vm_lib._validation import KernelParameters, parameters
+from s3vm_lib.base.classifier import Balance, checked_labeled_loss
+from s3vm_lib.base.machine import BinaryFit
+from s3vm_lib.base.online import OnlineS3VM
 from s3vm_lib.losses import LabeledLoss, unlabeled_loss
 from s3vm_lib.objective import Problem
 from s3vm_lib.random_features import FeatureStream, outputs, single
-from s3vm_lib.row_blocks import spread
 from s3vm_lib.stochastic._blocks import CACHE, BlockSum
 from s3vm_lib.stochastic._full_batch import loss_codes, solve_full_batch
 from s3vm_lib.stochastic._parameters import RULES, Features, Polish, Schedule
 from s3vm_lib.stochastic._steps import POLISH, Progress, Sampler
+from s3vm_lib.utils.limits import Count, CountOrZero, RandomState, WeightOrZero
+from s3vm_lib.utils.linear import nearer
+from s3vm_lib.utils.row_blocks import spread
+from s3vm_lib.utils.validation import KernelParameters, parameters
 
 _MOST = 2**27  # numbers that random features are made of, 512 MB
 _FARTHEST = 2.0**20  # turns: single precision then resolves no more than an eighth of one

@@ -3,11 +3,11 @@
 import math
 from typing import Literal
 
-from s3vm_lib._validation import parameters
 from s3vm_lib.stochastic._common import RandomFeatureS3VM
 from s3vm_lib.stochastic._parameters import Features
 from s3vm_lib.stochastic._stored import solve_stored
 from s3vm_lib.stochastic._triply import solve_triply_stochastic
+from s3vm_lib.utils.validation import parameters
 
 _BLOCK = 256  # features of one block of FRS3VM
 _FEWEST_STEPS = 400

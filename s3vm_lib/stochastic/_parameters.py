@@ -8,9 +8,17 @@ from typing import Annotated, Literal
 import numpy as np
 from sklearn.utils._param_validation import Interval
 
-from s3vm_lib._limits import Checked, Count, Share, Tolerance, ToleranceOrZero, Weight, WeightOrZero
-from s3vm_lib._validation import Client
 from s3vm_lib.quasi_newton import ANNEALING, annealing_stages
+from s3vm_lib.utils.limits import (
+    Checked,
+    Count,
+    Share,
+    Tolerance,
+    ToleranceOrZero,
+    Weight,
+    WeightOrZero,
+)
+from s3vm_lib.utils.validation import Client
 
 # Step sizes, and their constant where none is given.
 RULES = {"sqrt": 50.0, "constant": 0.02, "horizon": 1.0, "inverse": 1.0}

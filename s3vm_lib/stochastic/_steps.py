@@ -4,11 +4,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from s3vm_lib._numba import njit
-from s3vm_lib._rng import hash_key, integers, uniforms
-from s3vm_lib._threads import in_threads
 from s3vm_lib.losses import labeled_derivative, unlabeled_derivative
 from s3vm_lib.random_features import DATA, row_tiles, single
+from s3vm_lib.utils.jit import njit
+from s3vm_lib.utils.random_numbers import hash_key, integers, uniforms
+from s3vm_lib.utils.threads import in_threads
 
 # Streams below the one of the data: draws of labeled and unlabeled rows, of the rows on which
 # features are centered, and of those that the polish sees.

@@ -2,10 +2,10 @@
 
 import numpy as np
 
-from s3vm_lib._threads import in_threads
 from s3vm_lib.random_features import row_tiles
 from s3vm_lib.stochastic._parameters import Schedule
 from s3vm_lib.stochastic._steps import Course, Outputs, feature_means, take
+from s3vm_lib.utils.threads import in_threads
 
 CENTER_ROWS = 4096  # the mean of the features is taken over at most this many unlabeled rows
 

@@ -41,7 +41,7 @@ _NOTICE = (
     "`python -m s3vm_lib.compile` does it for all estimators ahead of time"
 )
 _log = logging.getLogger("s3vm_lib")
-_PACKAGE = Path(__file__).resolve().parent
+_PACKAGE = Path(__file__).resolve().parents[1]
 _IMPORT = re.compile(
     rf"^[ \t]*(?:from[ ]+({_PACKAGE.name}[\w.]*)[ ]+import[ ]+(\([^)]*\)|[^\n]*)"
     rf"|import[ ]+({_PACKAGE.name}[\w.]*))",

@@ -15,13 +15,13 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike
 
-from s3vm_lib._base import BaseS3VM
-from s3vm_lib._limits import check_size
-from s3vm_lib._machine import Training
-from s3vm_lib._plain import checked_rows_and_labels
-from s3vm_lib._threads import using
-from s3vm_lib._validation import Rows, checked_weight, unchanged_on_error, validated
-from s3vm_lib.labels import Labels, mark_missing, split_labels, warn_of_marks
+from s3vm_lib.base.classifier import BaseS3VM
+from s3vm_lib.base.machine import Training
+from s3vm_lib.utils.labels import Labels, mark_missing, split_labels, warn_of_marks
+from s3vm_lib.utils.limits import check_size
+from s3vm_lib.utils.shortcuts import checked_rows_and_labels
+from s3vm_lib.utils.threads import using
+from s3vm_lib.utils.validation import Rows, checked_weight, unchanged_on_error, validated
 
 
 class RowTable(NamedTuple):

@@ -13,8 +13,10 @@ from numpy.typing import ArrayLike
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import check_is_fitted
 
-from s3vm_lib._findings import warn
-from s3vm_lib._limits import (
+from s3vm_lib.base.findings import warn
+from s3vm_lib.kernels import Kernel, resolve_gamma
+from s3vm_lib.utils.labels import Labels, listed, plain, rows_without_score
+from s3vm_lib.utils.limits import (
     Verbosity,
     Weight,
     check_kernel,
@@ -23,12 +25,10 @@ from s3vm_lib._limits import (
     scaling,
     without_client,
 )
-from s3vm_lib._plain import parameters_hold
-from s3vm_lib._threads import in_threads
-from s3vm_lib._validation import Jobs, Rows, parameters
-from s3vm_lib.kernels import Kernel, resolve_gamma
-from s3vm_lib.labels import Labels, listed, plain, rows_without_score
-from s3vm_lib.row_blocks import doubles, row_slices, sized_slices
+from s3vm_lib.utils.row_blocks import doubles, row_slices, sized_slices
+from s3vm_lib.utils.shortcuts import parameters_hold
+from s3vm_lib.utils.threads import in_threads
+from s3vm_lib.utils.validation import Jobs, Rows, parameters
 
 if TYPE_CHECKING:  # scikit-learn has no types, and a base without types would allow any parameter
 

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
-from s3vm_lib._findings import (
+from s3vm_lib.base.findings import (
     COMPARED,
     constant_objective,
     given,
@@ -28,12 +28,15 @@ from s3vm_lib._findings import (
     share_finding,
     warn_of_time,
 )
-from s3vm_lib._limits import SHAPE, InnerShare, require_finite_outputs
-from s3vm_lib._linear import nearer
-from s3vm_lib._machine import BaseMachine, SemiSupervisedMixin
-from s3vm_lib._plain import checked_new_rows
-from s3vm_lib._threads import in_threads, thread_count, using, with_threads
-from s3vm_lib._validation import (
+from s3vm_lib.base.machine import BaseMachine, SemiSupervisedMixin
+from s3vm_lib.losses import LabeledLoss
+from s3vm_lib.utils.labels import Labels
+from s3vm_lib.utils.limits import SHAPE, InnerShare, require_finite_outputs
+from s3vm_lib.utils.linear import nearer
+from s3vm_lib.utils.row_blocks import spread
+from s3vm_lib.utils.shortcuts import checked_new_rows
+from s3vm_lib.utils.threads import in_threads, thread_count, using, with_threads
+from s3vm_lib.utils.validation import (
     Rows,
     accepted,
     checked_input,
@@ -41,9 +44,6 @@ from s3vm_lib._validation import (
     unchanged_on_error,
     validated,
 )
-from s3vm_lib.labels import Labels
-from s3vm_lib.losses import LabeledLoss
-from s3vm_lib.row_blocks import spread
 
 # Estimators of class shares by name, (data, C) -> shares. `class_ratio`, which stands above this
 # module, enters them; it is imported when one is asked for, so that nobody else pays for it.

@@ -13,7 +13,8 @@ from sklearn.base import BaseEstimator, _fit_context
 from sklearn.utils._param_validation import HasMethods, Interval
 from sklearn.utils.validation import _check_sample_weight
 
-from s3vm_lib._limits import (
+from s3vm_lib.utils.labels import APART, mark_missing, split_labels, warn_of_marks
+from s3vm_lib.utils.limits import (
     Constant,
     Degree,
     Deviation,
@@ -22,10 +23,9 @@ from s3vm_lib._limits import (
     checked_gram,
     constraints,
 )
-from s3vm_lib._plain import checked_rows_and_labels
-from s3vm_lib._threads import MOST
-from s3vm_lib.labels import APART, mark_missing, split_labels, warn_of_marks
-from s3vm_lib.row_blocks import is_mapped
+from s3vm_lib.utils.row_blocks import is_mapped
+from s3vm_lib.utils.shortcuts import checked_rows_and_labels
+from s3vm_lib.utils.threads import MOST
 
 Rows = ArrayLike | sp.spmatrix | sp.sparray
 

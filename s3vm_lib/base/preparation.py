@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from s3vm_lib._plain import parameters_hold
-from s3vm_lib._threads import using, with_threads
+from s3vm_lib.utils.shortcuts import parameters_hold
+from s3vm_lib.utils.threads import using, with_threads
 
 
 class Preparation:

@@ -23,7 +23,7 @@ import math
 
 import numpy as np
 
-from s3vm_lib._numba import njit
+from s3vm_lib.utils.jit import njit
 
 _GOLDEN = 0x9E3779B97F4A7C15
 _MIX_1 = 0xBF58476D1CE4E5B9

@@ -22,7 +22,7 @@ def row_slices(n, rows):
 
     Examples
     --------
-    >>> from s3vm_lib.row_blocks import row_slices
+    >>> from s3vm_lib.utils.row_blocks import row_slices
     >>> row_slices(150, 100)
     [slice(0, 100, None), slice(100, 150, None)]
     """

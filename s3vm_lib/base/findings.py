@@ -9,7 +9,7 @@ import warnings
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from s3vm_lib.row_blocks import spread
+from s3vm_lib.utils.row_blocks import spread
 
 FEWEST = 3.0  # expected rows of a class that must not be missing from the answers
 ODDS = 3.0  # factor between the odds of a share that was asked for and those that came out

@@ -3,7 +3,7 @@
 import numpy as np
 import scipy.sparse as sp
 
-from s3vm_lib.row_blocks import is_mapped
+from s3vm_lib.utils.row_blocks import is_mapped
 
 _FAR = 30.0  # distances of the mean from 0, in standard deviations of a row
 _DENSE = 2**24  # numbers that sparse rows far from 0 may take, 128 MB: they are full anyway

@@ -1,0 +1,1 @@
+"""Compiling, random numbers, threads, rows, labels, limits: what knows of no kernel and no loss."""
