@@ -639,3 +639,19 @@ def test_citation_and_changelog_name_the_version():
     citation = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
     assert citation["version"] == project["version"]
     assert f"[{project['version']}]" in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+
+
+def test_prose_has_one_spelling():
+    """British: labelled; the identifiers of the library, and its docstrings, have scikit-learn's."""
+    pages = [*(ROOT / "book").rglob("*.md"), *ROOT.glob("*.md")]
+    texts = {path: path.read_text("utf-8") for path in pages}
+    for path in (ROOT / "book").glob("*.ipynb"):
+        cells = json.loads(path.read_text("utf-8"))["cells"]
+        texts[path] = "\n".join("".join(c["source"]) for c in cells if c["cell_type"] == "markdown")
+    code = re.compile(r"```.*?```|`[^`]*`|\"[^\"]*\"|\]\([^)]*\)", re.DOTALL)
+    found = [
+        f"{path.relative_to(ROOT)}: {match}"
+        for path, text in texts.items()
+        for match in re.findall(r"(?i)\b(?:un)?label(?:ed|ing)\b", code.sub("", text))
+    ]
+    assert found == []
