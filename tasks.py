@@ -28,6 +28,7 @@ BUILT = ROOT / "_build" / "book-built"  # as old as the beginning of the last wh
 NOTEBOOK_TOOL = ROOT / "book" / "_tools" / "notebooks.py"
 LIVE_TOOL = ROOT / "book" / "_tools" / "live.py"
 LIVE = ROOT / "live"
+WORKSPACES = ROOT / "_build" / "lab"
 MYST = ROOT / "book" / "_myst"
 
 # Older processors that newer ones can imitate: the names by which OpenBLAS and numba know them, and
@@ -224,14 +225,29 @@ def serve(args):
             print()
 
 
+def sort_files(folder):
+    """Let JupyterLab list files by time, the oldest first: the copies in the order of the book.
+
+    It keeps the order in its workspace, of which the first one has this name.
+    """
+    path = folder / "default-37a8.jupyterlab-workspace"
+    if not path.exists():  # later it holds what the reader has chosen
+        folder.mkdir(parents=True, exist_ok=True)
+        order = {"direction": "descending", "key": "last_modified"}
+        state = {"file-browser-filebrowser:columns": {"sizes": {}, "sortState": order}}
+        path.write_text(json.dumps({"data": state, "metadata": {"id": "default"}}))
+
+
 def lab(args):
     install("chapters")
     run(PYTHON, LIVE_TOOL, "--to", LIVE, *(["--force"] if args.force else []))
     names = [path.stem for path in LIVE.glob("*.ipynb")]
     if args.name not in names:
         sys.exit(f"No such chapter: {args.name}. There are: {', '.join(sorted(names))}.")
+    sort_files(WORKSPACES)
     settings = {
         "ServerApp.root_dir": LIVE,
+        "LabApp.workspaces_dir": WORKSPACES,
         "LabApp.default_url": f"/lab/tree/{args.name}.ipynb",
         "LabApp.check_for_updates_class": "jupyterlab.NeverCheckForUpdate",  # asks no other host
     }

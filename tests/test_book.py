@@ -512,12 +512,15 @@ def test_lab_starts_for_every_user(tasks, user, allowed, tmp_path, monkeypatch):
     """Jupyter refuses root, the only user of many a container, unless it is told."""
     (tmp_path / "index.ipynb").touch()
     monkeypatch.setattr(tasks, "LIVE", tmp_path)
+    monkeypatch.setattr(tasks, "WORKSPACES", tmp_path / "lab")
     monkeypatch.setattr(tasks.os, "geteuid", lambda: user, raising=False)
     commands = []
     monkeypatch.setattr(tasks, "run", lambda *command: commands.append(command))
     arguments = tasks.parse_arguments(["lab", "--no-browser"])
     arguments.function(arguments)
     assert "jupyterlab" in commands[-1] and ("--allow-root" in commands[-1]) == allowed
+    assert f"--LabApp.workspaces_dir={tmp_path / 'lab'}" in commands[-1]
+    assert "--LabApp.default_url=/lab/tree/index.ipynb" in commands[-1]
 
 
 def test_pages_are_all_built_again_when_what_makes_them_changes(tasks, tmp_path, monkeypatch):

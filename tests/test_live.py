@@ -2,6 +2,7 @@
 
 import copy
 import html
+import importlib.util
 import itertools
 import json
 import os
@@ -349,6 +350,10 @@ def server(notebooks, tmp_path_factory):
     before = os.environ.get("JUPYTER_DATA_DIR")
     os.environ["JUPYTER_DATA_DIR"] = environment["JUPYTER_DATA_DIR"]
     live.store(notebooks, home / "live")
+    spec = importlib.util.spec_from_file_location("tasks", ROOT / "tasks.py")
+    tasks = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(tasks)
+    tasks.sort_files(home / "workspaces")
     if before is None:
         del os.environ["JUPYTER_DATA_DIR"]
     else:
@@ -400,6 +405,21 @@ def lab(request, server):
     yield page
     page.close()
     assert asked == []
+
+
+@pytest.mark.slow
+@pytest.mark.browser
+def test_jupyterlab_lists_the_chapters_in_their_order(lab, server, notebooks):
+    """Before the others, which reset what JupyterLab keeps of its window."""
+    lab.goto(f"{server}lab/tree/index.ipynb")
+    expected = list(notebooks)
+    lab.wait_for_function(
+        "expected => [...document.querySelectorAll('.jp-DirListing-itemText')]"
+        ".map(e => e.innerText.trim()).join() === expected",
+        arg=",".join(expected),
+        timeout=60_000,
+    )
+    assert expected != sorted(expected)
 
 
 @pytest.mark.slow

@@ -543,7 +543,7 @@ class Book:
             "opens one; solutions fold too. Numbers in the text are those of the book: they stay "
             "as they are when you run a cell with other settings, the output below it does not. "
             "The first run after an installation compiles the library, which takes a minute. The "
-            "list of files at the left is in the order of the book after a click on *Modified*.",
+            "files at the left are in the order of the book where they are sorted by *Modified*.",
         ]
         for page in self.pages.values():
             if page.part != part:
