@@ -362,6 +362,45 @@ def test_a_number_that_a_cell_computed_looks_as_its_sentence(visit):
     assert all(own == around for own, around in weights)
 
 
+@pytest.mark.parametrize("name", ["index", "how_to_read"])
+def test_names_in_narrow_tables_break_between_their_words(visit, name):
+    page = visit.open(f"book/{name}.html")
+    page.set_viewport_size(PHONE)
+    words = page.evaluate(
+        """() => [...document.querySelectorAll(".bd-article table a > code .pre")]
+          .flatMap(e => [...e.childNodes]).filter(e => e.nodeType === Node.TEXT_NODE).map(e => {
+            const range = document.createRange();
+            range.selectNodeContents(e);
+            return [e.data, new Set([...range.getClientRects()].map(box => box.top)).size];
+          })"""
+    )
+    assert {"Branch", "Bound", "S3VM"} <= {word for word, _ in words}
+    assert [word for word, lines in words if lines != 1] == []
+
+
+def test_code_that_is_cut_says_so(visit):
+    page = visit.open("book/own_data.html")
+    page.set_viewport_size(PHONE)
+    shadows = page.evaluate(
+        "[...document.querySelectorAll('.bd-article pre')]"
+        ".filter(e => e.scrollWidth > e.clientWidth).map(e => getComputedStyle(e).backgroundImage)"
+    )
+    assert len(shadows) > 5
+    assert all("gradient" in shadow for shadow in shadows)
+
+
+def test_notes_on_other_processors_are_in_words():
+    notes = [
+        unescape(re.sub("<[^>]*>", "", note))
+        for name in CHAPTERS
+        for note in re.findall(
+            '<p class="tolerance">(.*?)</p>', (SITE / name).read_text(encoding="utf-8"), re.DOTALL
+        )
+    ]
+    assert len(notes) > 20
+    assert [note for note in notes if re.search(r"[\^$|*\\\]]", note)] == []
+
+
 def test_the_magnifier_is_beside_what_is_typed(visit):
     page = visit.open("search.html?q=SVM")
     field = page.locator("main form.bd-search input")

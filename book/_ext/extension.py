@@ -83,6 +83,15 @@ class ToleranceTable(SphinxDirective):
         return [table(catalogue.TOLERANCES, rows, self.WIDTHS)]
 
 
+def which_lines(rule, text):
+    """The lines of an output that a rule is for, by the words in them that it asks for."""
+    if "lines" not in rule:
+        return ""
+    found = dict.fromkeys(one[0].strip(" =-") for one in re.finditer(rf"(?m){rule['lines']}", text))
+    named = len(found) <= 4 and all(re.search("[^\\W\\d]", one) for one in found)
+    return f" in lines with {', '.join(found)}" if named else " in some lines"
+
+
 def tell_tolerances(app, doctree):
     """Say below the output of a cell how far its numbers may move on another processor."""
     for cell in doctree.findall(nodes.container):
@@ -93,10 +102,8 @@ def tell_tolerances(app, doctree):
             continue
         words = []
         for rule in filter(compare.is_wide, compare.rules_of(cell["cell_metadata"])):
-            pattern = rule.get("lines", "")
-            if "figure" in rule or re.search(pattern, output.astext(), re.MULTILINE):
-                where = f" in lines with {pattern}" if pattern else ""
-                words.append(compare.in_words(rule) + where)
+            if "figure" in rule or re.search(rule.get("lines", ""), output.astext(), re.MULTILINE):
+                words.append(compare.in_words(rule) + which_lines(rule, output.astext()))
         if words:
             note = f"On another processor: {'; '.join(words)}."
             output += nodes.paragraph("", note, classes=["tolerance"])

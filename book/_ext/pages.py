@@ -69,6 +69,11 @@ NEEDED = {
 LINK = r'\s*<(?:link rel="stylesheet"|script)[^>]*/_static/{}[^>]*>(?:</script>)?'
 SEARCH_INDEX = re.compile(r'\s*<script src="[^"]*searchindex\.js"></script>')
 
+# Where a narrow column may break the name of a class.
+TABLE = re.compile(r"<table.*?</table>", re.DOTALL)
+NAME = re.compile(r'(?<=<span class="pre">)[A-Za-z0-9]+(?=</span>)')
+PARTS = re.compile("(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+
 SOURCE_LINK = re.compile(r'(<a class="viewcode-back" href=)"([^"#]*)\.html#([^"]*)"')
 
 ICON = re.compile(r'class="([^"]*\bfa-[^"]*)"')
@@ -91,6 +96,7 @@ def finish_pages(app, exception):
         before = html = path.read_text(encoding="utf-8")
         for pattern, replacement in (*ACCESSIBLE, *LEAN):
             html = pattern.sub(replacement, html)
+        html = TABLE.sub(part_names, html)
         for name, sign in NEEDED.items():
             if sign not in html:
                 html = re.sub(LINK.format(re.escape(name)), "", html)
@@ -102,6 +108,11 @@ def finish_pages(app, exception):
         if html != before:
             path.write_text(html, encoding="utf-8", newline="\n")
     subset_icons(Path(app.outdir) / "_static", icons)
+
+
+def part_names(table):
+    """A table whose names of classes break between their words."""
+    return NAME.sub(lambda name: PARTS.sub("<wbr>", name[0]), table[0])
 
 
 def mend_source_links(app, path, html):
