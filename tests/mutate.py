@@ -28,7 +28,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 LIST = ROOT / "tests" / "mutations.toml"
 SCORE = ROOT / "tests" / "mutations_score.json"
-COPIED = ("s3vm_lib", "tests", "benchmarks", "pyproject.toml")
+COPIED = ("s3vm_lib", "s3vm_book", "tests", "benchmarks", "pyproject.toml")
 CPU_SECONDS = 400  # of one run of the tests; an endless loop is noticed too
 KILLED, SURVIVED, EQUIVALENT = "killed", "survived", "equivalent"
 
