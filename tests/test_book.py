@@ -645,7 +645,7 @@ def test_citation_and_changelog_name_the_version():
 
 
 def test_prose_has_one_spelling():
-    """British: labelled; the identifiers of the library, and its docstrings, have scikit-learn's."""
+    """British; identifiers and docstrings of the library have the spelling of scikit-learn."""
     pages = [*(ROOT / "book").rglob("*.md"), *ROOT.glob("*.md")]
     texts = {path: path.read_text("utf-8") for path in pages}
     for path in (ROOT / "book").glob("*.ipynb"):

@@ -2,19 +2,22 @@
 
 import doctest
 import importlib
+import itertools
 import pkgutil
 
 import pytest
 
+import s3vm_book
 import s3vm_lib
 
 pytestmark = pytest.mark.interface
 
 
 def modules():
-    found = pkgutil.walk_packages(s3vm_lib.__path__, "s3vm_lib.")
-    names = [module.name for module in found if module.name != "s3vm_lib.compile"]  # a command
-    return ["s3vm_lib", *names]
+    packages = [s3vm_lib, s3vm_book]
+    found = [pkgutil.walk_packages(one.__path__, f"{one.__name__}.") for one in packages]
+    names = [module.name for module in itertools.chain(*found)]
+    return ["s3vm_lib", *(name for name in names if name != "s3vm_lib.compile")]  # a command
 
 
 def examples(name):
