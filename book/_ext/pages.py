@@ -66,7 +66,7 @@ NEEDED = {
     "proof.css": 'class="proof ',
     "exercise.css": 'class="exercise ',
 }
-LINK = r'\s*<(?:link rel="stylesheet"|script)[^>]*/_static/{}[^>]*>(?:</script>)?'
+LINK = r'\s*<(?:link rel="stylesheet"|script)[^>]*["/]_static/{}[^>]*>(?:</script>)?'
 SEARCH_INDEX = re.compile(r'\s*<script src="[^"]*searchindex\.js"></script>')
 
 # Where a narrow column may break the name of a class.
