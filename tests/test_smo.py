@@ -891,3 +891,28 @@ def test_what_rounding_leaves_unsolved_is_said_with_column_and_factor(form):
         model = SVM(kernel="poly", degree=4, gamma=1.0).fit(form(X), y)
     assert model.termination_condition_ == "stalled"
     assert model.objective_ >= 0
+
+
+@pytest.mark.parametrize("size", [1e5, 1e7, 1e9, 1e11])
+@pytest.mark.parametrize("n", [20, 100, 400])
+def test_a_number_that_stands_for_a_missing_one_spoils_no_other_row(n, size):
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((n, 2)), np.arange(n) % 2
+    X[:, 0] += 3 * y
+    X[1, 1] = size
+    model = SVM(kernel="linear").fit(X, y)
+    assert model.termination_condition_ == "converged"
+    # The machine of the other rows, when a tiny slope puts this one on its side.
+    rest = SVC(kernel="linear").fit(np.delete(X, 1, axis=0), np.delete(y, 1))
+    slope = np.r_[rest.coef_[0, 0], (2 - rest.decision_function([[X[1, 0], 0.0]])[0]) / size]
+    others = X @ slope + rest.intercept_
+    others = 0.5 * slope @ slope + np.maximum(0, 1 - (2 * y - 1) * others).sum()
+    assert model.objective_ <= 1.001 * others
+    assert model.score(X, y) >= 0.85
+
+
+def test_a_solve_that_does_not_end_is_given_up():
+    X, y = amounts_and_years(0)
+    with pytest.warns(ConvergenceWarning, match="rounding lets no step make progress"):
+        model = SVM(kernel="poly", degree=3, gamma=1.0).fit(X, y)
+    assert model.n_iter_ <= 3000 * 25

@@ -34,6 +34,8 @@ MENDED = {
     "sparse rows far from 0": "101:304",
     "steps of batches that diverged": "103:593",
     "shares of rows of a file far from 0": "101:134 101:748",
+    "steps that one large number had shortened": "103:883",
+    "rounding that was taken for progress": "0:625",
 }
 
 

@@ -25,7 +25,7 @@ from s3vm_lib.losses import (
     labeled_derivative,
     labeled_value,
 )
-from s3vm_lib.smo import BIG, Costs, slope_down, slope_up, smo_iterations, solve_smo
+from s3vm_lib.smo import BIG, TAU, Costs, slope_down, slope_up, smo_iterations, solve_smo
 from s3vm_lib.utils.jit import as_written, njit
 
 _ROUND = 10  # iterations between two looks at the bound
@@ -235,7 +235,7 @@ class Bound(NamedTuple):
 @njit
 def ascend(
     cache, rows, c, diagonal, beta, F, score, bits,
-    code, p, weight, y, ridges, fixed, free, f, tau, tol, max_iter, cutoff, last,
+    code, p, weight, y, ridges, fixed, free, f, tol, max_iter, cutoff, last,
 ):  # fmt: skip
     """Raise D by SMO until the fate of the node is known; returns (D, b, ‖f‖², iterations).
 
@@ -250,7 +250,7 @@ def ascend(
     done = 0
     while True:
         steps, _ = smo_iterations(
-            cache, rows, c, diagonal, beta, F, A, B, score, bits, tau, 1e-13, _ROUND
+            cache, rows, c, diagonal, beta, F, A, B, score, bits, TAU, 1e-13, _ROUND
         )
         done += steps
         value = dual_value(c, beta, F)
@@ -468,7 +468,6 @@ class Relaxation:
         self.costs = Costs(*np.zeros((5, self.size)))
         if not folded.free:
             self.costs.lo[n], self.costs.mid[n], self.costs.hi[n] = -BIG, BIG, BIG
-        self.tau = 1e-12 * max(1e-30, float(self.gram.diagonal.max()))
         self.score = np.zeros(self.size)
         self.bits = self.score.view(np.int64)
 
@@ -507,8 +506,7 @@ class Relaxation:
         F = gram.cache.values @ beta
         value, b, norm2, n_iter = ascend(
             gram.cache, gram.rows, c, gram.diagonal, beta, F, self.score, self.bits,
-            *losses, self.ridges, w.fixed, w.free, f, self.tau, tol, self.max_iter, cutoff,
-            last,
+            *losses, self.ridges, w.fixed, w.free, f, tol, self.max_iter, cutoff, last,
         )  # fmt: skip
         return Bound(value + w.constant, beta, f, f, b, norm2, n_iter, beta)
 

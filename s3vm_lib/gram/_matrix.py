@@ -10,6 +10,7 @@ from s3vm_lib.kernels import kernel_rows, squared_norms
 
 # Kernel values outside, or whose rounding a tolerance would notice, are kept in double precision.
 _RANGE_SINGLE = (1e-25, 1e30)
+_LEAST = 2.0**40  # k(x, x), in units of the smallest normal number: it leaves room for shares of it
 _TOL_SINGLE = 1e-5  # least tolerance with single precision
 _ROUNDING = 0.1 / np.finfo(np.float32).eps  # largest kernel value, in units of the tolerance
 
@@ -64,7 +65,7 @@ class Gram:
     storage : {"full", "rows"}
         What was chosen.
     diagonal : ndarray of shape (n,) or (n + 1,)
-        Values k(x, x).
+        Values k(x, x), and a tiny number in place of 0.
     rows : KernelRows or None
         What computes the values; None where all are there.
     null : ndarray of shape (n + 1,) or None
@@ -146,7 +147,7 @@ class Gram:
             if storage == "full":
                 values[self.cache.slot[n]] = mean
             diagonal = np.append(diagonal, mean[n])
-        self.diagonal = diagonal.astype(dtype)
+        self.diagonal = np.maximum(diagonal, _LEAST * np.finfo(dtype).tiny).astype(dtype)
         if storage == "full":
             self._fetch_all()
 

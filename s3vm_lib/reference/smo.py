@@ -8,7 +8,7 @@ from collections import namedtuple
 
 import numpy as np
 
-TAU = 1e-12  # smallest curvature along a pair, relative to the largest K_ii
+TAU = 1e-12  # smallest curvature along a pair, relative to K_ii
 # State before a step: β and F = Kβ, the arrays A and B, max(A − F) − min(B − F), and the pair.
 Step = namedtuple("Step", "beta F A B violation pair")
 
@@ -23,7 +23,7 @@ def slopes(costs, beta):
 def curvatures(K, i):
     """a_ij for all j, kept away from 0, which it is for identical points."""
     diagonal = np.diag(K)
-    return np.maximum((diagonal - K[i]) + (K[i, i] - K[i]), TAU * diagonal.max() or TAU)
+    return np.maximum((diagonal - K[i]) + (K[i, i] - K[i]), TAU * max(K[i, i], 1e-290))
 
 
 def second_order(K, F, A, B):

@@ -25,6 +25,7 @@ from s3vm_lib.smo._iterations import update_and_select_i as update_and_select_i
 from s3vm_lib.smo._lines import face_step as face_step
 from s3vm_lib.smo._lines import line_minimum as line_minimum
 from s3vm_lib.smo._lines import null_step as null_step
+from s3vm_lib.smo._solver import TAU as TAU
 from s3vm_lib.smo._solver import Solution as Solution
 from s3vm_lib.smo._solver import feasible as feasible
 from s3vm_lib.smo._solver import solve_smo as solve_smo

@@ -107,8 +107,8 @@ def update_and_select_i(F, A, Ki, Kj, t, near, score, bits):
 
 
 @njit
-def select_j(F, B, Ki, diagonal, Kii, top, tau, score, bits):
-    """Second-order choice: the largest (top + F − B)₊² / max(K_ii + K_jj − 2 K_ij, tau), or −1.
+def select_j(F, B, Ki, diagonal, Kii, top, least, score, bits):
+    """Second-order choice: the largest (top + F − B)₊² / max(K_ii + K_jj − 2 K_ij, least), or −1.
 
     Gains are compared in the precision of the kernel; −1 stands for no positive one.
     """
@@ -123,7 +123,7 @@ def select_j(F, B, Ki, diagonal, Kii, top, tau, score, bits):
             gain[j] = d if d > 0 else 0.0
         for j in range(m):
             a = (diagonal_b[j] - Kb[j]) + (Kii - Kb[j])
-            gain[j] = gain[j] * gain[j] / (a if a > tau else tau)
+            gain[j] = gain[j] * gain[j] / (a if a > least else least)
         highest = block_max(bits[start:], m)
         if highest > best:
             best, block = highest, start
@@ -155,10 +155,11 @@ def smo_iterations(cache, rows, c, diagonal, beta, F, A, B, score, bits, tau, to
         if cache.slot[i] < 0:
             compute_row(cache, rows, i)
         Ki = cache.values[used_slot(cache.slot, cache.stamp, cache.clock, i)]
+        least = tau * diagonal[i]  # curvature; of two rows of unlike size it is more by itself
         # 5: j promises the largest gain.
         # At a breakpoint rounding may leave i a descent partner of itself.
         b_i, B[i] = B[i], BIG
-        j = select_j(F, B, Ki, diagonal, diagonal[i], top, tau, score, bits)
+        j = select_j(F, B, Ki, diagonal, diagonal[i], top, least, score, bits)
         B[i] = b_i
         # 3: asked only where the chosen pair violates little, as it costs a pass over all points.
         if j < 0 or top + F[j] - B[j] < tol:
@@ -171,7 +172,7 @@ def smo_iterations(cache, rows, c, diagonal, beta, F, A, B, score, bits, tau, to
         # 6: the next breakpoints; 7: the step of the pair, or up to the nearer of them.
         stop_i = c.mid[i] if beta[i] < c.mid[i] else c.hi[i]
         stop_j = c.mid[j] if beta[j] > c.mid[j] else c.lo[j]
-        t = (top + F[j] - B[j]) / max((diagonal[i] - Ki[j]) + (diagonal[j] - Ki[j]), tau)
+        t = (top + F[j] - B[j]) / max((diagonal[i] - Ki[j]) + (diagonal[j] - Ki[j]), least)
         t = min(t, stop_i - beta[i], beta[j] - stop_j)
         # 8: Land on breakpoints exactly: the slopes there are decided by equality.
         beta[i] = stop_i if t == stop_i - beta[i] else beta[i] + t

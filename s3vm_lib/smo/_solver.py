@@ -8,13 +8,14 @@ from s3vm_lib.gram import add_rows, rows_at_once
 from s3vm_lib.smo._iterations import BIG, Costs, smo_iterations
 from s3vm_lib.smo._lines import face_step, null_step
 
-TAU = 1e-12  # smallest curvature along a pair, relative to the largest kernel value
+TAU = 1e-12  # smallest curvature along a pair, relative to k(x, x) of its first row
 _ROUNDING = 8 * np.finfo(float).eps  # of F, relative: no iteration sees smaller violations
 _COARSE = 0.1  # of F, in units of the margin: where rounding leaves more, nothing is solved
 _DRIFT = 1e-6  # rounding from which on F is computed anew before it is believed
 _SHRINK_BELOW = 0.7  # compact when the active share falls below this
 _SLOW = 4  # a solve that takes more iterations per variable gets Newton steps, if told so
 _STUCK = 300  # one that takes so many gets them in any case
+_HOPELESS = 3000  # and one that takes so many ends: those that converge take 400, for C = 1e9 too
 _FACE_STEPS = 10
 
 
@@ -93,10 +94,11 @@ def solve_smo(
     else:
         F = np.array(F, dtype=float)
     # Lines 2 to 9, in rounds that set points aside.
-    total, history, status = 0, [], "max_iter"
-    while total < max_iter:
+    most = min(max_iter, _HOPELESS * beta.size)
+    total, history, status = 0, [], "max_iter" if most == max_iter else "stalled"
+    while total < most:
         n_iter, stopped = _pass(
-            gram, costs, beta, F, tol, max_iter - total, shrinking,
+            gram, costs, beta, F, tol, most - total, shrinking,
             null_steps, face_steps, total, history, callback,
         )  # fmt: skip
         total += n_iter
@@ -138,7 +140,7 @@ def _pass(
     width = gram.cache.values.dtype
     score = np.zeros(n, width)
     bits = score.view(np.int32 if width.itemsize == 4 else np.int64)
-    tau = width.type(TAU * max(gram.diagonal.max(), np.finfo(np.float32).tiny / TAU))
+    tau = width.type(TAU)
     active = np.arange(n)
     cache, rows, c = gram.cache, gram.rows, costs
     x, g, diagonal, final = beta.copy(), F.copy(), gram.diagonal, beta.copy()
@@ -202,7 +204,10 @@ def _pass(
 
 def _rounding(diagonal, beta, F):
     """What rounding leaves of F, of the slopes and of a step in β: less is no violation."""
-    return _ROUNDING * max(1.0, np.abs(F).max(), np.abs(beta).max() * float(diagonal.max()))
+    length = np.sqrt(diagonal)
+    # A sum of n products, for |k(x, z)| ≤ √(k(x, x) k(z, z)), whose errors add up like chance.
+    products = np.linalg.norm(beta * length) * np.max(length)
+    return _ROUNDING * max(1.0, np.abs(F).max(), float(products))
 
 
 def _slopes(c, beta):
