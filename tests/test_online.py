@@ -17,6 +17,7 @@ from s3vm_lib.base.online import OnlineS3VM, RowTable
 from s3vm_lib.kernels import Kernel, resolve_gamma
 from s3vm_lib.objective import Problem
 from s3vm_lib.path_following import ILS3VM
+from s3vm_lib.stochastic import FRS3VM
 from s3vm_lib.utils import validation
 
 
@@ -245,3 +246,19 @@ def test_a_table_gives_places_to_the_rows_that_have_a_weight():
     assert_array_equal(both.used, [0, 2, 3, 5])
     assert_array_equal(both.take([5, 0]).place, [3, 0])
     assert_array_equal(first.place, [0, -1, 1])  # never written to
+
+
+@pytest.mark.parametrize("first", [1, 9, 10])
+@pytest.mark.parametrize("cls", [ILS3VM, FRS3VM])
+def test_a_gamma_of_few_rows_is_said(cls, first):
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((first, 2)), rng.integers(0, 2, first)
+    for options, few in (({}, True), ({"gamma": 0.5}, False), ({"kernel": "linear"}, False)):
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            model = cls(**options).partial_fit(X, y, classes=[0, 1])
+            model.partial_fit(X[:1] + 0.1, [-1])
+        said = [str(w.message) for w in caught if "first batch" in str(w.message)]
+        assert len(said) == (few and first < 10)
+        assert all(f"{model.gamma_:.3g} by the first batch of {first} row" in s for s in said)
+        assert all(w.filename == __file__ for w in caught if "first batch" in str(w.message))

@@ -8,6 +8,7 @@ rows, whose labels and weights it has in one `RowTable`.
 """
 
 import copy
+import warnings
 from contextlib import contextmanager
 from typing import NamedTuple, Self
 
@@ -16,12 +17,15 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike
 
 from s3vm_lib.base.classifier import BaseS3VM
+from s3vm_lib.base.findings import FitWarning
 from s3vm_lib.base.machine import Training
 from s3vm_lib.utils.labels import Labels, mark_missing, split_labels, warn_of_marks
 from s3vm_lib.utils.limits import check_size
 from s3vm_lib.utils.shortcuts import checked_rows_and_labels
 from s3vm_lib.utils.threads import using
 from s3vm_lib.utils.validation import Rows, checked_weight, unchanged_on_error, validated
+
+_FEW = 10  # rows from whose variance no gamma is taken without a warning
 
 
 class RowTable(NamedTuple):
@@ -154,6 +158,14 @@ class OnlineS3VM(BaseS3VM):
         positives = [1] if known.size == 2 else range(known.size)
         if first:
             self.classes_, self.gamma_ = known, data.kernel.gamma
+            by_rows = "gamma" in data.kernel.parameters and self.gamma in ("scale", "variance")
+            if by_rows and X.shape[0] < _FEW:
+                warnings.warn(
+                    f"gamma={self.gamma!r} is {self.gamma_:.3g} by the first batch of {X.shape[0]} "
+                    "rows, and stays so: give gamma as a number, or begin with more rows",
+                    FitWarning,
+                    stacklevel=4,
+                )
             problems = [self._problem(data, None) for _ in positives]
             self._machines = [self._start(data, p, i) for i, p in enumerate(problems)]
         else:
