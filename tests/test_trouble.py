@@ -13,7 +13,7 @@ from numpy.testing import assert_allclose
 from sklearn.exceptions import ConvergenceWarning
 from trouble import Trial, complaints
 
-from s3vm_lib import CCCPS3VM, ILS3VM, QNS3VM, SVM, LapSVM
+from s3vm_lib import CCCPS3VM, ILS3VM, QNS3VM, SVM, LapSVM, MultiSwitchTSVM
 from s3vm_lib.kernels import Kernel
 from s3vm_lib.objective import evaluate
 
@@ -34,6 +34,8 @@ MENDED = {
     "sparse rows far from 0": "101:304",
     "steps of batches that diverged": "103:593",
     "shares of rows of a file far from 0": "101:134 101:748",
+    "half a row too much or too little": "103:602 200:355 200:872 201:836 204:643",
+    "labels without a cost": "100:811 201:37 204:757",
     "steps that one large number had shortened": "103:883",
     "rounding that was taken for progress": "0:625",
 }
@@ -240,6 +242,23 @@ def _second_kind(trouble):
             return 1 if arguments == (3,) else self._rng.integers(*arguments, **named)
 
     return lambda seed=None: Source(seed)
+
+
+def test_half_a_row_is_no_reason_to_turn_classes_but_no_excuse(monkeypatch):
+    """Of 11 unlabeled rows round(5.5) are positive, whichever class that is."""
+    half = trouble.trial(200, 872)
+
+    class Faulty(MultiSwitchTSVM):
+        def fit(self, X, y, *arguments, **named):
+            self.C = 1.0 + (np.asarray(y).dtype == object)
+            return super().fit(X, y, *arguments, **named)
+
+    for cls in (MultiSwitchTSVM, Faulty):
+        known = {**trouble.estimators(), "MultiSwitchTSVM": cls}
+        monkeypatch.setattr(trouble, "estimators", lambda known=known: known)
+        trials = [half._replace(seed=[seed]) for seed in range(12)]
+        found = {key for one in trials for key, _ in complaints(one)}
+        assert found == (set() if cls is MultiSwitchTSVM else {"names:MultiSwitchTSVM"})
 
 
 def test_what_rounding_alone_changes_is_no_complaint(monkeypatch):

@@ -73,7 +73,7 @@ class BranchBoundS3VM(KernelParameters, BaseS3VM):
         What r asks for: the mean output 2r − 1; round(r u) unlabeled rows that are charged as
         positive; a share of such rows, by ``sample_weight``, within ``balance_tol`` of r. Where
         no labels have such a share, because the rows are few or their weights unequal, `fit`
-        raises an error that names the nearest one.
+        raises an error that names the nearest one. With ``C_star=0`` no labels are asked for.
     balance_tol : float, default=0.05
         Tolerance of ``balance_mode="share"``, both ends included. Not used by the others.
     branching : {"gain", "confidence"}, default="gain"
