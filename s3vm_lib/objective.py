@@ -189,7 +189,11 @@ class Problem:
             0.0 without a graph, and for a graph without edges.
         """
         scale = self._graph_scale()
-        return scale * self.graph.energy(f - b, self.power) if scale else 0.0
+        if not getattr(
+            self.graph, "flat", True
+        ):  # where b matters not, f without it has less digits
+            f = f - b
+        return scale * self.graph.energy(f, self.power) if scale else 0.0
 
     def _graph_scale(self):
         """C_graph / |E|."""

@@ -120,6 +120,17 @@ def test_the_graph_term(state, kind, power):
     assert gradient_error(function, np.r_[c, b], 1e-6 if power < 2 else 1e-4) < 1e-7
 
 
+@pytest.mark.parametrize("normalized", [False, True])
+def test_a_large_offset_costs_the_graph_term_no_digits(normalized):
+    X = np.random.default_rng(0).standard_normal((20, 2))
+    lap = laplacian(knn_graph(X, 4), normalized)
+    problem = Problem(LabeledLoss("hinge"), None, C_graph=2.0, graph=lap)
+    f, b = X[:, 0], 0.0 if normalized else 2.0**34
+    assert_allclose(problem.graph_term(f, b), 2.0 * lap.energy(f) / lap.n_edges, rtol=1e-12)
+    if normalized:
+        assert problem.graph_term(f + 1.0, 1.0) != pytest.approx(problem.graph_term(f + 1.0))
+
+
 def test_value_is_the_sum_of_its_terms(state):
     K, t, s, c, b = state
     problem = Problem(LabeledLoss("hinge"), UnlabeledLoss("symmetric_hinge"), C=2.0, C_star=0.5)

@@ -34,6 +34,7 @@ MENDED = {
     "sparse rows far from 0": "101:304",
     "steps of batches that diverged": "103:593",
     "shares of rows of a file far from 0": "101:134 101:748",
+    "a graph term of the offset alone": "201:169",
     "half a row too much or too little": "103:602 200:355 200:872 201:836 204:643",
     "labels without a cost": "100:811 201:37 204:757",
     "steps that one large number had shortened": "103:883",

@@ -18,11 +18,14 @@ class Laplacian:
         The power q ≥ 1: the iterated Laplacian penalizes rougher functions more.
     n_edges : int
         |E| of the graph.
+    flat : bool, default=False
+        Whether L vanishes on constants.
     """
 
     matrix: sp.csr_array
     degree: int
     n_edges: int
+    flat: bool = False
 
     @property
     def n(self):
@@ -82,7 +85,7 @@ def laplacian(graph, normalized=False, degree=1):
     else:
         L = sp.csr_array(sp.diags_array(diagonal) - W)
         L.sort_indices()
-    return Laplacian(L, int(degree), graph.n_edges)
+    return Laplacian(L, int(degree), graph.n_edges, not normalized)
 
 
 def _scaled(W, scale):
