@@ -5,6 +5,7 @@ What is tried, and what is asked of it, is in ``tests/trouble.py``.
 
 import collections
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -13,7 +14,7 @@ from numpy.testing import assert_allclose
 from sklearn.exceptions import ConvergenceWarning
 from trouble import Trial, complaints
 
-from s3vm_lib import CCCPS3VM, ILS3VM, QNS3VM, SVM, LapSVM, MultiSwitchTSVM
+from s3vm_lib import CCCPS3VM, ILS3VM, NNBBS3VM, QNS3VM, SVM, LapSVM, MultiSwitchTSVM
 from s3vm_lib.kernels import Kernel
 from s3vm_lib.objective import evaluate
 
@@ -35,6 +36,9 @@ MENDED = {
     "steps of batches that diverged": "103:593",
     "shares of rows of a file far from 0": "101:134 101:748",
     "a graph term of the offset alone": "201:169",
+    "C* of another call": "200:27 201:801 202:675 202:711 204:333",
+    "a minimum of a stream": "200:708 201:258 201:852 202:189 204:816",
+    "a supervised machine without digits": "200:405 200:855 201:909",
     "half a row too much or too little": "103:602 200:355 200:872 201:836 204:643",
     "labels without a cost": "100:811 201:37 204:757",
     "steps that one large number had shortened": "103:883",
@@ -344,6 +348,24 @@ def test_streams_that_end_elsewhere_are_found(monkeypatch):
     data = rows(16, 16)
     found = judged(Forgetful, "stream", monkeypatch, GAMMA, data, name="ILS3VM")
     assert "stream" in found
+
+
+def test_another_C_star_in_a_stream_is_found(monkeypatch):
+    class Wandering(NNBBS3VM):
+        def partial_fit(self, X, y, **options):
+            first = not hasattr(self, "classes_")
+            super().partial_fit(X, y, **options)
+            if first:
+                self.problem_ = replace(self.problem_, C_star=2 * self.problem_.C_star)
+            return self
+
+    (X, y), found = rows(12, 6), {}
+    for cls in (NNBBS3VM, Wandering):
+        known = {**trouble.estimators(), "NNBBS3VM": cls}
+        monkeypatch.setattr(trouble, "estimators", lambda known=known: known)
+        trials = [Trial("NNBBS3VM", GAMMA, X, y, None, "stream", [seed], []) for seed in range(12)]
+        found[cls] = {key for one in trials for key, _ in complaints(one)}
+    assert not found[NNBBS3VM] and "stream C*:NNBBS3VM" in found[Wandering]
 
 
 def test_markers_that_become_classes_in_silence_are_found(monkeypatch):
