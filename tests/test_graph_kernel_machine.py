@@ -879,3 +879,25 @@ def test_weights_that_vanish_in_floating_point_are_edges_of_weight_zero():
     sampler = GKM(sampling="weight")._sampler(graph)
     assert_allclose(sampler.mean * graph.n_edges, graph.adjacency().sum() / 2)
     assert GKM(sampling="weight")._sampler(CompleteGraph(100.0 * X[[0, 10]], 1.0)) is None
+
+
+def test_a_short_fit_above_a_constant_says_so():
+    """A thousand steps are few beside 38 rows, and J takes no time there."""
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(38, 1)), np.r_[np.arange(8) % 2, np.full(30, -1)]
+    weight = 10.0 ** rng.uniform(-12, 12, 38)
+    options = dict(gamma=0.86, C=0.01, C_graph="labels", random_state=0)
+    with pytest.warns(UserWarning, match="while a constant output has"):
+        model = GKM(max_iter=1000, **options).fit(X, y, sample_weight=weight)
+    assert "objective" in model.findings_ and model.termination_condition_ != "converged"
+
+
+def test_steps_that_overflow_end_in_one_clear_error():
+    X, y = 7e10 + np.random.default_rng(0).normal(size=(115, 4)), np.arange(115) % 2
+    y[58:] = -1
+    options = dict(degree=2, gamma=0.07, coef0=1e3, C=10.0, C_graph="labels")
+    model = GKM(kernel="poly", max_iter=20_000, random_state=0, **options)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", RuntimeWarning)
+        with pytest.raises(FloatingPointError, match="left the range of floating point"):
+            model.fit(X, y)

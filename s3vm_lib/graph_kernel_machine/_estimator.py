@@ -26,7 +26,7 @@ from s3vm_lib.utils.limits import Deviation
 from s3vm_lib.utils.validation import parameters
 
 _LOOKED_AT = 32, 400  # labeled rows, and unlabeled ones, whose outputs are looked at
-_CHEAP = 32  # steps a row, beside which J takes no time
+_CHEAP = 32  # steps a row beyond those, beside which J takes no time
 
 LOSSES = {
     *("hinge", "squared_hinge", "smooth_hinge", "logistic", "modified_logistic"),
@@ -116,7 +116,7 @@ class GraphClassifier(GraphMachine, OnlineS3VM):
             answers = np.unique(found[part.codes < 0]).size  # a rare class may be among the others
             if answers in (0, data.n_classes) and not self._answer_findings(part, found):
                 break
-        if min(fit.n_iter for fit in fits) >= _CHEAP * data.codes.size:
+        if min(fit.n_iter for fit in fits) >= _CHEAP * (data.codes.size - _LOOKED_AT[-1]):
             values = np.atleast_1d(self.objective_)
             fits = [fit._replace(objective=J) for fit, J in zip(fits, values, strict=True)]
         super()._look(part, fits, found, stacklevel + 1, data)

@@ -283,6 +283,7 @@ class Accumulators:
         now.norm2 *= now.scale**2
         now.h, now.scale = 0.0, 1.0
 
+    @np.errstate(over="ignore", invalid="ignore")  # steps that diverge end in an error
     def advance(self, n_steps, rows, targets, cumulative, sampler, problem, keys, radius, width=64):
         """Run steps of Algorithm 1, whose lines the comments number as in the chapter.
 
