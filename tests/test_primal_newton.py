@@ -972,3 +972,17 @@ def test_outputs_of_size_1000_are_safe():
         assert_array_equal(objective.curvature[9:], 0.0)
         ray = ray_derivatives(*objective.losses, f, f, 1.0)
         assert np.isfinite(ray).all()
+
+
+@pytest.mark.parametrize("C", [1e6, 1e9, 1e12])
+def test_a_large_C_leaves_the_unlabeled_term_its_weight(C):
+    """Labels that can be separated cost nothing then: J is about that of C = 1000."""
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((48, 6)), np.arange(48) % 2
+    X[:, 0] += y
+    y[4:] = -1
+    here, there = (
+        NewtonS3VM(kernel="linear", C=C, C_star=1.0, balance=0.5).fit(X, y) for C in (C, 1e3)
+    )
+    assert here.termination_condition_ == "converged"
+    assert here.objective_ <= 1.001 * there.objective_

@@ -1255,3 +1255,19 @@ def test_reconsider_keeps_a_solution_that_separates_nothing():
         warnings.simplefilter("ignore", FitWarning)  # all rows are alike
         model = QNS3VM(reconsider=True, balance="labels").fit(np.ones((6, 2)), y)
     assert np.all(model.decision_function(np.ones((2, 2))) == model.intercept_)
+
+
+@pytest.mark.parametrize("engine", ["scipy", "lbfgs", "bfgs"])
+@pytest.mark.parametrize("C", [1e6, 1e9, 1e12])
+def test_a_large_C_leaves_the_unlabeled_term_its_weight(engine, C):
+    """Labels that can be separated cost nothing then: J is about that of C = 1000."""
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((48, 6)), np.arange(48) % 2
+    X[:, 0] += y
+    y[4:] = -1
+    here, there = (
+        QNS3VM(kernel="linear", engine=engine, C=C, C_star=1.0, balance=0.5).fit(X, y)
+        for C in (C, 1e3)
+    )
+    assert here.termination_condition_ == "converged"
+    assert here.objective_ <= 1.2 * there.objective_
