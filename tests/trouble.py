@@ -777,16 +777,22 @@ def _beside_door(model, X, codes, weight):
         return None
     rows = np.flatnonzero((codes >= 0) & (weight > 0))
     Z = X if model.scaler_ is None else model.scaler_.transform(X)
-    machine = SVC(C=float(model.C_), kernel=model.kernel_, gamma="scale", max_iter=100_000)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        try:
-            machine.fit(Z[rows], codes[rows], weight[rows])
-        except ValueError:  # of rows that are too large for it
+    # As the door has them, one class against the rest: pairs of classes are other machines.
+    k = int(codes.max()) + 1
+    scores = []
+    for positive in range(k) if k > 2 else [1]:
+        machine = SVC(C=float(model.C_), kernel=model.kernel_, gamma="scale", max_iter=100_000)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            try:
+                machine.fit(Z[rows], codes[rows] == positive, weight[rows])
+            except ValueError:  # of rows that are too large for it
+                return None
+        if machine.fit_status_ != 0:
             return None
-    if machine.fit_status_ != 0:
-        return None
-    return int(np.sum(machine.predict(Z[rows]) != codes[rows]))
+        scores.append(machine.decision_function(Z[rows]))
+    found = np.argmax(scores, axis=0) if k > 2 else (scores[0] > 0).astype(int)
+    return int(np.sum(found != codes[rows]))
 
 
 def _transduction(trial, fit, X, codes, found, answers):
