@@ -108,7 +108,7 @@ class SafeS3VM(MetaEstimatorMixin, SemiSupervisedMixin, BaseEstimator):
         standard errors (with several estimators: the one with the largest lead). None never does.
     contradiction : float or None, default=0.08
         It is also taken where its ``contradicted_`` is at most this, eight labels or more are
-        known, and it does not trail on held-out labels by more than a standard error. None never
+        known, and its lead on held-out labels is not negative, or none was held out. None never
         does, and nothing happens with an estimator that has no ``contradicted_``.
     random_state : int, RandomState instance or None, default=None
         Folds, starts and clusters.
