@@ -735,6 +735,20 @@ def test_starts_with_three_classes(semi_supervised):
     assert_allclose(again.decision_function(X), model.decision_function(X), atol=1e-6)
 
 
+@pytest.mark.filterwarnings("ignore::s3vm_lib.FitWarning")
+def test_each_of_three_classes_has_a_start_of_its_own(semi_supervised):
+    X, y = semi_supervised(n=90, n_labeled=18, n_classes=3)
+    starts = np.random.default_rng(0).choice([-1.0, 1.0], size=(90, 3))
+    parameters = dict(C_star=5.0, balance=None, tol=1e-8)
+    together = CCCPS3VM(init=starts, **parameters).fit(X, y).decision_function(X)
+    for k in range(3):
+        one = np.where(y == -1, -1, y == k)
+        alone = [CCCPS3VM(init=starts[:, j], **parameters).fit(X, one) for j in (k, (k + 1) % 3)]
+        own, other = (model.decision_function(X) for model in alone)
+        assert_allclose(together[:, k], own, atol=1e-5)
+        assert np.abs(own - other).max() > 0.1  # the start decides
+
+
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
