@@ -145,6 +145,7 @@ def new_strings(labels, **options):
     return np.array(labels.tolist(), dtype=np.dtypes.StringDType(**options))
 
 
+ZEROS = np.where(HIDDEN, 0, SIGNS)
 NONE = np.where(HIDDEN, None, WORDS.astype(object))
 GAPS = pd.Series(TRUTH, dtype="Int64").mask(HIDDEN)
 # What becomes of the rows: read as unlabeled, or the name that the warning says, or an error.
@@ -153,6 +154,11 @@ MARKED = {
     "SVMlin: 0 among integers": (lambda: np.where(HIDDEN, 0, SIGNS), "0"),
     "a list of them": (lambda: np.where(HIDDEN, 0, SIGNS).tolist(), "0"),
     "few zeros among floats": (lambda: np.where(np.arange(24) > 20, 0.0, SIGNS), "0.0"),
+    "0 in three fifths": (lambda: np.where(np.arange(24) >= 10, 0, SIGNS), "0"),
+    "0 beside three classes": (lambda: np.where(np.arange(24) == 9, 2.0, ZEROS), "0.0"),
+    "SPSS: -999": (lambda: np.where(HIDDEN, -999, TRUTH), "-999"),
+    "SPSS: -9 among floats": (lambda: np.where(HIDDEN, -9.0, TRUTH), "-9.0"),
+    "a dash": (lambda: strings("-"), "'-'"),
     "UniverSVM: -3": (lambda: np.where(HIDDEN, -3, SIGNS), "-3"),
     "UniverSVM: -3 among floats": (lambda: np.where(HIDDEN, -3.0, SIGNS), "-3.0"),
     "KEEL: 'unlabeled'": (lambda: strings("unlabeled"), "'unlabeled'"),
@@ -237,7 +243,12 @@ def test_what_the_warning_says_is_the_way_out(kind):
         np.where(np.arange(24) >= 20, np.nan, TRUTH).tolist(),
         TRUTH * 1.0,
         SIGNS - 5,
+        SIGNS - 8,
+        2 * (np.arange(24) % 3) - 2,
+        np.where(np.arange(24) >= 20, -1.0, np.arange(24) % 3),
+        np.where(np.arange(24) >= 16, -1, TRUTH),
         np.where(TRUTH, "+", "-"),
+        np.array(["-", "0", "+"])[np.arange(24) % 3],
         np.where(HIDDEN, -1, WORDS.astype(object)),
         pd.Series(TRUTH, dtype=float).where(np.arange(24) < 20),
     ],
@@ -321,6 +332,12 @@ def test_encode_labels_refuses_a_marker_that_is_not_there(y, marker):
         ValueError, match=rf"unlabeled={re.escape(repr(marker))} must be in y, .*\["
     ):
         encode_labels(y, unlabeled=marker)
+
+
+@pytest.mark.parametrize("marker", [[1], (1, 2), np.array([1, 2, 3]), [[1]]], ids=repr)
+def test_encode_labels_takes_one_marker(marker):
+    with pytest.raises(ValueError, match="unlabeled must be one label or None, got "):
+        encode_labels([1, 2, 3], marker)
 
 
 def test_encode_labels_says_what_may_be_a_marker():

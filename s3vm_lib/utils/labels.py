@@ -14,7 +14,8 @@ Labels = ArrayLike | Sequence[Any]
 
 # What files and tables hold in place of a label, in lower case.
 _MARKERS = {"", "?", "-1", "na", "n/a", "<na>", "nan", "nat", "none", "null", "missing", "unknown"}
-_MARKERS |= {"unlabeled", "unlabelled"}
+_MARKERS |= {"unlabeled", "unlabelled", "-", "."}
+_MISSING = {-9, -99, -999, -9999}
 # The way out for who has rows without labels apart.
 APART = "unlabeled rows belong into X, with -1 in y, or into model_selection.WithUnlabeled"
 
@@ -64,8 +65,8 @@ def encode_labels(y: Labels, unlabeled: Any = None) -> tuple[np.ndarray, np.ndar
     Raises
     ------
     ValueError
-        If a label is missing where ``unlabeled`` is another value, and if that value occurs
-        nowhere in ``y``, as ``"?"`` does not among bytes.
+        If ``unlabeled`` is not one value, if it occurs nowhere in ``y``, as ``"?"`` does not
+        among bytes, and if a label is missing where it is another value.
 
     Examples
     --------
@@ -77,6 +78,8 @@ def encode_labels(y: Labels, unlabeled: Any = None) -> tuple[np.ndarray, np.ndar
     y = label_array(y)
     if y.ndim != 1:
         raise ValueError(f"y must be one-dimensional, got an array of shape {y.shape}")
+    if np.ndim(unlabeled):
+        raise ValueError(f"unlabeled must be one label or None, got {unlabeled!r}")
     mask = missing_entries(y)
     if not missing(unlabeled):
         if mask.any():
@@ -105,8 +108,9 @@ def warn_of_marks(classes, codes=None):
     """Warn of classes that may stand for "unlabeled" in the file that the labels come from.
 
     They stay classes, because a zero or ``"none"`` may well be one. What is taken for a marker: a
-    word such as ``"?"``; a negative number beside −1; and a zero beside −1 and 1, where these are
-    floats, as SVMlight files give them, and −1 is not in most rows, or two thirds are zero.
+    word such as ``"?"``; a negative number beside −1; −9, −99 and so on beside two classes; a zero
+    where more rows have it than −1, and one third or less another label; and a zero beside −1 and
+    1, where these are floats, as SVMlight files give them, and −1 is not in most rows.
 
     Parameters
     ----------
@@ -115,18 +119,21 @@ def warn_of_marks(classes, codes=None):
     codes : ndarray of int, shape (n,), default=None
         Class index of each row, −1 where ``y`` holds −1. Without them numbers are not looked at.
     """
-    kind, names, suspects = classes.dtype.kind, classes.tolist(), []
+    kind, names, suspects, minus = classes.dtype.kind, classes.tolist(), [], 0
     if kind in "US":
         texts = [name if kind == "U" else name.decode("latin-1") for name in names]
-        markers = _MARKERS - {"-1"} if len(names) == 2 else _MARKERS
+        opposite = len(names) == 2 or "+" in texts
+        markers = _MARKERS - {"-1", "-"} if opposite else _MARKERS
         suspects = [names[k] for k, text in enumerate(texts) if text.strip().lower() in markers]
-    elif kind in "if" and codes is not None and (minus := np.count_nonzero(codes < 0)):
-        zeros = np.count_nonzero(codes == 0) if names == [0, 1] else 0
-        rare = kind == "f" and 2 * minus <= codes.size  # in most rows −1 does mean unlabeled
-        if names[0] < 0 or 3 * zeros >= 2 * codes.size or (zeros and rare):
+    elif kind in "if" and codes is not None:
+        minus, zeros = np.count_nonzero(codes < 0), np.count_nonzero(codes == 0)
+        many = zeros > minus and 3 * (zeros + minus) >= 2 * codes.size
+        rare = kind == "f" and names == [0, 1] and 2 * minus <= codes.size  # most: −1 is unlabeled
+        beside_minus = minus and (names[0] < 0 or (names[0] == 0 and (many or rare)))
+        if beside_minus or (names[0] in _MISSING and len(names) > 2):
             suspects = names[:1]
     if suspects:
-        beside = "" if kind in "US" else ", beside -1, which means unlabeled"
+        beside = ", beside -1, which means unlabeled" if minus else ""
         warnings.warn(
             f"y holds the classes {listed(names)}{beside}. If {suspects[0]!r} marks rows without a "
             "label, as in files of SVMlight, UniverSVM or Weka, encode y by s3vm_lib.encode_labels("
