@@ -14,7 +14,16 @@ from numpy.testing import assert_allclose
 from sklearn.exceptions import ConvergenceWarning
 from trouble import Trial, complaints
 
-from s3vm_lib import CCCPS3VM, ILS3VM, NNBBS3VM, QNS3VM, SVM, LapSVM, MultiSwitchTSVM
+from s3vm_lib import (
+    CCCPS3VM,
+    ILS3VM,
+    NNBBS3VM,
+    QNS3VM,
+    SVM,
+    BranchBoundS3VM,
+    LapSVM,
+    MultiSwitchTSVM,
+)
 from s3vm_lib.kernels import Kernel
 from s3vm_lib.objective import evaluate
 
@@ -251,6 +260,19 @@ def _second_kind(trouble):
             return 1 if arguments == (3,) else self._rng.integers(*arguments, **named)
 
     return lambda seed=None: Source(seed)
+
+
+def test_copies_with_a_share_may_gain_but_not_lose(monkeypatch):
+    def more_with_rows(model, X, *_):
+        model.C = 1e-4 * len(X) ** 3
+
+    options = dict(kernel="linear", balance=0.5, balance_mode="share", balance_tol=0.2)
+    X, y = rows(12, 6, 0.5)
+    weight = np.arange(12) % 2 + 1.0
+    for change, expected in ((None, set()), (more_with_rows, {"copies"})):
+        cls = spoiled(BranchBoundS3VM, nothing, change)
+        name = "BranchBoundS3VM"
+        assert judged(cls, "copies", monkeypatch, options, (X, y), weight, name) == expected
 
 
 def test_half_a_row_is_no_reason_to_turn_classes_but_no_excuse(monkeypatch):
