@@ -49,6 +49,7 @@ MENDED = {
     "a short fit above a constant": "200:275 204:383",
     "steps that overflow": "203:581",
     "pairs of classes for one against the rest": "204:876",
+    "sparse rows, which S3VC does not scale": "300:480",
     "C* of another call": "200:27 201:801 202:675 202:711 204:333",
     "a minimum of a stream": "200:708 201:258 201:852 202:189 204:816",
     "a supervised machine without digits": "200:405 200:855 201:909",

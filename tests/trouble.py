@@ -1062,7 +1062,11 @@ def _container(trial, base):
         X = np.round(X)
     elif word == "single precision":
         X = X.astype(np.float32).astype(float)
-    if word in ("integers", "single precision"):  # of other numbers: another trial to compare with
+    sparse = word.startswith("CS") and trial.name == "S3VC"
+    if sparse:  # which "auto" leaves as they are
+        trial = trial._replace(parameters={**trial.parameters, "scale": False})
+    # Of other numbers, or another scale: another trial to compare with.
+    if sparse or word in ("integers", "single precision"):
         trial = trial._replace(X=X)
         base = attempt(trial.model(), X, trial.codes, trial.weight)
         if base.error is not None:
