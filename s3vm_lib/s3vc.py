@@ -20,7 +20,7 @@ from s3vm_lib.base.machine import SemiSupervisedMixin
 from s3vm_lib.calibration import CalibratedS3VM
 from s3vm_lib.class_ratio import separation
 from s3vm_lib.quasi_newton import QNS3VM
-from s3vm_lib.safe import QUICK, SafeS3VM, fitted, on_codes, refuse_pipeline, with_shares
+from s3vm_lib.safe import QUICK, SafeS3VM, fitted, on_codes, refuse_without_labels, with_shares
 from s3vm_lib.safe import Rows as Data
 from s3vm_lib.stochastic import FRS3VM
 from s3vm_lib.utils.labels import Labels
@@ -212,7 +212,7 @@ class S3VC(SemiSupervisedMixin, MetaEstimatorMixin, BaseEstimator):
         X, codes, weight = checked_input(self, X, y, sample_weight, unlabeled_mask)
         if unlabeled_mask is None:
             self._warn_of_no_unlabeled(codes)
-        refuse_pipeline("solver", self.solver, type(self).__name__)
+        refuse_without_labels("solver", self.solver, type(self).__name__)
         warn_of_time(self, codes.size, 4)
         labels = self._label_counts(codes, weight)
         if self.probability:

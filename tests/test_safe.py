@@ -14,13 +14,17 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics.pairwise import rbf_kernel
+from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from sklearn.semi_supervised import LabelSpreading
+from sklearn.svm import SVC
 from sklearn.utils import get_tags
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from s3vm_lib import (
     CCCPS3VM,
+    FRS3VM,
     QNS3VM,
     S3VC,
     SVM,
@@ -31,7 +35,7 @@ from s3vm_lib import (
     SelfTrainingKNN,
 )
 from s3vm_lib.datasets import hide_labels, make_moons
-from s3vm_lib.model_selection import S3VMSearchCV, SemiSupervisedKFold
+from s3vm_lib.model_selection import S3VMSearchCV, SemiSupervisedKFold, WithUnlabeled
 from s3vm_lib.objective import evaluate
 from s3vm_lib.reference.safe import worst_case
 from s3vm_lib.safe import gains, solve_safe, votes
@@ -675,6 +679,58 @@ def test_a_pipeline_is_refused_with_the_way_out(clusters):
     assert "make_pipeline(StandardScaler(), SafeS3VM(estimator=QNS3VM()))" in str(caught.value)
     outside = make_pipeline(StandardScaler(), SafeS3VM(estimator=QNS3VM(), random_state=0))
     assert outside.fit(X, codes)[-1].baseline_.n_features_in_ == X.shape[1]
+
+
+INSIDE = make_pipeline(StandardScaler(), QNS3VM())
+LABELS_FEW = {
+    "GridSearchCV": (lambda X: GridSearchCV(QNS3VM(), {"C": [1, 10]}, cv=2), "a GridSearchCV: .*"),
+    "SVC": (lambda X: SVC(), "a SVC: give one of s3vm_lib"),
+    "WithUnlabeled": (lambda X: WithUnlabeled(QNS3VM(), X[20:]), "a WithUnlabeled: .* -1 in y"),
+    "a search over a pipeline": (
+        lambda X: S3VMSearchCV(INSIDE, {"qns3vm__C": [1, 10]}, cv=2),
+        r"S3VMSearchCV around a Pipeline .*=S3VMSearchCV\(QNS3VM\(\), ...\)\)\)",
+    ),
+    "a search over several": (
+        lambda X: S3VMSearchCV({"a": QNS3VM(), "b": SVC()}, {"C": [1, 10]}, cv=2),
+        "S3VMSearchCV around a SVC: ",
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", LABELS_FEW)
+def test_what_does_not_label_all_rows_is_refused_before_any_fit(clusters, monkeypatch, kind):
+    X, codes, _ = clusters
+    make, given = LABELS_FEW[kind]
+    for cls in (SVM, QNS3VM, SVC):
+        monkeypatch.setattr(cls, "fit", lambda *arguments, **options: pytest.fail("a fit"))
+    for name, model in (
+        ("estimator", SafeS3VM(estimator=make(X), baseline=SVM())),
+        ("solver", S3VC(solver=make(X))),
+    ):
+        with pytest.raises(ValueError, match=f"{name} must be .* every row of X, got {given}"):
+            model.fit(X, codes)
+
+
+def test_what_turns_out_to_label_no_row_is_named(clusters):
+    X, codes, _ = clusters
+
+    class Supervised(SVC):
+        def fit(self, X, y):
+            return super().fit(X[y >= 0], y[y >= 0])
+
+    message = r"must be a classifier with a transduction_ .*, got Supervised\(C=2\)"
+    with pytest.raises(ValueError, match=message):
+        SafeS3VM(estimator=Supervised(C=2), baseline=SVM()).fit(X, codes)
+    quiet = FRS3VM(C_star=0, transduce=False, random_state=0)
+    with pytest.raises(ValueError, match=r"must be a classifier with a transduction_ .*got FRS3VM"):
+        S3VC(solver=quiet, guard=False).fit(X, codes)
+    SafeS3VM(baseline=quiet, random_state=0).fit(X, codes)  # asked for predictions alone
+
+
+def test_the_semi_supervised_of_scikit_learn_label_all_rows(clusters):
+    X, codes, _ = clusters
+    model = SafeS3VM(estimator=LabelSpreading(), baseline=SVC(), n_folds=None).fit(X, codes)
+    assert model.pool_[0].model.transduction_.shape == codes.shape
 
 
 def test_one_label_of_a_class_is_no_evidence(clusters):

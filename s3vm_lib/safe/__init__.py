@@ -11,7 +11,7 @@ from s3vm_lib.safe._pool import Member as Member
 from s3vm_lib.safe._pool import Rows as Rows
 from s3vm_lib.safe._pool import fitted as fitted
 from s3vm_lib.safe._pool import on_codes as on_codes
-from s3vm_lib.safe._pool import refuse_pipeline as refuse_pipeline
+from s3vm_lib.safe._pool import refuse_without_labels as refuse_without_labels
 from s3vm_lib.safe._pool import with_shares as with_shares
 from s3vm_lib.safe._vote import Solution as Solution
 from s3vm_lib.safe._vote import gains as gains

@@ -32,7 +32,7 @@ from s3vm_lib.safe._pool import (
     fitted,
     make_pool,
     on_codes,
-    refuse_pipeline,
+    refuse_without_labels,
     representatives,
     with_shares,
 )
@@ -392,7 +392,7 @@ class SafeS3VM(MetaEstimatorMixin, SemiSupervisedMixin, BaseEstimator):
                 f"{[name for name, _ in estimators]}"
             )
         for _, one in estimators:
-            refuse_pipeline("estimator", one, type(self).__name__)
+            refuse_without_labels("estimator", one, type(self).__name__)
         if self.baseline is not None:
             return estimators, self.baseline
         given = estimators[0][1].get_params()
@@ -429,7 +429,7 @@ class SafeS3VM(MetaEstimatorMixin, SemiSupervisedMixin, BaseEstimator):
         """The baseline, fitted; one that does not read −1 as unlabeled sees labeled rows alone."""
         model = clone(baseline)
         if isinstance(model, BaseS3VM):
-            return fitted(model, data)
+            return fitted(model, data, labels=False)
         rows = np.flatnonzero(data.codes >= 0)
         weight = None if data.sample_weight is None else data.sample_weight[rows]
         if weight is None:

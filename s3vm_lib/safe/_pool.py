@@ -17,6 +17,7 @@ from s3vm_lib.base.preparation import Preparation
 from s3vm_lib.cccp import CCCPS3VM
 from s3vm_lib.class_ratio import label_posterior
 from s3vm_lib.label_switching import S3VMLight
+from s3vm_lib.model_selection import S3VMSearchCV, WithUnlabeled
 from s3vm_lib.quasi_newton import SmoothS3VM
 from s3vm_lib.utils.limits import WEIGHT
 from s3vm_lib.utils.threads import using
@@ -25,6 +26,7 @@ from s3vm_lib.utils.threads import using
 # balance, nor on the weights of labeled rows.
 _REUSED = (SmoothS3VM, CCCPS3VM, S3VMLight)
 _COUNTED = (ConvergenceWarning, FitWarning)  # warnings of the fits that are not passed on
+_LABELS = "with a transduction_ for every row of X"
 _DRAWN = {"random_state", "init"}  # settings that are drawn, and may change what is prepared
 
 
@@ -47,8 +49,8 @@ class Rows(NamedTuple):
     sample_weight: np.ndarray | None  # as given, (n,)
 
 
-def fitted(model, data, sample_weight=None):
-    """A model fitted to class indices, with what it has of weights and masks."""
+def fitted(model, data, sample_weight=None, labels=True):
+    """A model fitted to class indices, with what it has of weights and masks; asked for labels."""
     takes = inspect.signature(model.fit).parameters
     weight = data.sample_weight if sample_weight is None else sample_weight
     unlabeled = data.codes < 0
@@ -59,7 +61,10 @@ def fitted(model, data, sample_weight=None):
         options["sample_weight"] = weight
     if "unlabeled_mask" in takes:
         options["unlabeled_mask"] = unlabeled
-    return model.fit(data.X, data.codes, **options)
+    model.fit(data.X, data.codes, **options)
+    if labels and np.shape(getattr(model, "transduction_", None)) != data.codes.shape:
+        raise ValueError(f"estimator (solver of S3VC) must be a classifier {_LABELS}, got {model}")
+    return model
 
 
 def on_codes(estimator, classes):
@@ -129,15 +134,28 @@ class MemberFits:
         return copy.copy(model)
 
 
-def refuse_pipeline(name, estimator, around):
-    """Refuse a pipeline where its last step has to be seen."""
-    if isinstance(estimator, Pipeline):
-        steps = [type(step).__name__ for _, step in estimator.steps]
-        raise ValueError(
-            f"{name} must be a classifier, got a Pipeline of {', '.join(steps)}: put {around} at "
-            f"the end of the pipeline, make_pipeline({', '.join(f'{s}()' for s in steps[:-1])}, "
-            f"{around}({name}={steps[-1]}()))"
-        )
+def refuse_without_labels(name, estimator, around):
+    """Refuse what is known not to label every row, or is a search over that."""
+    search = isinstance(estimator, S3VMSearchCV)
+    inside = estimator.estimator if search else estimator
+    for one in inside.values() if isinstance(inside, dict) else [inside]:
+        kind, home = type(one).__name__, type(one).__module__
+        if isinstance(one, Pipeline):
+            steps = [type(step).__name__ for _, step in one.steps]
+            last = f"S3VMSearchCV({steps[-1]}(), ...)" if search else f"{steps[-1]}()"
+            kind += f" of {', '.join(steps)}"
+            way = (
+                f"put {around} at the end of the pipeline, make_pipeline("
+                f"{', '.join(f'{s}()' for s in steps[:-1])}, {around}({name}={last}))"
+            )
+        elif isinstance(one, WithUnlabeled):
+            way = "give the estimator in it, and X_unlabeled as rows of X with -1 in y"
+        elif home.startswith("sklearn.") and not home.startswith("sklearn.semi_supervised."):
+            way = "give one of s3vm_lib or sklearn.semi_supervised, to search S3VMSearchCV"
+        else:
+            continue
+        within = "S3VMSearchCV around " if search else ""
+        raise ValueError(f"{name} must be a classifier {_LABELS}, got {within}a {kind}: {way}")
 
 
 def with_shares(estimator, data):
