@@ -18,6 +18,8 @@ from sklearn.model_selection import (
     cross_val_score,
 )
 from sklearn.multiclass import OneVsOneClassifier, OneVsRestClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 from sklearn.semi_supervised import LabelPropagation
 from sklearn.utils.estimator_checks import check_estimator
 
@@ -194,6 +196,37 @@ def test_with_unlabeled_is_the_estimator_on_all_rows(moons):
     model = WithUnlabeled(CCCPS3VM(gamma=8, tol=1e-9), X[~labeled]).fit(X[labeled], signs[labeled])
     assert model.classes_.tolist() == [-1, 1]
     np.testing.assert_allclose(model.decision_function(X), direct.decision_function(X), atol=1e-6)
+
+
+class Hiding(StandardScaler):
+    """Refuses to be shown more than one label of the rows after the first 60."""
+
+    def fit(self, X, y=None, sample_weight=None):
+        assert y is None or np.unique(y[60:]).size == 1
+        return super().fit(X)
+
+
+@pytest.mark.filterwarnings("ignore::s3vm_lib.FitWarning")
+def test_minus_one_is_a_class_at_the_end_of_a_pipeline_too(moons):
+    X, truth, _ = moons
+    hidden, signs = np.arange(120) >= 60, 2 * truth - 1
+    y = np.where(hidden, -1, truth)
+    for pipe in (
+        make_pipeline(StandardScaler(), QNS3VM()),
+        make_pipeline(make_pipeline(Hiding()), make_pipeline("passthrough", QNS3VM())),
+    ):
+        grid = {next(name for name in pipe.get_params() if name.endswith("qns3vm__C")): [1.0]}
+        for coded, model in (
+            (CalibratedS3VM(pipe), CalibratedS3VM(pipe)),
+            (S3VMSearchCV(pipe, grid, cv=2), S3VMSearchCV(pipe, grid, cv=2)),
+        ):
+            coded.fit(X, y)
+            model.fit(X, signs, unlabeled_mask=hidden)
+            np.testing.assert_array_equal(model.predict(X), 2 * coded.predict(X) - 1)
+        carrying = WithUnlabeled(pipe, X[hidden])
+        coded = clone(carrying).fit(X[~hidden], truth[~hidden])
+        found = carrying.fit(X[~hidden], signs[~hidden]).predict(X)
+        np.testing.assert_array_equal(found, 2 * coded.predict(X) - 1)
 
 
 def test_with_unlabeled_around_an_estimator_of_scikit_learn(moons):

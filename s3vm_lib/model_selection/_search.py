@@ -36,7 +36,8 @@ from s3vm_lib.model_selection._scores import (
     labeled_accuracy_scorer,
 )
 from s3vm_lib.model_selection._splitters import SemiSupervisedKFold, labeled_rows
-from s3vm_lib.utils.labels import Labels, mark_missing, mark_unlabeled, plain, split_labels
+from s3vm_lib.model_selection._with_unlabeled import told_unlabeled
+from s3vm_lib.utils.labels import Labels, mark_missing, plain, split_labels
 from s3vm_lib.utils.limits import Verbosity
 from s3vm_lib.utils.validation import (
     Estimator,
@@ -69,16 +70,12 @@ def _part(estimator, X, rows, columns):
 
 def _fit_arguments(estimator, y, weight, mask):
     """Arguments of `fit` besides X."""
-    given = {"y": y}
-    if mask is not None and has_fit_parameter(estimator, "unlabeled_mask"):
-        given["unlabeled_mask"] = mask
-    elif mask is not None:
-        given["y"] = mark_unlabeled(y, mask)
+    y, given = (y, {}) if mask is None else told_unlabeled(estimator, y, mask)
     if weight is not None:
         if not has_fit_parameter(estimator, "sample_weight"):
             raise ValueError(f"{type(estimator).__name__} takes no sample_weight")
         given["sample_weight"] = weight
-    return given
+    return {"y": y, **given}
 
 
 class Fold:

@@ -6,7 +6,9 @@ from typing import Annotated, Self
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike
+from sklearn import get_config
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
+from sklearn.pipeline import Pipeline
 from sklearn.utils import check_array, get_tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
@@ -33,6 +35,19 @@ from s3vm_lib.utils.validation import (
 
 def _fitted_has(name):
     return lambda self: hasattr(getattr(self, "estimator_", self.estimator), name)
+
+
+def told_unlabeled(estimator, y, mask):
+    """Labels and mask for ``fit``; −1 in y without a mask where that will do, as in a pipeline."""
+    prefix = ""
+    while isinstance(estimator, Pipeline) and not get_config()["enable_metadata_routing"]:
+        name, estimator = estimator.steps[-1]
+        prefix += f"{name}__"
+    needed = not prefix or np.any(np.asarray(y[~mask] == -1, dtype=bool))
+    if not needed or not has_fit_parameter(estimator, "unlabeled_mask"):
+        return mark_unlabeled(y, mask), {}
+    y = np.where(mask, y[~mask][0], y) if prefix else y  # hidden labels are hidden from all steps
+    return y, {f"{prefix}unlabeled_mask": mask}
 
 
 @parameters
@@ -88,7 +103,8 @@ class WithUnlabeled(SemiSupervisedMixin, MetaEstimatorMixin, BaseEstimator):
         X : {array-like, sparse matrix} of shape (n, d)
             Labeled rows.
         y : array-like of shape (n,)
-            Their labels; −1 is one like any other if the estimator takes ``unlabeled_mask``.
+            Their labels; −1 is one like any other if the estimator, or the last step of a pipeline,
+            takes ``unlabeled_mask``.
         unlabeled_mask : array-like of bool, shape (n,), default=None
             True for rows of X that join the unlabeled ones, whatever ``y`` says of them.
 
@@ -118,18 +134,15 @@ class WithUnlabeled(SemiSupervisedMixin, MetaEstimatorMixin, BaseEstimator):
         rows = stack([X, pool])
         labels = np.concatenate([y, np.repeat(y[:1], pool.shape[0])])
         estimator = clone(self.estimator)
-        if has_fit_parameter(estimator, "unlabeled_mask"):
-            estimator.fit(rows, labels, unlabeled_mask=mask)
-        else:
-            labels = mark_unlabeled(labels, mask)
-            try:
-                estimator.fit(rows, labels)
-            except TypeError as error:
-                if labels.dtype != object:
-                    raise
-                name = type(estimator).__name__
-                message = "takes no -1 among strings: make numbers of y by s3vm_lib.encode_labels"
-                raise TypeError(f"{name} {message} ({error})") from error
+        labels, options = told_unlabeled(estimator, labels, mask)
+        try:
+            estimator.fit(rows, labels, **options)
+        except TypeError as error:
+            if options or labels.dtype != object:
+                raise
+            name = type(estimator).__name__
+            message = "takes no -1 among strings: make numbers of y by s3vm_lib.encode_labels"
+            raise TypeError(f"{name} {message} ({error})") from error
         self.estimator_ = estimator
         self.classes_ = np.unique(known)
         if unlabeled_mask is None:
