@@ -871,7 +871,7 @@ def test_dense_csr_and_precomputed_fits_agree():
 # --- The estimator --------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("exponent", [-30, -20, -10, 20, 40])
+@pytest.mark.parametrize("exponent", [-30, -20, -10, 20])
 @pytest.mark.parametrize("engine", ["scipy", "lbfgs", "bfgs"])
 @pytest.mark.parametrize("options", [dict(coordinates="raw"), dict(coordinates="eigen"),
                                      dict(coordinates="raw", kernel="linear")])  # fmt: skip
@@ -1271,3 +1271,12 @@ def test_a_large_C_leaves_the_unlabeled_term_its_weight(engine, C):
     )
     assert here.termination_condition_ == "converged"
     assert here.objective_ <= 1.2 * there.objective_
+
+
+@pytest.mark.parametrize("engine", ["scipy", "lbfgs", "bfgs"])
+def test_rows_far_from_the_origin_are_searched_like_others(engine):
+    X, y = blobs()[:2]
+    X = np.round(8 * X) / 8
+    options = dict(kernel="linear", engine=engine, balance=0.5)
+    here, there = (QNS3VM(**options).fit(Z, y) for Z in (X, X + 2.0**30))
+    assert_allclose(there.objective_, here.objective_, rtol=1e-2)

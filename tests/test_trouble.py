@@ -50,6 +50,7 @@ MENDED = {
     "steps that overflow": "203:581",
     "pairs of classes for one against the rest": "204:876",
     "sparse rows, which S3VC does not scale": "300:480",
+    "units of rows that are far from 0": "300:605 300:641 300:911",
     "C* of another call": "200:27 201:801 202:675 202:711 204:333",
     "a minimum of a stream": "200:708 201:258 201:852 202:189 204:816",
     "a supervised machine without digits": "200:405 200:855 201:909",

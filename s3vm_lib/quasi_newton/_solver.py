@@ -271,7 +271,8 @@ def solve_quasi_newton(
         penalty = SharePenalty(t, stages.weight, problem.ratio, problem.balance_tol)
     # Short features have small gradients: at the same tolerance they would stop too early.
     tol *= min(1.0, coordinates.unit)
-    unit = 1024.0 ** np.round(0.1 * np.log2(coordinates.unit or 1.0))
+    # Only down: large features may be far from 0 and not large beside their mean.
+    unit = 1024.0 ** min(0.0, np.round(0.1 * np.log2(coordinates.unit or 1.0)))
     x, history, status = stages.start, [], "stopped"
     # The numbers are the lines of the chapter's algorithm. 1 is the stage α = 0; 2: the others.
     factors = stages.factors(annealing)
