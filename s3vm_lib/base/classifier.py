@@ -292,7 +292,7 @@ class BaseS3VM(SemiSupervisedMixin, BaseMachine):
             return minority
         from sklearn.svm import SVC
 
-        X = data.X[labeled]
+        X = nearer(data.X[labeled], data.kernel)[0]
         K = X[:, labeled] if self._precomputed else data.kernel.gram(X)
         model = SVC(C=float(self.C), kernel="precomputed", max_iter=10_000)
         with warnings.catch_warnings():
