@@ -11,7 +11,6 @@ from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
 from sklearn.exceptions import NotFittedError
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils import get_tags
-from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from s3vm_lib.base.classifier import Balance
@@ -43,6 +42,18 @@ COSTS = 1.0, 10.0  # between which held-out labels choose
 LEAD = 0.75  # standard errors by which they must speak for the second
 SHARE_TOL = 0.01  # of the share of positive outputs
 _UNLIKE_PREDICT = 0.2  # share of rows whose most probable class may be another than predict's
+
+
+class _IfProbability:
+    """A method that there is with ``probability=True`` alone."""
+
+    def __init__(self, method):
+        self.method = method
+
+    def __get__(self, instance, owner):
+        if instance is not None and not instance.probability:
+            raise AttributeError("predict_proba needs a fit with probability=True, got False")
+        return self.method.__get__(instance, owner)
 
 
 @parameters
@@ -579,7 +590,7 @@ class S3VC(SemiSupervisedMixin, MetaEstimatorMixin, BaseEstimator):
         X = self._rows(X)
         return self.classes_[np.asarray(self.model_.predict(X))]
 
-    @available_if(lambda self: self.probability)
+    @_IfProbability
     def predict_proba(self, X: Rows) -> np.ndarray:
         """Probability of each class; only with ``probability=True``.
 

@@ -388,7 +388,8 @@ UNREADABLE = {
     "text": (replaced("old"), r"columns \['age'\] .*'old'.*OneHotEncoder or TargetEncoder"),
     "text in a list": ([[1.0, "old"]] * 24, r"columns \[1\] .*OneHotEncoder"),
     "categories": (TABLE.assign(age=pd.Categorical(WORDS)), r"columns \[('age'|1)\] .*OneHot"),
-    "dates": (TABLE.assign(age=pd.Timestamp("2020")), r"columns \['age'\] .*OneHotEncoder"),
+    "dates": (TABLE.assign(age=pd.Timestamp("2020")), r"'age'\] .* \.\.\.\): .* numbers of dates"),
+    "durations": (TABLE.assign(age=pd.Timedelta(1)), r"columns \['age'\] .* numbers of dates"),
     "NaN": (replaced(np.nan, float), r"NaN in the columns \['age'\].*SimpleImputer"),
     "None": (replaced(None), r"NaN in the columns \['age'\].*SimpleImputer"),
     "NA": (replaced(pd.NA), r"NaN in the columns \['age'\].*SimpleImputer"),
@@ -427,6 +428,21 @@ def test_rows_that_cannot_be_read_are_named(kind):
     for model in (SVM(kernel="linear"), SelfTrainingKNN(), CalibratedS3VM(SVM(kernel="linear"))):
         with pytest.raises((TypeError, ValueError), match=message):
             model.fit(pool, Y24).predict(X)
+
+
+def test_columns_of_other_names_are_what_is_said_whatever_they_hold():
+    for table, message in (
+        (
+            TABLE.rename(columns={"age": "years"}).assign(years="old"),
+            r"names should match.*\n- age",
+        ),
+        (TABLE.assign(more="old"), r"names should match.*\n- more"),
+    ):
+        with pytest.raises(ValueError, match=rf"(?s){message}") as caught:
+            SVM(kernel="linear").fit(TABLE, Y24).predict(table)
+        assert "categories" not in str(caught.value)
+    with pytest.raises(TypeError, match="convert them all to strings"):
+        SVM(kernel="linear").fit(TABLE.set_axis([0, "age"], axis=1).assign(age="old"), Y24)
 
 
 def test_a_masked_array_without_gaps_is_an_array():

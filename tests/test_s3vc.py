@@ -124,6 +124,8 @@ def test_it_is_what_it_says(clusters):
     supervised = SVM(kernel=model.kernel_).fit(X[y >= 0], y[y >= 0])
     assert np.mean(model.predict(X) == truth) > np.mean(supervised.predict(X) == truth) + 0.02
     assert not hasattr(model, "predict_proba")
+    with pytest.raises(AttributeError, match="a fit with probability=True, got False"):
+        model.predict_proba(X)
 
 
 def test_a_wrong_ratio_keeps_the_supervised_machine(clusters):

@@ -6,6 +6,7 @@ is not goes to scikit-learn, so that the same is refused in the same words.
 """
 
 import functools
+import textwrap
 from contextlib import contextmanager
 
 import numpy as np
@@ -102,6 +103,8 @@ def _explanation(X, name, y, precomputed, said):
         return f"X must hold a kernel value for each row and each of all training rows: {said}"
     gap = f"Input {name} contains NaN" in said or "NAType" in said
     infinite = f"Input {name} contains infinity" in said
+    if said.startswith(("The feature names", "Feature names")):  # whatever the columns hold
+        return None
     wrong = [k for k, entries in _columns(X) if _is_wrong(entries, gap, infinite)]
     if not wrong:
         return None
@@ -110,9 +113,11 @@ def _explanation(X, name, y, precomputed, said):
         return f"Input {name} contains NaN in the columns {columns}: {_FILL}, or leave rows out"
     if infinite:
         return f"Input {name} contains infinity in the columns {columns}: leave rows out"
+    said = textwrap.shorten(said.partition("\n")[0], 80, placeholder=" ...")
     return (
-        f"{name} must hold numbers, the columns {columns} do not ({said:.80}): encode categories, "
-        "with OneHotEncoder or TargetEncoder of sklearn.preprocessing in a pipeline"
+        f"{name} must hold numbers, the columns {columns} do not ({said}): encode categories with "
+        "OneHotEncoder or TargetEncoder of sklearn.preprocessing in a pipeline, and make numbers "
+        "of dates, such as days since the first"
     )
 
 
