@@ -229,6 +229,28 @@ def test_minus_one_is_a_class_at_the_end_of_a_pipeline_too(moons):
         np.testing.assert_array_equal(found, 2 * coded.predict(X) - 1)
 
 
+def test_folds_that_know_the_mask_test_rows_of_a_class_minus_one(moons):
+    X, truth, _ = moons
+    y, hidden = np.array([-1, 1, 2])[truth + (X[:, 0] > 1)], np.arange(120) >= 60
+    folds, seen = SemiSupervisedKFold(3), []
+
+    def scorer(model, X, y):
+        seen.extend(y.tolist())
+        return model.score(X, y)
+
+    given = {"params": {"unlabeled_mask": hidden}, "scoring": scorer}
+    cross_val_score(SVM(), X, y, cv=folds, **given)
+    assert -1 not in seen  # the folds are not told
+    seen.clear()
+    cv = list(folds.split(X, y, unlabeled_mask=hidden))
+    scores = cross_val_score(SVM(), X, y, cv=cv, **given)
+    assert sorted(seen) == sorted(y[~hidden]) and scores.min() > 0.5
+    with sklearn.config_context(enable_metadata_routing=True):
+        model = SVM().set_fit_request(unlabeled_mask=True)
+        routed = cross_val_score(model, X, y, cv=folds, params=given["params"])
+    np.testing.assert_array_equal(routed, scores)
+
+
 def test_with_unlabeled_around_an_estimator_of_scikit_learn(moons):
     X, truth, y = moons
     labeled = y != -1

@@ -39,7 +39,8 @@ class _LabeledSplit(_MetadataRequester):
             Ignored, present for compatibility with scikit-learn.
         unlabeled_mask : array-like of bool, shape (n_samples,), default=None
             True for unlabeled rows; with it −1 is a label like any other. Requested by default
-            where scikit-learn routes metadata.
+            where scikit-learn routes metadata. Where it does not, `cross_val_score` hands its
+            ``params`` to `fit` alone: give it ``cv=list(folds.split(X, y, unlabeled_mask=mask))``.
 
         Yields
         ------
