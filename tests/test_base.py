@@ -18,8 +18,10 @@ import s3vm_lib
 from s3vm_lib import (
     ILS3VM,
     QNS3VM,
+    S3VC,
     SVM,
     GKMRegressor,
+    SafeS3VM,
     SelfTrainingKNN,
     capabilities,
     encode_labels,
@@ -443,6 +445,19 @@ def test_columns_of_other_names_are_what_is_said_whatever_they_hold():
         assert "categories" not in str(caught.value)
     with pytest.raises(TypeError, match="convert them all to strings"):
         SVM(kernel="linear").fit(TABLE.set_axis([0, "age"], axis=1).assign(age="old"), Y24)
+
+
+@pytest.mark.parametrize("name", ["X_unlabeled", "unlabeled"])
+def test_what_fit_takes_is_said_and_where_unlabeled_rows_belong(name):
+    given, way = {name: X24}, "unlabeled rows belong into X, .*WithUnlabeled"
+    for model in (SVM(), S3VC(), SafeS3VM(), GKMRegressor(), SelfTrainingKNN(), ILS3VM()):
+        takes = rf"{type(model).__name__}\.fit takes X, y, .*unlabeled_mask, got {name}: "
+        with pytest.raises(TypeError, match=takes + way):
+            model.fit(X24, Y24, **given)
+    with pytest.raises(TypeError, match=rf"partial_fit takes X, .*, classes, got {name}: {way}"):
+        ILS3VM().partial_fit(X24, Y24, **given)
+    with pytest.raises(TypeError, match=r"ILS3VM\.forget takes indices, got rows$"):
+        ILS3VM().fit(X24, Y24).forget(rows=[0])
 
 
 def test_a_masked_array_without_gaps_is_an_array():

@@ -17,7 +17,7 @@ _MARKERS = {"", "?", "-1", "na", "n/a", "<na>", "nan", "nat", "none", "null", "m
 _MARKERS |= {"unlabeled", "unlabelled", "-", "."}
 _MISSING = {-9, -99, -999, -9999}
 # The way out for who has rows without labels apart.
-APART = "unlabeled rows belong into X, with -1 in y, or into model_selection.WithUnlabeled"
+APART = "unlabeled rows belong into X, with -1 in y (or NaN), or into model_selection.WithUnlabeled"
 
 
 def label_array(y):

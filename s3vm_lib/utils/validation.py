@@ -1,5 +1,7 @@
 """What estimators check: parameters, rows, labels and weights; and a fit that fails."""
 
+import functools
+import inspect
 from collections.abc import Callable
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields
@@ -9,9 +11,10 @@ from typing import Annotated, Any, Literal, TypeVar, dataclass_transform, get_ty
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike
-from sklearn.base import BaseEstimator, _fit_context
+from sklearn import config_context, get_config
+from sklearn.base import BaseEstimator
 from sklearn.utils._param_validation import HasMethods, Interval
-from sklearn.utils.validation import _check_sample_weight
+from sklearn.utils.validation import _check_sample_weight, _is_fitted
 
 from s3vm_lib.utils.labels import APART, mark_missing, split_labels, warn_of_marks
 from s3vm_lib.utils.limits import (
@@ -32,14 +35,32 @@ Rows = ArrayLike | sp.spmatrix | sp.sparray
 _Method = TypeVar("_Method", bound=Callable)
 
 
-def _typed(context) -> Callable[[_Method], _Method]:
-    """A decorator that a type checker sees through."""
-    return context
+def _checking(inside: bool) -> Callable[[_Method], _Method]:
+    """A decorator of what is to check parameters first, also those of estimators ``inside``."""
+
+    def decorate(method):
+        takes = list(inspect.signature(method).parameters)
+
+        @functools.wraps(method)
+        def checked(estimator, *arguments, **named):
+            unknown = [name for name in named if name not in takes]
+            if unknown:
+                raise TypeError(
+                    f"{type(estimator).__name__}.{method.__name__} takes {', '.join(takes[1:])}, "
+                    f"got {', '.join(unknown)}{': ' + APART if 'y' in takes else ''}"
+                )
+            skip = get_config()["skip_parameter_validation"]
+            if not skip and not (method.__name__ == "partial_fit" and _is_fitted(estimator)):
+                estimator._validate_params()
+            with config_context(skip_parameter_validation=skip or not inside):
+                return method(estimator, *arguments, **named)
+
+        return checked
+
+    return decorate
 
 
-# What `fit` goes through first; the second also checks the parameters of estimators inside.
-validated = _typed(_fit_context(prefer_skip_nested_validation=True))
-validated_inside = _typed(_fit_context(prefer_skip_nested_validation=False))
+validated, validated_inside = _checking(False), _checking(True)
 
 
 @contextmanager
