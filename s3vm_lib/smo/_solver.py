@@ -11,6 +11,7 @@ from s3vm_lib.smo._lines import face_step, null_step
 TAU = 1e-12  # smallest curvature along a pair, relative to k(x, x) of its first row
 _ROUNDING = 8 * np.finfo(float).eps  # of F, relative: no iteration sees smaller violations
 _COARSE = 0.1  # of F, in units of the margin: where rounding leaves more, nothing is solved
+_WIDE = 0.05  # duality gap, relative to the primal value, above which nothing is solved
 _DRIFT = 1e-6  # rounding from which on F is computed anew before it is believed
 _SHRINK_BELOW = 0.7  # compact when the active share falls below this
 _SLOW = 4  # a solve that takes more iterations per variable gets Newton steps, if told so
@@ -60,7 +61,8 @@ def solve_smo(
     tol : float, default=1e-3
         Stop when max(A − F) − min(B − F) < tol, or what rounding leaves of F if that is more.
         ``"stalled"`` is the status where no step is possible and neither is met, or where rounding
-        leaves more than a tenth of the margin.
+        leaves more than a tenth of the margin. While the duality gap is above 5 % of the primal
+        value, which large costs make of a small violation, the solver goes on with ``tol / 10``.
     max_iter : int, default=10_000_000
         Largest number of iterations.
     shrinking : bool, default=True
@@ -114,22 +116,19 @@ def solve_smo(
             single = np.finfo(gram.cache.values.dtype).eps * rounding / _ROUNDING
             if violation < goal and max(goal, single) > max(tol, _COARSE):
                 status = "stalled"
+            elif violation < goal and not _solved(costs, beta, F):
+                if goal == tol and not stopped:
+                    tol *= 0.1
+                    continue
+                status = "stopped" if stopped else "stalled"
             break
         if n_iter == 0:
             status = "stalled"
             break
-    # Line 10. Where all points may only rise, or only fall, one end of the interval decides.
-    A, B = _slopes(costs, beta)
-    top, bottom = np.max(A - F), np.min(B - F)
-    if top <= -BIG / 2 or bottom >= BIG / 2:
-        b = bottom if top <= -BIG / 2 else top
-    else:
-        free = (A - B) == 0
-        b = np.mean((A - F)[free]) if free.any() else (top + bottom) / 2
+    # Line 10.
+    b, violation = _offset(costs, beta, F)
     objective = 0.5 * beta @ F + _cost_values(costs, beta).sum()
-    return Solution(
-        beta, F, float(b), float(objective), float(top - bottom), total, status, history
-    )
+    return Solution(beta, F, b, float(objective), violation, total, status, history)
 
 
 def _pass(
@@ -221,6 +220,29 @@ def _violation(c, beta, F):
     """max(A − F) − min(B − F): at most 0 exactly at a solution."""
     A, B = _slopes(c, beta)
     return float(np.max(A - F) - np.min(B - F))
+
+
+def _offset(c, beta, F):
+    """The offset b, and the violation."""
+    A, B = _slopes(c, beta)
+    top, bottom = np.max(A - F), np.min(B - F)
+    # Where all points may only rise, or only fall, one end of the interval decides.
+    if top <= -BIG / 2 or bottom >= BIG / 2:
+        b = bottom if top <= -BIG / 2 else top
+    else:
+        free = (A - B) == 0
+        b = np.mean((A - F)[free]) if free.any() else (top + bottom) / 2
+    return float(b), float(top - bottom)
+
+
+def _solved(c, beta, F):
+    """Whether the gap between the primal value at Kβ + b and the dual value at β is small."""
+    bound = c.hi - c.lo < BIG
+    fixed = np.flatnonzero(~bound & (c.s1 == c.s2))  # a point whose output binds b
+    f = F + (-c.s1 - F)[fixed[0]] if fixed.size else F + _offset(c, beta, F)[0]
+    own, *ends = ((v * f + _cost_values(c, v))[bound] for v in (beta, c.lo, c.mid, c.hi))
+    losses = -np.minimum.reduce(ends)  # the conjugates of φ_i at −f_i
+    return np.sum(own + losses) <= _WIDE * (0.5 * beta @ F + np.abs(losses).sum())
 
 
 def _cost_values(c, beta):
