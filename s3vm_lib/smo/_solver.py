@@ -116,7 +116,7 @@ def solve_smo(
             single = np.finfo(gram.cache.values.dtype).eps * rounding / _ROUNDING
             if violation < goal and max(goal, single) > max(tol, _COARSE):
                 status = "stalled"
-            elif violation < goal and not _solved(costs, beta, F):
+            elif violation < goal and not _solved(costs, beta, F, violation):
                 if goal == tol and not stopped:
                     tol *= 0.1
                     continue
@@ -235,14 +235,17 @@ def _offset(c, beta, F):
     return float(b), float(top - bottom)
 
 
-def _solved(c, beta, F):
+def _solved(c, beta, F, violation):
     """Whether the gap between the primal value at Kβ + b and the dual value at β is small."""
-    bound = c.hi - c.lo < BIG
+    width = c.hi - c.lo
+    bound, penalty = width < BIG, 0.5 * beta @ F
+    if violation * width.sum(where=bound) <= _WIDE * penalty:  # a bound on the gap
+        return True
     fixed = np.flatnonzero(~bound & (c.s1 == c.s2))  # a point whose output binds b
     f = F + (-c.s1 - F)[fixed[0]] if fixed.size else F + _offset(c, beta, F)[0]
     own, *ends = ((v * f + _cost_values(c, v))[bound] for v in (beta, c.lo, c.mid, c.hi))
     losses = -np.minimum.reduce(ends)  # the conjugates of φ_i at −f_i
-    return np.sum(own + losses) <= _WIDE * (0.5 * beta @ F + np.abs(losses).sum())
+    return np.sum(own + losses) <= _WIDE * (penalty + np.abs(losses).sum())
 
 
 def _cost_values(c, beta):
