@@ -24,7 +24,6 @@ from s3vm_lib.utils.validation import (
     Rows,
     checked_input,
     parameters,
-    unchanged_on_error,
     validated_inside,
 )
 
@@ -133,8 +132,7 @@ class CalibratedS3VM(SemiSupervisedMixin, MetaEstimatorMixin, BaseEstimator):
         ValueError
             If a class has fewer than two labeled rows, or the kernel is precomputed.
         """
-        with unchanged_on_error(self):
-            return self._fit(X, y, unlabeled_mask)
+        return self._fit(X, y, unlabeled_mask)
 
     def _fit(self, X, y, unlabeled_mask):
         if self.cv < 2:

@@ -32,7 +32,6 @@ from s3vm_lib.utils.validation import (
     Rows,
     checked_input,
     parameters,
-    unchanged_on_error,
     validated_inside,
 )
 
@@ -216,7 +215,7 @@ class S3VC(SemiSupervisedMixin, MetaEstimatorMixin, BaseEstimator):
             when ``solver`` cannot take the kernel or another parameter that is given here, or
             ``probability`` these rows or weights.
         """
-        with unchanged_on_error(self), using(self.n_jobs):
+        with using(self.n_jobs):
             return self._fit(X, y, sample_weight, unlabeled_mask)
 
     def _fit(self, X, y, sample_weight, unlabeled_mask):

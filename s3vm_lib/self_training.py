@@ -24,7 +24,7 @@ from s3vm_lib.utils.labels import Labels
 from s3vm_lib.utils.limits import Count, Verbosity
 from s3vm_lib.utils.linear import nearer
 from s3vm_lib.utils.shortcuts import checked_new_rows
-from s3vm_lib.utils.validation import Rows, checked_input, parameters, unchanged_on_error, validated
+from s3vm_lib.utils.validation import Rows, checked_input, parameters, validated
 
 __all__ = ["Round", "SelfTrainingKNN", "Solution", "solve_self_training"]
 
@@ -218,8 +218,7 @@ class SelfTrainingKNN(SemiSupervisedMixin, BaseEstimator):
         ValueError
             When fewer than two classes are labeled, or when a parameter or an input is not valid.
         """
-        with unchanged_on_error(self):
-            return self._fit(X, y, unlabeled_mask)
+        return self._fit(X, y, unlabeled_mask)
 
     def _fit(self, X, y, unlabeled_mask):
         X, codes, _ = checked_input(self, X, y, unlabeled_mask=unlabeled_mask)

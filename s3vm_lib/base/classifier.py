@@ -41,7 +41,6 @@ from s3vm_lib.utils.validation import (
     accepted,
     checked_input,
     parameters,
-    unchanged_on_error,
     validated,
 )
 
@@ -180,7 +179,7 @@ class BaseS3VM(SemiSupervisedMixin, BaseMachine):
         ValueError
             When fewer than two classes are labeled, or when a parameter or an input is not valid.
         """
-        with unchanged_on_error(self), using(self.n_jobs):
+        with using(self.n_jobs):
             return self._fit(X, y, sample_weight, unlabeled_mask)
 
     def _fit(self, X, y, sample_weight, unlabeled_mask):

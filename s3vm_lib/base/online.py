@@ -23,7 +23,7 @@ from s3vm_lib.utils.labels import Labels, mark_missing, split_labels, warn_of_ma
 from s3vm_lib.utils.limits import check_size
 from s3vm_lib.utils.shortcuts import checked_rows_and_labels
 from s3vm_lib.utils.threads import using
-from s3vm_lib.utils.validation import Rows, checked_weight, unchanged_on_error, validated
+from s3vm_lib.utils.validation import Rows, checked_weight, validated
 
 _FEW = 10  # rows from whose variance no gamma is taken without a warning
 
@@ -126,11 +126,10 @@ class OnlineS3VM(BaseS3VM):
 
     @contextmanager
     def _unchanged_on_error(self):
-        """`unchanged_on_error` with the machines, which a call changes in place."""
+        """Give the machines, which a call changes in place, their state back where it fails."""
         snapshots = [(machine, self._snapshot(machine)) for machine in self._machines]
         try:
-            with unchanged_on_error(self):
-                yield
+            yield
         except BaseException:
             for machine, snapshot in snapshots:
                 self._restore(machine, snapshot)

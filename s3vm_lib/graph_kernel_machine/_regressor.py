@@ -20,7 +20,6 @@ from s3vm_lib.utils.validation import (
     checked_rows,
     checked_weight,
     parameters,
-    unchanged_on_error,
     validated,
 )
 
@@ -178,7 +177,7 @@ class GKMRegressor(RegressorMixin, GraphMachine):
         ValueError
             When no target is known, or when a parameter or an input is not valid.
         """
-        with unchanged_on_error(self), using(self.n_jobs):
+        with using(self.n_jobs):
             return self._fit(X, y, sample_weight, unlabeled_mask)
 
     def _fit(self, X, y, sample_weight, unlabeled_mask):

@@ -46,7 +46,6 @@ from s3vm_lib.utils.validation import (
     checked_input,
     checked_weight,
     parameters,
-    unchanged_on_error,
     validated_inside,
 )
 
@@ -357,8 +356,7 @@ class S3VMSearchCV(SemiSupervisedMixin, MetaEstimatorMixin, BaseEstimator):
             If ``param_grid`` names a parameter that does not exist, if every fit fails, or if the
             rows, labels or weights are not what the estimators take.
         """
-        with unchanged_on_error(self):
-            return self._fit(X, y, sample_weight, unlabeled_mask)
+        return self._fit(X, y, sample_weight, unlabeled_mask)
 
     def _fit(self, X, y, sample_weight, unlabeled_mask):
         estimators = self._estimators()

@@ -28,7 +28,6 @@ from s3vm_lib.utils.validation import (
     Estimator,
     Rows,
     parameters,
-    unchanged_on_error,
     validated_inside,
 )
 
@@ -119,8 +118,7 @@ class WithUnlabeled(SemiSupervisedMixin, MetaEstimatorMixin, BaseEstimator):
             If ``X_unlabeled`` has another number of features than X or other names of columns, or
             y misses a label.
         """
-        with unchanged_on_error(self):
-            return self._fit(X, y, unlabeled_mask)
+        return self._fit(X, y, unlabeled_mask)
 
     def _fit(self, X, y, unlabeled_mask):
         hidden = np.zeros(np.shape(y)[:1], bool) if unlabeled_mask is None else unlabeled_mask

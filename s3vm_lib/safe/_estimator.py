@@ -48,7 +48,6 @@ from s3vm_lib.utils.validation import (
     Rows,
     checked_input,
     parameters,
-    unchanged_on_error,
     validated_inside,
 )
 
@@ -259,7 +258,7 @@ class SafeS3VM(MetaEstimatorMixin, SemiSupervisedMixin, BaseEstimator):
         ValueError
             When fewer than two classes are labeled, or when a parameter or an input is not valid.
         """
-        with unchanged_on_error(self), using(self.n_jobs):
+        with using(self.n_jobs):
             return self._fit(X, y, sample_weight, unlabeled_mask)
 
     def _fit(self, X, y, sample_weight, unlabeled_mask):

@@ -36,23 +36,24 @@ _Method = TypeVar("_Method", bound=Callable)
 
 
 def _checking(inside: bool) -> Callable[[_Method], _Method]:
-    """A decorator of what is to check parameters first, also those of estimators ``inside``."""
+    """A decorator that checks parameters first, also those of estimators ``inside``.
+
+    A call that fails leaves the estimator as it was.
+    """
 
     def decorate(method):
         takes = list(inspect.signature(method).parameters)
 
         @functools.wraps(method)
         def checked(estimator, *arguments, **named):
-            unknown = [name for name in named if name not in takes]
-            if unknown:
-                raise TypeError(
-                    f"{type(estimator).__name__}.{method.__name__} takes {', '.join(takes[1:])}, "
-                    f"got {', '.join(unknown)}{': ' + APART if 'y' in takes else ''}"
-                )
+            for name in named.keys() - takes:
+                asked = f"{type(estimator).__name__}.{method.__name__} takes {', '.join(takes[1:])}"
+                raise TypeError(f"{asked}, got {name}{': ' + APART if 'y' in takes else ''}")
             skip = get_config()["skip_parameter_validation"]
             if not skip and not (method.__name__ == "partial_fit" and _is_fitted(estimator)):
                 estimator._validate_params()
-            with config_context(skip_parameter_validation=skip or not inside):
+            skip = skip or not inside
+            with config_context(skip_parameter_validation=skip), _unchanged_on_error(estimator):
                 return method(estimator, *arguments, **named)
 
         return checked
@@ -64,7 +65,7 @@ validated, validated_inside = _checking(False), _checking(True)
 
 
 @contextmanager
-def unchanged_on_error(estimator):
+def _unchanged_on_error(estimator):
     """Give an estimator the attributes back that it had, where what is done within fails."""
     before = vars(estimator).copy()
     try:
