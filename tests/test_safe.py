@@ -688,7 +688,7 @@ LABELS_FEW = {
     "WithUnlabeled": (lambda X: WithUnlabeled(QNS3VM(), X[20:]), "a WithUnlabeled: .* -1 in y"),
     "a search over a pipeline": (
         lambda X: S3VMSearchCV(INSIDE, {"qns3vm__C": [1, 10]}, cv=2),
-        r"S3VMSearchCV around a Pipeline .*=S3VMSearchCV\(QNS3VM\(\), ...\)\)\)",
+        r"S3VMSearchCV around a Pipeline: .*=S3VMSearchCV\(QNS3VM\(\), ...\)\)\)",
     ),
     "a search over several": (
         lambda X: S3VMSearchCV({"a": QNS3VM(), "b": SVC()}, {"C": [1, 10]}, cv=2),

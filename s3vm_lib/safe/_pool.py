@@ -141,21 +141,18 @@ def refuse_without_labels(name, estimator, around):
     for one in inside.values() if isinstance(inside, dict) else [inside]:
         kind, home = type(one).__name__, type(one).__module__
         if isinstance(one, Pipeline):
-            steps = [type(step).__name__ for _, step in one.steps]
-            last = f"S3VMSearchCV({steps[-1]}(), ...)" if search else f"{steps[-1]}()"
-            kind += f" of {', '.join(steps)}"
-            way = (
-                f"put {around} at the end of the pipeline, make_pipeline("
-                f"{', '.join(f'{s}()' for s in steps[:-1])}, {around}({name}={last}))"
-            )
+            *steps, last = (f"{type(step).__name__}()" for _, step in one.steps)
+            last = f"S3VMSearchCV({last}, ...)" if search else last
+            steps.append(f"{around}({name}={last})")
+            way = f"put {around} at its end, make_pipeline({', '.join(steps)})"
         elif isinstance(one, WithUnlabeled):
             way = "give the estimator in it, and X_unlabeled as rows of X with -1 in y"
         elif home.startswith("sklearn.") and not home.startswith("sklearn.semi_supervised."):
             way = "give one of s3vm_lib or sklearn.semi_supervised, to search S3VMSearchCV"
         else:
             continue
-        within = "S3VMSearchCV around " if search else ""
-        raise ValueError(f"{name} must be a classifier {_LABELS}, got {within}a {kind}: {way}")
+        kind = f"S3VMSearchCV around a {kind}" if search else f"a {kind}"
+        raise ValueError(f"{name} must be a classifier {_LABELS}, got {kind}: {way}")
 
 
 def with_shares(estimator, data):
