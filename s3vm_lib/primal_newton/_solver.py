@@ -6,7 +6,7 @@ import numpy as np
 
 from s3vm_lib.primal_newton._curvature import CurvedObjective
 from s3vm_lib.primal_newton._directions import dense_direction, krylov_direction, most_negative
-from s3vm_lib.quasi_newton import SMALL, Continuation
+from s3vm_lib.quasi_newton import Continuation
 
 # Factors of the unlabeled term, by name: the default of `QNS3VM`, those of ∇TSVM, and no
 # continuation.
@@ -155,9 +155,7 @@ def minimize(objective, x, directions, tol=1e-5, ftol=1e-9, max_iter=500, certif
     n_iter, n_evaluations, n_negative, decrease = 0, 1, 0, np.inf
     while True:
         # 4: at a point that seems stationary a direction of negative curvature is looked for.
-        size = min(1.0, SMALL * abs(value))
-        small = np.abs(gradient).max(initial=0.0) <= tol * size
-        small |= decrease < ftol * max(size, abs(value))
+        small = np.abs(gradient).max(initial=0.0) <= tol or decrease < ftol * max(1.0, abs(value))
         d = directions.escape(x, gradient) if small and (certify or n_iter == 0) else None
         if small and d is None:
             status = "converged"
@@ -230,8 +228,7 @@ def solve_newton(
         Factors α of the unlabeled term, one stage each; the stage α = 0 comes before them.
     tol : float, default=1e-5
         Largest gradient entry of F at the end of a stage, in the `unit` of the coordinates where
-        that is below one. F is 1 or so at f = 0; where it falls below a thousandth, both
-        tolerances fall with it.
+        that is below one.
     ftol : float, default=1e-9
         Decrease of F by one iteration, relative to max(1, F), below which a stage ends.
     max_iter : int, default=500

@@ -33,7 +33,6 @@ from s3vm_lib.quasi_newton._solver import ScaledObjective as ScaledObjective
 from s3vm_lib.quasi_newton._solver import Stage as Stage
 from s3vm_lib.quasi_newton._solver import losses_and_slopes as losses_and_slopes
 from s3vm_lib.quasi_newton._solver import solve_quasi_newton as solve_quasi_newton
-from s3vm_lib.quasi_newton._stages import SMALL as SMALL
 from s3vm_lib.quasi_newton._stages import Continuation as Continuation
 from s3vm_lib.quasi_newton._stages import Solution as Solution
 
