@@ -12,7 +12,7 @@ from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 from sklearn.svm import SVC
 
-from s3vm_lib import FitWarning
+from s3vm_lib import FitWarning, NewtonS3VM
 from s3vm_lib.datasets import hide_labels, make_g4c, make_moons
 from s3vm_lib.kernels import Kernel
 from s3vm_lib.losses import LabeledLoss, UnlabeledLoss
@@ -1280,3 +1280,15 @@ def test_rows_far_from_the_origin_are_searched_like_others(engine):
     options = dict(kernel="linear", engine=engine, balance=0.5)
     here, there = (QNS3VM(**options).fit(Z, y) for Z in (X, X + 2.0**30))
     assert_allclose(there.objective_, here.objective_, rtol=1e-2)
+
+
+@pytest.mark.parametrize("cls", [QNS3VM, NewtonS3VM])
+@pytest.mark.parametrize("C", [1e4, 1e6, 1e9])
+def test_with_a_huge_C_the_objective_is_that_of_small_tolerances(cls, C):
+    """The gradient of F is small everywhere where J/C is; J was up to a thousandfold."""
+    rng, t = np.random.default_rng(0), np.arange(60) % 2
+    X = np.c_[rng.normal(size=60) + 3 * t, rng.normal(size=60)]
+    y = np.where(np.arange(60) < 20, t, -1)
+    model, tight = (cls(C=C, balance="labels", tol=tol).fit(X, y) for tol in (1e-5, 1e-12))
+    assert model.termination_condition_ == "converged"
+    assert model.objective_ <= 1.06 * tight.objective_

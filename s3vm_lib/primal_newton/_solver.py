@@ -1,5 +1,6 @@
 """One stage of minimization, and the continuation in C*."""
 
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -258,7 +259,9 @@ def solve_newton(
             directions = GradientDirections(solver == "conjugate_gradient")
         last = alpha == factors[-1]
         # 3 to 10. Only the last stage must prove that it ended in no saddle.
-        minimum = minimize(function, x, directions, tol, ftol, max_iter, certify=last)
+        descend = partial(minimize, function, directions=directions, max_iter=max_iter)
+        minimum = descend(x, tol=tol, ftol=ftol, certify=last)
+        minimum = stages.polished(descend, minimum, tol, ftol)
         x = minimum.x
         norm = float(np.abs(minimum.gradient).max(initial=0.0))
         history.append(Stage(alpha, minimum.value, norm, *minimum[3:]))

@@ -285,10 +285,15 @@ def solve_quasi_newton(
             stop = ROUGHLY[0] * tol, ROUGHLY[1] * ftol
         # 3 to 9: the engine begins without pairs, and ends where the gradient is small.
         arrays = function.arrays() if engine == "lbfgs" else None
-        if arrays is None:
-            minimum = _minimized(ENGINES[engine], function, unit, x, *stop, max_iter, memory)
-        else:
-            minimum = minimize_dense(function, arrays, x, *stop, max_iter, memory)
+
+        def descend(x, tol, ftol, function=function, arrays=arrays):
+            if arrays is None:
+                return _minimized(ENGINES[engine], function, unit, x, tol, ftol, max_iter, memory)
+            return minimize_dense(function, arrays, x, tol, ftol, max_iter, memory)
+
+        minimum = descend(x, *stop)
+        if term is None:
+            minimum = stages.polished(descend, minimum, *stop)
         # 10: the next stage starts here.
         x = minimum.x
         norm = float(np.abs(minimum.gradient).max(initial=0.0))

@@ -5,6 +5,8 @@ from typing import NamedTuple
 import numpy as np
 
 _RISE = 10 * (1 + 1e-9)  # of C* from one stage to the next, where the start is a solution
+_WIDE, _NEAR = 10.0, 0.01  # times F: bounds on the distance to the minimum, to go on and to end
+_LEAST = 1e-30  # smallest ftol
 
 
 class Solution(NamedTuple):
@@ -86,6 +88,26 @@ class Continuation:
                 rows, coordinates = labeled, coordinates.rows(labeled)
         terms = (*self.problem.losses, alpha * self.strength, self.lam, self.offset)
         return coordinates, self.t[rows], self.weight[rows], *terms
+
+    def polished(self, descend, minimum, tol, ftol):
+        """The `Minimum`, and what `descend` makes of it at smaller tolerances where F asks for it.
+
+        Where F is convex it is above its minimum by ‖∇F‖² / (4λ) at most. With a large C, which
+        makes λ and F small, that may exceed F although tolerances in units of losses are met.
+        """
+        # Of coefficients c of the rows the penalty bends by λ times their kernel values.
+        bound = _WIDE
+        bend = self.lam * (1.0 if hasattr(self.coordinates, "rows") else self.coordinates.unit)
+        while minimum.status == "converged":
+            if minimum.gradient @ minimum.gradient <= 4.0 * bend * bound * minimum.value:
+                break
+            tol, ftol, bound = 0.01 * tol, 0.01 * ftol, _NEAR
+            if ftol < _LEAST:
+                return minimum._replace(status="stalled")
+            found = descend(minimum.x, tol=tol, ftol=ftol)
+            counts = found.n_iter + minimum.n_iter, found.n_evaluations + minimum.n_evaluations
+            minimum = found._replace(n_iter=counts[0], n_evaluations=counts[1])
+        return minimum
 
     def split(self, x):
         """Coefficients and offset."""
