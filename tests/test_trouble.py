@@ -45,7 +45,7 @@ MENDED = {
     "steps of batches that diverged": "103:593",
     "shares of rows of a file far from 0": "101:134 101:748",
     "a graph term of the offset alone": "201:169",
-    "tolerances that a large C met at once": "103:460 201:190",
+    "tolerances that a large C met at once": "103:460",
     "a short fit above a constant": "200:275 204:383",
     "steps that overflow": "203:581",
     "pairs of classes for one against the rest": "204:876",

@@ -7,7 +7,7 @@ from scipy.special import expit
 
 from s3vm_lib.quasi_newton._compiled import losses_and_slopes, minimize_dense
 from s3vm_lib.quasi_newton._engines import ENGINES
-from s3vm_lib.quasi_newton._stages import Continuation
+from s3vm_lib.quasi_newton._stages import SMALL, Continuation
 
 # Factors of the unlabeled term, by name: eight in geometric progression, which pass the point where
 # the objective stops being convex in small steps, and the paper's, which leap over it.
@@ -247,9 +247,10 @@ def solve_quasi_newton(
         Number of pairs of L-BFGS.
     tol : float, default=1e-5
         Largest gradient entry of F at the end of a stage, in the `unit` of the coordinates where
-        that is below one. Dense features of a million values are read in single precision by the
-        stages between the first and the last, which end at ten times ``tol`` and a hundred times
-        ``ftol``.
+        that is below one. F is 1 or so at f = 0; where it falls far below a thousandth, both
+        tolerances fall with it. Dense features of a million values are read in single precision by
+        the stages between the first and the last, which end at ten times ``tol`` and a hundred
+        times ``ftol``.
     ftol : float, default=1e-9
         Relative decrease of F below which a stage ends.
     max_iter : int, default=500
@@ -285,19 +286,20 @@ def solve_quasi_newton(
             stop = ROUGHLY[0] * tol, ROUGHLY[1] * ftol
         # 3 to 9: the engine begins without pairs, and ends where the gradient is small.
         arrays = function.arrays() if engine == "lbfgs" else None
-
-        def descend(x, tol, ftol, function=function, arrays=arrays):
+        size, counts = 1.0, np.zeros(2, dtype=int)
+        while True:
+            ends = size * stop[0], size * stop[1], max_iter, memory
             if arrays is None:
-                return _minimized(ENGINES[engine], function, unit, x, tol, ftol, max_iter, memory)
-            return minimize_dense(function, arrays, x, tol, ftol, max_iter, memory)
-
-        minimum = descend(x, *stop)
-        if term is None:
-            minimum = stages.polished(descend, minimum, *stop)
-        # 10: the next stage starts here.
-        x = minimum.x
+                minimum = _minimized(ENGINES[engine], function, unit, x, *ends)
+            else:
+                minimum = minimize_dense(function, arrays, x, *ends)
+            # 10: the next stage starts here.
+            x, counts = minimum.x, counts + minimum[3:5]
+            if minimum.status != "converged" or SMALL * abs(minimum.value) > 0.1 * size:
+                break
+            size = SMALL * abs(minimum.value)
         norm = float(np.abs(minimum.gradient).max(initial=0.0))
-        counts = (minimum.n_iter, minimum.n_evaluations, minimum.status)
+        counts = (*counts.tolist(), minimum.status)
         history.append(Stage(alpha, minimum.value, norm, *counts))
         if callback is not None and callback(history[-1], *stages.split(x)):
             break

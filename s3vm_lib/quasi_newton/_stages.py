@@ -4,6 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+SMALL = 1e3  # tolerances fall with the scaled objective where this times F, 1 at f = 0, is below 1
 _RISE = 10 * (1 + 1e-9)  # of C* from one stage to the next, where the start is a solution
 _WIDE, _NEAR = 10.0, 0.01  # times F: bounds on the distance to the minimum, to go on and to end
 _LEAST = 1e-30  # smallest ftol
