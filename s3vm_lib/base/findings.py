@@ -26,7 +26,9 @@ class FitWarning(UserWarning):
     """A fit ended, but its result contradicts what was asked of it.
 
     Every estimator looks at the result of `fit`. What it finds is kept in the attribute
-    ``findings_``, a dict that is empty as a rule, and issued as one warning. The keys are
+    ``findings_``, a dict that is empty as a rule, and issued as one warning. After ``partial_fit``
+    these are limits, rounding and, of estimators that keep all their rows, the objective: shares
+    and labels of a stream are those of its beginning. The keys are
 
     - ``"limit"`` and ``"rounding"``: the solver stopped before ``tol`` was reached, or its outputs
       and its J are not those of the coefficients that it returns (the model has the latter, and
