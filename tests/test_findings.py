@@ -354,7 +354,7 @@ def test_a_share_between_equal_outputs_is_said_to_be_missed():
     X = np.arange(43.0)[:, None] * 1e4
     y = np.full(43, -1)
     y[:8], y[8] = 0, 1
-    model, said = caught(lambda: QNS3VM(gamma=1.0, balance=0.06, balance_tol=0.01).fit(X, y))
+    model, said = caught(lambda: QNS3VM(gamma=1.0, balance=0.03, balance_tol=0.01).fit(X, y))
     assert model.termination_condition_ == "failed" and "share" in model.findings_
     assert len(said) == 1 and "misses the share" in str(said[0].message)
 

@@ -535,9 +535,8 @@ def wheel(tmp_path_factory):
     source, folder = tmp_path_factory.mktemp("source"), tmp_path_factory.mktemp("wheel")
     for name in ("pyproject.toml", "README.md", "LICENSE", "LICENSE-book"):
         shutil.copy(ROOT / name, source)
-    shutil.copytree(
-        ROOT / "s3vm_lib", source / "s3vm_lib", ignore=shutil.ignore_patterns("__pycache__")
-    )
+    for name in ("s3vm_lib", "s3vm_book"):
+        shutil.copytree(ROOT / name, source / name, ignore=shutil.ignore_patterns("__pycache__"))
     command = ["-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", folder, source]
     subprocess.run([sys.executable, *command], check=True)
     (file,) = folder.glob("*.whl")
@@ -548,7 +547,7 @@ def wheel(tmp_path_factory):
         top
         for top, owners in metadata.packages_distributions().items()
         if not {re.sub(r"[-_.]+", "-", owner).lower() for owner in owners} & present
-    } - {"s3vm_lib"}
+    } - {"s3vm_lib", "s3vm_book"}
     (folder / "sitecustomize.py").write_text(BLOCKER.format(names=hidden))
     return folder
 
