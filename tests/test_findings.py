@@ -28,7 +28,6 @@ from s3vm_lib import (
     QNS3VM,
     S3VC,
     SVM,
-    BranchBoundS3VM,
     FitWarning,
     LapSVM,
     MultiSwitchTSVM,
@@ -138,35 +137,6 @@ def test_the_class_that_is_starved_is_named_of_three():
     said = share_finding(codes, np.ones(105), answer, np.array(["a", "b", "c"]))
     assert said == "never predicts class c on unlabeled rows; 33.3% of the labels are of it"
     assert share_finding(codes[:15], np.ones(15), answer[:15], np.arange(3)) is None
-
-
-@pytest.mark.parametrize("balance", [0.5, {0: 0.5, 1: 0.5}])
-def test_a_share_given_as_a_number_is_held_to(balance):
-    """Labels that rows are charged as meet it, but a quarter of the outputs is positive."""
-    X = np.random.default_rng(0).normal(size=(16, 2))
-    y = np.array([0, 1, 0, 1] + [-1] * 12)
-    options = {"unlabeled_loss": "symmetric_ramp", "balance_mode": "share", "balance_tol": 0.05}
-    model = BranchBoundS3VM(balance=balance, **options)
-    model, warned = caught(lambda: model.fit(X, y))
-    assert np.mean(model.transduction_[4:]) == 0.25 and len(warned) == 1
-    said = "predicts class 1 on 25.0% of the unlabeled rows; 50.0% were asked for"
-    assert model.findings_ == {"share": said}
-    codes, found = np.where(y < 0, -1, y), model.transduction_
-    half = np.array([0.5, 0.5])
-    for tol, silent in ((0.16, False), (0.17, True), (None, True)):  # a row is a twelfth
-        assert (share_finding(codes, np.ones(16), found, np.arange(2), half, tol) is None) == silent
-
-
-def test_a_supervised_machine_that_never_predicts_a_class_is_said_to():
-    rng = np.random.default_rng(0)
-    t = np.arange(60) % 2
-    X = np.c_[rng.normal(size=60) + 3 * t, rng.normal(size=60)]
-    y = np.where((np.arange(60) < 20) & ((t == 0) | (np.arange(60) < 4)), t, -1)
-    model, warned = caught(lambda: SVM(C=0.01).fit(X, y))
-    said = "never predicts class 1 on unlabeled rows; 16.7% of the labels are of it"
-    assert model.findings_ == {"share": said} and len(warned) == 1
-    assert SVM(C=0.01).fit(X[y >= 0], y[y >= 0]).findings_ == {}  # nothing to compare
-    assert SVM(C=1.0).fit(X, y).findings_ == {}
 
 
 # --- Labels ---------------------------------------------------------------------------------------

@@ -38,8 +38,7 @@ class FitWarning(UserWarning):
       would be ``"converged"`` or ``"completed"`` is then ``"failed"``;
     - ``"share"``: a class is never predicted on the unlabeled rows, although it has labels, or the
       odds of its share differ by more than a factor of three from those of the share that was asked
-      for (three rows of it, at least, have to be expected); where numbers were given for shares or
-      counts to meet, it is more than a row outside their tolerance;
+      for (three rows of it, at least, have to be expected);
     - ``"labels"``: the machine contradicts more of its own labels than the supervised one does, by
       more than one label and 2 %. That is an SVM with the same kernel and C; with more than 500
       labels it is a constant;
@@ -79,7 +78,7 @@ def spared(n_labeled):
     return max(1.0, _SPARED * n_labeled)
 
 
-def share_finding(codes, weight, found, classes, asked=None, tol=None):
+def share_finding(codes, weight, found, classes, asked=None):
     """Compare the classes of the unlabeled rows with the shares that were to be expected.
 
     Parameters
@@ -93,8 +92,6 @@ def share_finding(codes, weight, found, classes, asked=None, tol=None):
     asked : ndarray of shape (n_classes,), default=None
         Shares that the machine was to give the unlabeled rows; without them those of the labels
         say which class must not be missing.
-    tol : float, default=None
-        Largest error of the shares, and one row; None compares odds instead.
 
     Returns
     -------
@@ -113,8 +110,6 @@ def share_finding(codes, weight, found, classes, asked=None, tol=None):
         odds = np.log(given / (1 - given)) - np.log(expected / (1 - expected))
     # Without a share that was asked for, labels may well have been drawn class by class.
     wrong = enough & (given == 0 if asked is None else np.abs(odds) > np.log(ODDS))
-    if tol is not None:
-        wrong = np.abs(given - expected) > tol + s.max() / s.sum()
     if not wrong.any():
         return None
     k = int(np.argmin(np.where(wrong, odds, np.inf)))  # the class that is starved most
