@@ -11,7 +11,7 @@ from s3vm_lib.smo._lines import face_step, null_step
 TAU = 1e-12  # smallest curvature along a pair, relative to k(x, x) of its first row
 _ROUNDING = 8 * np.finfo(float).eps  # of F, relative: no iteration sees smaller violations
 _COARSE = 0.1  # of F, in units of the margin: where rounding leaves more, nothing is solved
-_WIDE = 0.05  # duality gap, relative to the primal value, above which nothing is solved
+_WIDE, _NEAR = 0.25, 0.05  # duality gap, relative to the primal value, to go on and to end
 _DRIFT = 1e-6  # rounding from which on F is computed anew before it is believed
 _SHRINK_BELOW = 0.7  # compact when the active share falls below this
 _SLOW = 4  # a solve that takes more iterations per variable gets Newton steps, if told so
@@ -61,8 +61,9 @@ def solve_smo(
     tol : float, default=1e-3
         Stop when max(A − F) − min(B − F) < tol, or what rounding leaves of F if that is more.
         ``"stalled"`` is the status where no step is possible and neither is met, or where rounding
-        leaves more than a tenth of the margin. While the duality gap is above 5 % of the primal
-        value, which large costs make of a small violation, the solver goes on with ``tol / 10``.
+        leaves more than a tenth of the margin. With tol below 0.1 and a duality gap
+        above a quarter of the primal value, which large costs make of a small violation, the solver
+        goes on with a tenth of tol, and so on, until the gap is 5 %.
     max_iter : int, default=10_000_000
         Largest number of iterations.
     shrinking : bool, default=True
@@ -98,6 +99,7 @@ def solve_smo(
     # Lines 2 to 9, in rounds that set points aside.
     most = min(max_iter, _HOPELESS * beta.size)
     total, history, status = 0, [], "max_iter" if most == max_iter else "stalled"
+    wide = _WIDE
     while total < most:
         n_iter, stopped = _pass(
             gram, costs, beta, F, tol, most - total, shrinking,
@@ -116,9 +118,11 @@ def solve_smo(
             single = np.finfo(gram.cache.values.dtype).eps * rounding / _ROUNDING
             if violation < goal and max(goal, single) > max(tol, _COARSE):
                 status = "stalled"
-            elif violation < goal and not _solved(costs, beta, F, violation):
+            elif (
+                violation < goal and tol < _COARSE and not _solved(costs, beta, F, violation, wide)
+            ):
                 if goal == tol and not stopped:
-                    tol *= 0.1
+                    tol, wide = 0.1 * tol, _NEAR
                     continue
                 status = "stopped" if stopped else "stalled"
             break
@@ -235,17 +239,17 @@ def _offset(c, beta, F):
     return float(b), float(top - bottom)
 
 
-def _solved(c, beta, F, violation):
+def _solved(c, beta, F, violation, wide):
     """Whether the gap between the primal value at Kβ + b and the dual value at β is small."""
     width = c.hi - c.lo
     bound, penalty = width < BIG, 0.5 * beta @ F
-    if violation * width.sum(where=bound) <= _WIDE * penalty:  # a bound on the gap
+    if violation * width.sum(where=bound) <= wide * penalty:  # a bound on the gap
         return True
     fixed = np.flatnonzero(~bound & (c.s1 == c.s2))  # a point whose output binds b
     f = F + (-c.s1 - F)[fixed[0]] if fixed.size else F + _offset(c, beta, F)[0]
     own, *ends = ((v * f + _cost_values(c, v))[bound] for v in (beta, c.lo, c.mid, c.hi))
     losses = -np.minimum.reduce(ends)  # the conjugates of φ_i at −f_i
-    return np.sum(own + losses) <= _WIDE * (penalty + np.abs(losses).sum())
+    return np.sum(own + losses) <= wide * (penalty + np.abs(losses).sum())
 
 
 def _cost_values(c, beta):
