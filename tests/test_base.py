@@ -28,7 +28,6 @@ from s3vm_lib import (
     mark_unlabeled,
 )
 from s3vm_lib.base.classifier import BaseS3VM
-from s3vm_lib.base.findings import FitWarning
 from s3vm_lib.base.machine import BinaryFit
 from s3vm_lib.calibration import CalibratedS3VM
 from s3vm_lib.model_selection import S3VMSearchCV, WithUnlabeled
@@ -260,7 +259,6 @@ def test_what_the_warning_says_is_the_way_out(kind):
 def test_ordinary_labels_do_not_warn(y):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        warnings.filterwarnings("ignore", ".* never predicts class", FitWarning)  # these rows
         SVM(kernel="linear").fit(X24, y)
         ILS3VM(kernel="linear").partial_fit(X24, y)
 
@@ -273,7 +271,6 @@ def test_markers_are_said_around_other_estimators_too():
         assert len([w for w in caught if "marks" in str(w.message)]) == 1
         with warnings.catch_warnings():
             warnings.simplefilter("error")
-            warnings.filterwarnings("ignore", ".* never predicts class", FitWarning)
             model.fit(X24, y, unlabeled_mask=np.arange(24) == 0)
 
 

@@ -1385,7 +1385,6 @@ def test_what_cccp_has_overlooked_is_followed_up_within_max_iter(monkeypatch):
     monkeypatch.setattr(_estimator, "_WORK", 0.0)
     X, t = clouds(200, seed=3)
     model = ILS3VM(gamma=0.5, C=C, C_star=C_STAR).fit(X[:40], labels(t)[:40])
-    monkeypatch.setattr("s3vm_lib.smo._solver._WIDE", 1e9)  # of its duality gap
     model.set_params(start_tol=10.0, max_iter=300)  # ends far from a solution
     with pytest.warns(ConvergenceWarning, match="max_iter=300"):
         model.partial_fit(X[40:], labels(t)[40:])
