@@ -58,6 +58,11 @@ MENDED = {
     "labels without a cost": "100:811 201:37 204:757",
     "steps that one large number had shortened": "103:883",
     "rounding that was taken for progress": "0:625",
+    "a supervised machine that had not converged": "402:226",
+    "coefficients beyond single precision": "403:383",
+    "rounding that was said": "300:679 400:2",
+    "outputs of the supervised machine at 0": "401:22",
+    "a start to start_tol": "403:186",
 }
 
 

@@ -293,7 +293,7 @@ class BaseS3VM(SemiSupervisedMixin, BaseMachine):
 
         X = nearer(data.X[labeled], data.kernel)[0]
         K = X[:, labeled] if self._precomputed else data.kernel.gram(X)
-        model = SVC(C=float(self.C), kernel="precomputed", max_iter=10_000)
+        model = SVC(C=float(self.C), kernel="precomputed", max_iter=100_000)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             try:

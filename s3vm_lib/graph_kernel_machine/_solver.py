@@ -144,7 +144,8 @@ class KernelSums:
         if self.single:
             out = np.zeros((index.size, coefficients.shape[1]), np.float32)
             unit = _single_unit(coefficients)
-            weights = np.ascontiguousarray(coefficients / unit, np.float32)
+            with np.errstate(over="ignore"):  # of steps that diverge; fit raises
+                weights = np.ascontiguousarray(coefficients / unit, np.float32)
             rbf_sums(self._kept[: self.size], self._lengthened(index, True), weights, out)
             return self.kernel.sigma_f**2 * unit * out.astype(np.float64)
         points, out = self.rows(index), np.zeros((index.size, coefficients.shape[1]))
