@@ -1212,7 +1212,7 @@ def _stream(trial, base):
                 stars = part.problem.C_star, whole.problem.C_star
                 convex = not np.any((part.t == 0) & (part.s > 0)) or stars == (0, 0)
                 high = part.reported - whole.reported
-                # A violation bounds the gap of the start by SMO by start_tol times the sum of costs.
+                # A violation of start_tol bounds the gap by that times the sum of the costs.
                 loss = once.model.start_tol if trial.parameters.get("start") == "cccp" else LOSS
                 slack = whole.slack + part.slack + loss * of_zero(whole)
                 if convex and abs(high) > SAME * whole.reported + slack:
