@@ -65,6 +65,9 @@ NEEDED = {
     "sphinx-thebe.css": 'class="thebe',
     "proof.css": 'class="proof ',
     "exercise.css": 'class="exercise ',
+    "mystnb.": 'class="cell',
+    "togglebutton.css": 'class="dropdown admonition',
+    "togglebutton.js": 'class="dropdown admonition',
 }
 LINK = r'\s*<(?:link rel="stylesheet"|script)[^>]*["/]_static/{}[^>]*>(?:</script>)?'
 SEARCH_INDEX = re.compile(r'\s*<script src="[^"]*searchindex\.js"></script>')
