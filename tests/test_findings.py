@@ -139,6 +139,18 @@ def test_the_class_that_is_starved_is_named_of_three():
     assert share_finding(codes[:15], np.ones(15), answer[:15], np.arange(3)) is None
 
 
+def test_a_supervised_machine_that_never_predicts_a_class_is_said_to():
+    rng = np.random.default_rng(0)
+    t = np.arange(60) % 2
+    X = np.c_[rng.normal(size=60) + 3 * t, rng.normal(size=60)]
+    y = np.where((np.arange(60) < 20) & ((t == 0) | (np.arange(60) < 4)), t, -1)
+    model, warned = caught(lambda: SVM(C=0.01).fit(X, y))
+    said = "never predicts class 1 on unlabeled rows; 16.7% of the labels are of it"
+    assert model.findings_ == {"share": said} and len(warned) == 1
+    assert SVM(C=0.01).fit(X[y >= 0], y[y >= 0]).findings_ == {}  # nothing to compare
+    assert SVM(C=1.0).fit(X, y).findings_ == {}
+
+
 # --- Labels ---------------------------------------------------------------------------------------
 
 

@@ -272,10 +272,12 @@ class BaseS3VM(SemiSupervisedMixin, BaseMachine):
         """What the classes that rows are given contradict: the shares, the labels."""
         problem = self.problem_[0] if isinstance(self.problem_, list) else self.problem_
         supervised = problem.unlabeled_loss is None and problem.graph is None
-        if found is None or supervised or not np.any(data.codes < 0):
+        if found is None or not np.any(data.codes < 0):
             return {}
         asked = getattr(self, "class_ratio_", None)
         share = share_finding(data.codes, data.sample_weight, found, self.classes_, asked)
+        if supervised:
+            return given(share=share)
         if share is not None:
             if asked is not None and getattr(self, "balance_tol", 0) is None:
                 share += "; balance_tol=0.01 holds the share itself"
