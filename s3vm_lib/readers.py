@@ -453,7 +453,7 @@ def read_ssl_book(file, splits_file=None, split=0):
     return Table(X, y, classes, extra={"truth": truth})
 
 
-def read_table(source, label, *, unlabeled="auto"):
+def read_table(source, label=None, *, unlabeled="auto"):
     """Read a csv or parquet file, or take a data frame apart.
 
     Parameters
@@ -461,8 +461,8 @@ def read_table(source, label, *, unlabeled="auto"):
     source : str, Path, or data frame of pandas or polars
         Files are read by pandas, or by polars where that is not installed; of a .tsv file tabs part
         the columns.
-    label : str
-        Column with the labels.
+    label : str, default=None
+        Column with the labels; without it no row has a label.
     unlabeled : object, None or "auto", default="auto"
         Label of rows without a label. None is a missing entry, and "auto" too, but refuses other
         values that may be markers, such as ``"?"``, or −1 beside 0 and 1.
@@ -473,6 +473,8 @@ def read_table(source, label, *, unlabeled="auto"):
         X is a data frame with the other columns; gaps and categories are left to a pipeline.
     """
     frame = source if hasattr(source, "columns") else _frame(Path(source))
+    if label is None:
+        return Table(frame, np.full(len(frame), -1), np.empty(0), names=list(frame.columns))
     if label not in frame.columns:
         raise ValueError(f"label must be one of the columns {list(frame.columns)}, got {label!r}")
     X = frame.drop(columns=[label]) if hasattr(frame, "iloc") else frame.drop(label)
