@@ -13,7 +13,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.svm import SVC, SVR, LinearSVC, LinearSVR
 from sklearn.utils.validation import check_is_fitted
 
-__all__ = ["to_sklearn", "write_libsvm_model"]
+__all__ = ["register_converters", "to_sklearn", "write_libsvm_model"]
 
 
 def to_sklearn(model):
@@ -243,3 +243,110 @@ def _sampler(machine):
     sampler.n_features_in_ = stream.n_dims
     sampler._n_features_out = sampler.n_components
     return sampler, np.concatenate(coefs, axis=1) / np.sqrt(2.0 / sampler.n_components)
+
+
+def register_converters():
+    """Register converters for the estimators of this library with skl2onnx.
+
+    After this ``skl2onnx.to_onnx(model, X[:1])`` converts each model that `to_sklearn` converts,
+    alone or in a pipeline. The graph computes in double precision, with the scaler of `S3VC`
+    inside. Its outputs are ``label`` and ``scores``, the decision function, (n, 1) for two classes;
+    of regressors ``variable``.
+
+    Raises
+    ------
+    ImportError
+        If skl2onnx is not installed.
+    """
+    from skl2onnx import update_registered_converter
+
+    import s3vm_lib
+
+    for name in s3vm_lib.__all__:
+        kind = getattr(s3vm_lib, name)
+        if isinstance(kind, type) and hasattr(kind, "fit"):
+            update_registered_converter(
+                kind, f"S3vmLib{name}", _onnx_shapes, _onnx_graph, overwrite=True
+            )
+
+
+def _onnx_shapes(operator):
+    """Tell skl2onnx the types of the outputs."""
+    from skl2onnx.common import data_types
+
+    classes, _, machine = _machine(operator.raw_operator)
+    n = operator.inputs[0].get_first_dimension()
+    scores = data_types.DoubleTensorType([n, np.atleast_1d(machine.intercept_).size])
+    if classes is None:
+        operator.outputs[0].type = scores
+        return
+    whole = np.asarray(classes).dtype.kind in "iub"
+    label = data_types.Int64TensorType if whole else data_types.StringTensorType
+    operator.outputs[0].type, operator.outputs[1].type = label([n]), scores
+
+
+def _onnx_graph(scope, operator, container):
+    """Add the graph of a machine to that of skl2onnx."""
+    from onnx import TensorProto
+    from skl2onnx.algebra import onnx_ops
+
+    def op(name, *inputs, **options):
+        made = getattr(onnx_ops, f"Onnx{name}")
+        return made(*inputs, op_version=container.target_opset, **options)
+
+    classes, scaler, machine = _machine(operator.raw_operator)
+    dual, coef, problem = _parts(machine)
+    x = op("Cast", operator.inputs[0], to=TensorProto.DOUBLE)
+    for step in [] if scaler is None else getattr(scaler, "named_steps", {"": scaler}).values():
+        x = op("Div", op("Sub", x, step.mean_), step.scale_)
+    if hasattr(machine, "stream_") and coef is None:
+        sampler, coef = _sampler(machine)
+        angles = op("Add", op("MatMul", x, sampler.random_weights_), sampler.random_offset_)
+        coef = coef * np.sqrt(2.0 / sampler.n_components)
+        values = op("Cos", angles)
+    elif dual is None:
+        values = x
+    else:
+        kernel, coef = problem.kernel, dual * problem.kernel.sigma_f**2
+        values = _onnx_kernel(op, kernel, x, machine)
+    f = op(
+        "Add", op("MatMul", values, np.ascontiguousarray(coef.T)), np.atleast_1d(machine.intercept_)
+    )
+    outputs = [one.full_name for one in operator.outputs]
+    if classes is None:
+        op("Identity", f, output_names=outputs).add_to(scope, container)
+        return
+    if coef.shape[0] == 1:
+        index = op("Cast", op("Greater", f, np.zeros(1)), to=TensorProto.INT64)
+        index = op("Squeeze", index, np.array([1]))
+    else:
+        index = op("ArgMax", f, axis=1, keepdims=0)
+    classes = np.asarray(classes)
+    names = classes.astype(np.int64) if classes.dtype.kind in "iub" else classes.astype(str)
+    op("Gather", names, index, axis=0, output_names=outputs[:1]).add_to(scope, container)
+    op("Identity", f, output_names=outputs[1:]).add_to(scope, container)
+
+
+def _onnx_kernel(op, kernel, x, machine):
+    """Return the node of kernel values between the rows x and the support vectors."""
+    if kernel.name == "precomputed":
+        return op("Gather", x, machine.support_.astype(np.int64), axis=1)
+    V = machine.support_vectors_
+    V = np.asarray(V.toarray() if sp.issparse(V) else V, dtype=float)
+    if kernel.name in ("linear", "poly"):
+        products = op("MatMul", x, np.ascontiguousarray(V.T))
+        if kernel.name == "linear":
+            return products
+        base = op("Add", op("Mul", products, np.array([kernel.gamma])), np.array([kernel.coef0]))
+        return op("Pow", base, np.array([float(kernel.degree)]))
+    center = V.mean(axis=0)  # so that the squares are those of differences
+    x, V = op("Sub", x, center), V - center
+    if kernel.name == "rbf":
+        squares = op("ReduceSumSquare", x, np.array([1]), keepdims=1)
+        products = op("MatMul", x, np.ascontiguousarray(-2 * V.T))
+        distances = op("Add", op("Add", products, squares), np.sum(V * V, axis=1))
+    else:
+        differences = op("Sub", op("Unsqueeze", x, np.array([1])), V)
+        distances = op("ReduceSum", op("Abs", differences), np.array([2]), keepdims=0)
+    distances = op("Max", distances, np.zeros(1))
+    return op("Exp", op("Mul", distances, np.array([-float(kernel.gamma)])))
