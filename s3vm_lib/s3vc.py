@@ -19,8 +19,18 @@ from s3vm_lib.base.machine import SemiSupervisedMixin
 from s3vm_lib.calibration import CalibratedS3VM
 from s3vm_lib.class_ratio import separation
 from s3vm_lib.quasi_newton import QNS3VM
-from s3vm_lib.safe import QUICK, SafeS3VM, fitted, on_codes, refuse_without_labels, with_shares
-from s3vm_lib.safe import Rows as Data
+from s3vm_lib.safe import (
+    QUICK,
+    SafeS3VM,
+    Sample,
+    compare,
+    contradicts,
+    decide,
+    fitted,
+    on_codes,
+    refuse_without_labels,
+    with_shares,
+)
 from s3vm_lib.stochastic import FRS3VM
 from s3vm_lib.utils.labels import Labels
 from s3vm_lib.utils.limits import RandomState, Scale, Verbosity, Weight
@@ -229,17 +239,17 @@ class S3VC(SemiSupervisedMixin, MetaEstimatorMixin, BaseEstimator):
             self._check_probability(labels, weight)
         self._said = []
         X = self._scaled(X, weight)
-        data = Data(X, codes, weight)
+        data = Sample(X, codes, weight)
         found = self._tried(data, self._kernels(X, labels), self._costs(labels))
         taken = self._chosen(found, labels.sum())
         self.solver_, model, compared = found[taken]
         self.kernel_, self.C_ = taken[1], getattr(self.solver_, "C", None)
         if compared is not None:
-            model._decide(*compared, self.classes_)
+            decide(model, compared, self.classes_)
         self._said.append(f"The solver is {type(self.solver_).__name__}.")
         wrong = {}  # labels that a machine contradicts which would not be returned with a guard
         if not self.guard and compared is not None:
-            if model.estimator_ and model._contradicts("estimator", data):
+            if model.estimator_ and contradicts(model, "estimator", data):
                 wrong = model.wrong_labels_
             model = model.estimator_ or model.baseline_
         self.model_ = model
@@ -411,10 +421,9 @@ class S3VC(SemiSupervisedMixin, MetaEstimatorMixin, BaseEstimator):
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", FitWarning)
                 if self.guard or several:
-                    model = SafeS3VM(
-                        estimator=model, n_repeats=2 if two else 1, random_state=self.random_state
-                    )
-                    compared = model._compare(*data, data.codes < 0)
+                    model = SafeS3VM(estimator=model, random_state=self.random_state)
+                    repeats = 2 if two else 1  # each fit of several classes takes longer
+                    compared = compare(model, *data, data.codes < 0, n_repeats=repeats)
                 else:
                     fitted(model, data)
             found[pair] = solvers[pair], model, compared

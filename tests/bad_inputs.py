@@ -66,7 +66,7 @@ GROUPS = {
 }
 # The amount of work is the caller's choice: these are not drawn large.
 WORK = {"max_iter", "max_inner_iter", "max_rounds", "n_steps", "n_temperatures", "online_steps"}
-WORK |= {"n_starts", "n_repeats", "n_ratios"}
+WORK |= {"n_starts"}
 
 NUMBERS = [
     0, -1, 1, 2, 3, 50, 400, 10**6, 10**9, 2**70, -1.0, 0.0, 5e-324, 1e-300, 1e-160, 1e-100, 1e-30,

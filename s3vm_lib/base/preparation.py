@@ -2,8 +2,42 @@
 
 import numpy as np
 
+from s3vm_lib.base.classifier import BaseS3VM
 from s3vm_lib.utils.shortcuts import parameters_hold
 from s3vm_lib.utils.threads import using, with_threads
+
+
+def late_parameters(estimator):
+    """Return the parameters for whose values one `Preparation` is enough."""
+    if isinstance(estimator, BaseS3VM) and not getattr(estimator, "warm_start", False):
+        return estimator._late
+    return frozenset()
+
+
+def class_shares(estimator, X, codes, sample_weight=None):
+    """Estimate the shares of the classes that a fit would give to the solver.
+
+    Parameters
+    ----------
+    estimator : BaseS3VM
+        Its attributes change.
+    X, codes, sample_weight
+        Rows, class indices with −1 where unlabeled, and weights.
+
+    Returns
+    -------
+    ndarray of shape (n_classes,), or None without a balance constraint
+    """
+    estimator._validate_params()
+    with using(estimator.n_jobs):
+        _, _, data = estimator._validated(X, codes, sample_weight, codes < 0)
+        estimator._ratios(data)
+    return estimator.class_ratio_
+
+
+def loss_weights(estimator, codes, sample_weight):
+    """Return the weight of each row's loss in a fitted estimator: sample times class weight."""
+    return sample_weight * estimator._class_weights(codes, sample_weight, estimator.classes_)
 
 
 class Preparation:

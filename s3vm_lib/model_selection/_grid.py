@@ -10,7 +10,7 @@ from sklearn.base import clone
 from sklearn.model_selection import ParameterGrid
 from sklearn.utils import check_array
 
-from s3vm_lib.base.classifier import BaseS3VM
+from s3vm_lib.base.preparation import late_parameters
 from s3vm_lib.kernels import resolve_gamma
 from s3vm_lib.model_selection._scores import PreferSmallest, rank
 
@@ -126,13 +126,6 @@ def _rising(member):
     settings = dict(member[1])
     C_star = settings.pop("C_star", None)
     return repr(sorted(settings.items())), np.inf if C_star is None else C_star
-
-
-def late_parameters(estimator):
-    """Parameters for whose values one `Preparation` is enough."""
-    if isinstance(estimator, BaseS3VM) and not getattr(estimator, "warm_start", False):
-        return estimator._late
-    return frozenset()
 
 
 def _ties(found, estimators):

@@ -22,11 +22,10 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, column_or_1d, has_fit_parameter
 
 from s3vm_lib.base.machine import BaseMachine, SemiSupervisedMixin
-from s3vm_lib.base.preparation import Preparation
+from s3vm_lib.base.preparation import Preparation, late_parameters
 from s3vm_lib.model_selection._grid import (
     candidates,
     groups,
-    late_parameters,
     precedence,
     smallest,
 )
