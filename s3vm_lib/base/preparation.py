@@ -64,7 +64,7 @@ class Preparation:
 
     @with_threads
     def fit(self, transduce=True, go_on=False, sample_weight=None, **settings):
-        """The model of ``clone(estimator).set_params(**settings).fit(X, y, ...)``.
+        """Fit the model of ``clone(estimator).set_params(**settings).fit(X, y, ...)``.
 
         Parameters
         ----------
@@ -109,7 +109,7 @@ class Preparation:
         return model
 
     def predict(self, X):
-        """``predict`` of the last model; its kernel values stay for one with the same support."""
+        """Predict by the last model; its kernel values stay for one with the same support."""
         if X is not self._asked:
             self._kept.pop("values", None)
             self._asked = X
@@ -120,11 +120,11 @@ class Preparation:
             del self.estimator._kept
 
     def warn_of_limits(self):
-        """The warning of ``fit``, where the solver met its limit in the last one."""
+        """Warn as ``fit`` does, where the solver met its limit in the last one."""
         self.estimator._warn_of_limits(self._last[1])
 
     def _known_ratios(self, model):
-        """The ratios, estimated once: they depend on the rows, the kernel, ``balance`` and C."""
+        """Return the ratios, estimated once: they depend on rows, kernel, ``balance`` and C."""
         if not hasattr(model, "balance"):
             return model._ratios(self._data)
         key = repr(model.balance), model.C, getattr(model, "C_star", None) == 0

@@ -258,7 +258,7 @@ class SafeS3VM(MetaEstimatorMixin, SemiSupervisedMixin, BaseEstimator):
         return self
 
     def _machines(self):
-        """The estimators with their names, and the baseline."""
+        """Return the estimators with their names, and the baseline."""
         estimators = self.estimator
         if estimators is None:
             estimators = QNS3VM(reconsider=True, **QUICK)
@@ -302,7 +302,7 @@ class SafeS3VM(MetaEstimatorMixin, SemiSupervisedMixin, BaseEstimator):
 
     @staticmethod
     def _supervised(baseline, data):
-        """The baseline, fitted; one that does not read −1 as unlabeled sees labeled rows alone."""
+        """Fit the baseline; one that does not read −1 as unlabeled gets the labeled rows alone."""
         model = clone(baseline)
         if isinstance(model, BaseS3VM):
             return fitted(model, data, labels=False)
@@ -313,7 +313,7 @@ class SafeS3VM(MetaEstimatorMixin, SemiSupervisedMixin, BaseEstimator):
         return model.fit(data.X[rows], data.codes[rows], sample_weight=weight)
 
     def _held_out(self, estimators, baseline, data, n_repeats, random_state):
-        """Leads of the estimators on each label, held out once per repeat: 1 won, −1 lost.
+        """Hold out each label once per repeat; count 1 for one that is won, −1 for one lost.
 
         Held-out rows stay among the unlabeled ones, as the rows of a transduction do.
 
@@ -354,7 +354,7 @@ class SafeS3VM(MetaEstimatorMixin, SemiSupervisedMixin, BaseEstimator):
 
     @staticmethod
     def _contradicted(model, data):
-        """``contradicted_`` of a fitted estimator, NaN where it (or None) says nothing."""
+        """Return ``contradicted_`` of a fitted estimator, or NaN where there is none."""
         labeled = data.codes >= 0
         known = np.sum(labeled if data.sample_weight is None else data.sample_weight[labeled])
         if known < FEWEST or not hasattr(model, "contradicted_"):
@@ -362,7 +362,7 @@ class SafeS3VM(MetaEstimatorMixin, SemiSupervisedMixin, BaseEstimator):
         return float(np.sum(model.contradicted_))
 
     def summary(self) -> str:
-        """What was done, and the numbers that it rests on.
+        """Say what was done, and give the numbers behind it.
 
         Returns
         -------
@@ -435,7 +435,7 @@ class SafeS3VM(MetaEstimatorMixin, SemiSupervisedMixin, BaseEstimator):
         return checked_new_rows(self, X, [np.float64])
 
     def _answers(self, taken, X):
-        """Class indices that the baseline, the estimator or the vote gives to rows."""
+        """Return the class indices that the baseline, the estimator or the vote gives to rows."""
         if taken == "vote":
             return self._votes(X).argmax(axis=1)
         return np.asarray((self.estimator_ if taken == "estimator" else self.baseline_).predict(X))
@@ -449,7 +449,7 @@ class SafeS3VM(MetaEstimatorMixin, SemiSupervisedMixin, BaseEstimator):
 
     @with_threads
     def decision_function(self, X: Rows) -> np.ndarray:
-        """Votes of the members, those for the baseline's answer counted λ times.
+        """Return the votes of the members, those for the baseline's answer counted λ times.
 
         Where the baseline was kept, or the estimator taken, its own ``decision_function``.
 
@@ -473,7 +473,7 @@ class SafeS3VM(MetaEstimatorMixin, SemiSupervisedMixin, BaseEstimator):
 
     @with_threads
     def predict(self, X: Rows) -> np.ndarray:
-        """Class of each row, by the machine that was taken: baseline, estimator or vote.
+        """Predict the class of each row by what was taken: baseline, estimator or vote.
 
         Parameters
         ----------
