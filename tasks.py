@@ -376,7 +376,7 @@ def parse_arguments(argv):
             command.add_argument("--force", action="store_true", help="overwrite edited copies")
     for function, text in (
         (bench, "run one benchmark, or list them"),
-        (mutate, "try the changes of the library that the tests must notice"),
+        (mutate, "try random changes of the library, and print which its tests do not notice"),
         (trouble, "fit every estimator to the trouble that real data bring"),
         (machine, "memory and time that each chapter asks for, against what Binder gives"),
     ):

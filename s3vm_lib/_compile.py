@@ -68,7 +68,7 @@ def compile(estimators=None, *, progress=True):
 
 
 def _cases(estimator):
-    """Models with data for them, one for each kernel and storage that the estimator takes."""
+    """Generate models with data, one for each kernel and storage that the estimator takes."""
     rng = np.random.default_rng(0)
     X = rng.standard_normal((_ROWS, 3))
     classes = (X[:, 0] > 0).astype(int)
@@ -94,7 +94,7 @@ def _cases(estimator):
 
 
 def _fit(model, X, y):
-    """Call what compiles, ``partial_fit`` too; whether the estimator takes such data at all."""
+    """Call what compiles, ``partial_fit`` too; tell whether the estimator takes such data."""
     try:
         model.fit(X, y).predict(X[:2])
         if hasattr(model, "partial_fit"):  # after `fit`, and as the first call
@@ -109,7 +109,7 @@ def _fit(model, X, y):
 
 
 def main(arguments=None):
-    """The command ``python -m s3vm_lib.compile [ESTIMATOR ...]``."""
+    """Run the command ``python -m s3vm_lib.compile [ESTIMATOR ...]``."""
     text = "Compile what estimators need, ahead of the first fit, and keep it on the disk."
     parser = argparse.ArgumentParser("python -m s3vm_lib.compile", description=text)
     parser.add_argument("estimators", nargs="*", metavar="ESTIMATOR", help="none: all estimators")

@@ -178,7 +178,7 @@ class CalibratedS3VM(SemiSupervisedMixin, MetaEstimatorMixin, BaseEstimator):
         return validated_data(self, X, accept_sparse="csr", reset=False)
 
     def predict_proba(self, X: Rows) -> np.ndarray:
-        """Probability of each class.
+        """Return the probability of each class.
 
         Parameters
         ----------
@@ -194,7 +194,7 @@ class CalibratedS3VM(SemiSupervisedMixin, MetaEstimatorMixin, BaseEstimator):
         return self._calibrated.predict_proba(X)
 
     def predict(self, X: Rows) -> np.ndarray:
-        """The most probable class of each row.
+        """Predict the most probable class of each row.
 
         Parameters
         ----------

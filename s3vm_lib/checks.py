@@ -13,7 +13,7 @@ from s3vm_lib.smo import BIG, Costs, solve_smo
 
 
 def numerical_gradient(function, x, step=1e-3):
-    """Gradient by central differences of fourth order.
+    """Compute the gradient by central differences of fourth order.
 
     Parameters
     ----------
@@ -40,7 +40,7 @@ def numerical_gradient(function, x, step=1e-3):
 
 
 def gradient_error(value_and_gradient, x, step=1e-3):
-    """Largest difference between a gradient and central differences, relative to its size.
+    """Compare a gradient with central differences; return the largest relative difference.
 
     Parameters
     ----------
@@ -68,7 +68,7 @@ def gradient_error(value_and_gradient, x, step=1e-3):
 
 
 def stationarity(problem, K, c, b, t, sample_weight=None):
-    """How far (c, b) is from a stationary point of a smooth problem without a balance constraint.
+    """Measure how far (c, b) is from a stationary point of a smooth problem without a balance.
 
     In the space of functions the gradient of J is Σ_i (a_i + c_i) k(x_i, ·); its norm does not
     depend on how f is written.
@@ -109,7 +109,7 @@ class BruteForce(NamedTuple):
 
 
 def _loss_costs(loss, t, weight):
-    """Arrays lo, mid, hi, s1, s2 of `Costs`, and what the loss adds to the diagonal of K."""
+    """Return the arrays of `Costs`, and what the loss adds to the diagonal of K."""
     rows = list(zip(t, weight, strict=True))
     costs = np.array([dual_cost(loss.code, loss.p, *row) for row in rows]).T
     ridge = np.array([dual_ridge(loss.code, loss.p, c) for c in weight])
@@ -119,7 +119,7 @@ def _loss_costs(loss, t, weight):
 
 
 def fixed_label_svm(problem, K, t, labeled, sample_weight=None, tol=1e-8):
-    """The convex problem that is left when every row has a label.
+    """Solve the convex problem that is left when every row has a label.
 
     Parameters
     ----------
@@ -185,7 +185,7 @@ def fixed_label_svm(problem, K, t, labeled, sample_weight=None, tol=1e-8):
 
 
 def brute_force(problem, K, t, sample_weight=None):
-    """Global optimum of a small problem, over all labelings of its unlabeled rows.
+    """Find the global optimum of a small problem, over all labelings of its unlabeled rows.
 
     An effective loss is min(ℓ(1, f), ℓ(−1, f)), for the hinge max(0, ``1 − |f|``): the best f and
     the best labeling can be found together, and for each of the 2^u labelings the problem in f is

@@ -19,8 +19,18 @@ from s3vm_lib.base.machine import SemiSupervisedMixin
 from s3vm_lib.calibration import CalibratedS3VM
 from s3vm_lib.class_ratio import separation
 from s3vm_lib.quasi_newton import QNS3VM
-from s3vm_lib.safe import QUICK, SafeS3VM, fitted, on_codes, refuse_without_labels, with_shares
-from s3vm_lib.safe import Rows as Data
+from s3vm_lib.safe import (
+    QUICK,
+    SafeS3VM,
+    Sample,
+    compare,
+    contradicts,
+    decide,
+    fitted,
+    on_codes,
+    refuse_without_labels,
+    with_shares,
+)
 from s3vm_lib.stochastic import FRS3VM
 from s3vm_lib.utils.labels import Labels
 from s3vm_lib.utils.limits import RandomState, Scale, Verbosity, Weight
@@ -229,17 +239,17 @@ class S3VC(SemiSupervisedMixin, MetaEstimatorMixin, BaseEstimator):
             self._check_probability(labels, weight)
         self._said = []
         X = self._scaled(X, weight)
-        data = Data(X, codes, weight)
+        data = Sample(X, codes, weight)
         found = self._tried(data, self._kernels(X, labels), self._costs(labels))
         taken = self._chosen(found, labels.sum())
         self.solver_, model, compared = found[taken]
         self.kernel_, self.C_ = taken[1], getattr(self.solver_, "C", None)
         if compared is not None:
-            model._decide(*compared, self.classes_)
+            decide(model, compared, self.classes_)
         self._said.append(f"The solver is {type(self.solver_).__name__}.")
         wrong = {}  # labels that a machine contradicts which would not be returned with a guard
         if not self.guard and compared is not None:
-            if model.estimator_ and model._contradicts("estimator", data):
+            if model.estimator_ and contradicts(model, "estimator", data):
                 wrong = model.wrong_labels_
             model = model.estimator_ or model.baseline_
         self.model_ = model
@@ -287,7 +297,7 @@ class S3VC(SemiSupervisedMixin, MetaEstimatorMixin, BaseEstimator):
     # What is refused, in the words of this estimator: inside, classes are numbers -----------------
 
     def _label_counts(self, codes, weight):
-        """Labeled rows of each class, shape (n_classes,); those of weight zero do not count."""
+        """Count the labeled rows of positive weight of each class, shape (n_classes,)."""
         labeled = codes >= 0 if weight is None else (codes >= 0) & (weight > 0)
         counts = np.bincount(codes[labeled], minlength=self.classes_.size)
         if not counts.all():
@@ -321,7 +331,7 @@ class S3VC(SemiSupervisedMixin, MetaEstimatorMixin, BaseEstimator):
             )
 
     def _name_classes(self, codes, weight):
-        """Findings of a machine without a guard, in which classes are numbers, by class label."""
+        """Replace class indices in the findings of a machine without a guard by class labels."""
         every = np.ones(codes.size) if weight is None else weight
         found = np.searchsorted(self.classes_, self.transduction_)
         share = share_finding(codes, every, found, self.classes_, self.class_ratio_)
@@ -331,7 +341,7 @@ class S3VC(SemiSupervisedMixin, MetaEstimatorMixin, BaseEstimator):
     # What is chosen ------------------------------------------------------------------------------
 
     def _scaled(self, X, weight):
-        """The rows with columns of one scale, where that is wanted."""
+        """Scale the columns to variance 1, where that is wanted."""
         self.scaler_ = None
         if self._precomputed:
             return X
@@ -358,7 +368,7 @@ class S3VC(SemiSupervisedMixin, MetaEstimatorMixin, BaseEstimator):
         return scaler.transform(X)
 
     def _kernels(self, X, labels):
-        """The kernel, or the two between which held-out labels decide."""
+        """Return the kernel, or the two between which held-out labels decide."""
         fixed = self.solver != "auto" and not hasattr(self.solver, "kernel")
         if fixed and self.kernel not in ("auto", "linear"):
             raise ValueError(
@@ -383,7 +393,7 @@ class S3VC(SemiSupervisedMixin, MetaEstimatorMixin, BaseEstimator):
         return ("linear",)
 
     def _costs(self, labels):
-        """C, or the two between which held-out labels decide."""
+        """Return C, or the two between which held-out labels decide."""
         if self.C != "auto" or self.solver != "auto":
             return (self.C,)
         if labels.min() < 2:
@@ -392,7 +402,7 @@ class S3VC(SemiSupervisedMixin, MetaEstimatorMixin, BaseEstimator):
         return COSTS
 
     def _tried(self, data, kernels, costs):
-        """By C and kernel: the solver, what predicts, and what a guard has compared, or None."""
+        """Fit by C and kernel; return solver, model, and the `Comparison` of a guard, or None."""
         two, several = self.classes_.size == 2, len(costs) * len(kernels) > 1
         solvers = {
             (C, kernel): self._solver(data.X, kernel, C, two)
@@ -411,17 +421,16 @@ class S3VC(SemiSupervisedMixin, MetaEstimatorMixin, BaseEstimator):
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", FitWarning)
                 if self.guard or several:
-                    model = SafeS3VM(
-                        estimator=model, n_repeats=2 if two else 1, random_state=self.random_state
-                    )
-                    compared = model._compare(*data, data.codes < 0)
+                    model = SafeS3VM(estimator=model, random_state=self.random_state)
+                    repeats = 2 if two else 1  # each fit of several classes takes longer
+                    compared = compare(model, *data, data.codes < 0, n_repeats=repeats)
                 else:
                     fitted(model, data)
             found[pair] = solvers[pair], model, compared
         return found
 
     def _chosen(self, found, n_labels):
-        """C and kernel with which most held-out labels are predicted, by either machine."""
+        """Choose the C and kernel with which either machine predicts most held-out labels."""
         pairs = list(found)
         if len(pairs) == 1:
             return pairs[0]
@@ -460,7 +469,7 @@ class S3VC(SemiSupervisedMixin, MetaEstimatorMixin, BaseEstimator):
         return taken
 
     def _solver(self, X, kernel, C, two):
-        """The solver with its parameters, not fitted."""
+        """Return the solver with its parameters, not fitted."""
         mine = {
             "C": C if C == "auto" else float(C),
             "C_star": self.C_star,
@@ -489,7 +498,7 @@ class S3VC(SemiSupervisedMixin, MetaEstimatorMixin, BaseEstimator):
     # What is said --------------------------------------------------------------------------------
 
     def _report_shares(self, codes, weight):
-        """Shares that the solver was given, and those of the labels."""
+        """Report the shares that the solver was given, and those of the labels."""
         model = self.model_
         while hasattr(model, "pool_"):
             if not model.pool_:
@@ -508,7 +517,7 @@ class S3VC(SemiSupervisedMixin, MetaEstimatorMixin, BaseEstimator):
             self._said.append(f"Shares of the classes among the unlabeled rows: {shown}.")
 
     def _say_gap(self, X, codes, weight):
-        """Whether the outputs of the solver's machine fall into two groups."""
+        """Report whether the outputs of the solver's machine fall into two groups."""
         model = self.model_.pool_[0].model if getattr(self.model_, "pool_", None) else self.model_
         unlabeled = np.flatnonzero(codes < 0 if weight is None else (codes < 0) & (weight > 0))
         if self.classes_.size > 2 or not unlabeled.size or not hasattr(model, "decision_function"):
@@ -528,7 +537,7 @@ class S3VC(SemiSupervisedMixin, MetaEstimatorMixin, BaseEstimator):
         )
 
     def summary(self) -> str:
-        """What was chosen, and the numbers that it rests on.
+        """Say what was chosen, and give the numbers behind it.
 
         Returns
         -------
@@ -541,7 +550,7 @@ class S3VC(SemiSupervisedMixin, MetaEstimatorMixin, BaseEstimator):
     # What is predicted ---------------------------------------------------------------------------
 
     def _frozen(self):
-        """The machine that predicts, with what was chosen as numbers, to be fitted again."""
+        """Return the machine that predicts, not fitted, with what was chosen as numbers."""
         model = self.model_
         solver = on_codes(self.solver_, self.classes_)
         if self.class_ratio_ is not None:
@@ -559,7 +568,7 @@ class S3VC(SemiSupervisedMixin, MetaEstimatorMixin, BaseEstimator):
 
     @with_threads
     def decision_function(self, X: Rows) -> np.ndarray:
-        """Outputs of the machine that was taken; positive means ``classes_[1]``.
+        """Return the outputs of the machine that was taken; positive means ``classes_[1]``.
 
         Parameters
         ----------
@@ -575,7 +584,7 @@ class S3VC(SemiSupervisedMixin, MetaEstimatorMixin, BaseEstimator):
 
     @with_threads
     def predict(self, X: Rows) -> np.ndarray:
-        """Class of each row.
+        """Predict the class of each row.
 
         Parameters
         ----------
@@ -591,7 +600,7 @@ class S3VC(SemiSupervisedMixin, MetaEstimatorMixin, BaseEstimator):
 
     @_IfProbability
     def predict_proba(self, X: Rows) -> np.ndarray:
-        """Probability of each class; only with ``probability=True``.
+        """Return the probability of each class; only with ``probability=True``.
 
         Parameters
         ----------

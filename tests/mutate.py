@@ -1,257 +1,199 @@
-"""Do the tests notice when the library is wrong? Single changes, and the tests of their module.
+"""Try small random changes of the library, and print which of them its tests do not notice.
 
-``python tasks.py mutate [module ...]`` reads ``tests/mutations.toml``: changes of one place each,
-grouped by module, with the test files that have to notice. Each is made in a copy of the library,
-where these test files run until one test fails. A change that none of them notices has *survived*:
-it needs a test of the behaviour that it breaks, or, where it breaks none, the reason as its
-``equivalent``. The score is stored in ``tests/mutations_score.json``.
-
-The copy has a fixed place and a numba cache of its own, and files keep their time stamps there:
-what a change does not touch is compiled once and for all.
+``python tasks.py mutate [room ...] --count 20 --seed 0`` finds places by the syntax of the sources:
+a comparison is turned, a number raised by one, + and − are exchanged, a boolean is negated, min and
+max are exchanged, a keyword argument is dropped, or the branch of an ``if`` is never taken. As many
+as asked for are drawn, and made one by one in a copy of the tree, where the tests that import the
+room run. A survivor needs a test of what it breaks, if anything. Nothing depends on the outcome.
 """
 
 import argparse
-import hashlib
-import importlib.metadata
-import json
-import multiprocessing
+import ast
+import copy
 import os
-import platform
-import queue
+import random
 import shutil
+import subprocess
 import sys
 import tempfile
-import tomllib
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import NamedTuple
+
+import s3vm_lib
 
 ROOT = Path(__file__).resolve().parents[1]
-LIST = ROOT / "tests" / "mutations.toml"
-SCORE = ROOT / "tests" / "mutations_score.json"
 COPIED = ("s3vm_lib", "s3vm_book", "tests", "benchmarks", "pyproject.toml")
-CPU_SECONDS = 400  # of one run of the tests; an endless loop is noticed too
-KILLED, SURVIVED, EQUIVALENT = "killed", "survived", "equivalent"
-
-# Where processes can be forked, each run begins with these packages in memory.
-FORKS = multiprocessing.get_context("forkserver" if os.name == "posix" else "spawn")
-PRELOADED = ("numba", "pytest", "scipy.stats", "sklearn.neighbors", "sklearn.svm")
-
-
-def read_list():
-    """The modules of the list: {name: {"tests": [...], "mutations": [...]}}."""
-    return tomllib.loads(LIST.read_text(encoding="utf-8"))
+TURNED = {
+    ast.Lt: (ast.LtE, ast.Gt), ast.LtE: (ast.Lt, ast.GtE), ast.Gt: (ast.GtE, ast.Lt),
+    ast.GtE: (ast.Gt, ast.LtE), ast.Eq: (ast.NotEq,), ast.NotEq: (ast.Eq,),
+    ast.Is: (ast.IsNot,), ast.IsNot: (ast.Is,), ast.In: (ast.NotIn,), ast.NotIn: (ast.In,),
+}  # fmt: skip
+EXCHANGED = {ast.Add: ast.Sub, ast.Sub: ast.Add, ast.And: ast.Or, ast.Or: ast.And}
+EXTREMES = dict(min="max", max="min", minimum="maximum", maximum="minimum", argmin="argmax")
 
 
-def mutated(root, mutation):
-    """Path and changed text of the file of a mutation below ``root``."""
-    path = root / mutation["file"]
-    text = path.read_text(encoding="utf-8")
-    found = text.count(mutation["old"])
-    if found != 1:
-        raise ValueError(
-            f"{mutation['what']!r}: the old text must occur once in {mutation['file']}, "
-            f"it occurs {found} times; write old and new anew in tests/mutations.toml"
-        )
-    return path, text.replace(mutation["old"], mutation["new"])
+class Place(NamedTuple):
+    """A change of one expression of a file below the root."""
+
+    file: Path
+    line: int
+    kind: str
+    span: tuple  # first and last byte of what is replaced
+    old: str
+    new: str
+
+    @property
+    def room(self):
+        return self.file.parts[1].removesuffix(".py")
+
+    def __str__(self):
+        return f"{self.file}:{self.line} {self.kind}: {self.old} -> {self.new}"
 
 
-class Copy:
-    """A copy of the library and its tests, at a fixed place."""
-
-    def __init__(self, number):
-        key = hashlib.sha256(str(ROOT).encode()).hexdigest()[:8]
-        self.root = Path(tempfile.gettempdir()) / f"s3vm_lib-mutations-{key}" / str(number)
-        self.passed = set()
-        wanted = {}
-        for name in COPIED:
-            top = ROOT / name
-            files = [top] if top.is_file() else top.rglob("*")
-            wanted.update({f.relative_to(ROOT): f for f in files if f.is_file()})
-        wanted = {path: f for path, f in wanted.items() if "__pycache__" not in path.parts}
-        for name in COPIED:
-            for old in list((self.root / name).rglob("*")):
-                path = old.relative_to(self.root)
-                if old.is_file() and "__pycache__" not in path.parts and path not in wanted:
-                    old.unlink()
-        for path, source in wanted.items():
-            target = self.root / path
-            target.parent.mkdir(parents=True, exist_ok=True)
-            if not target.is_file() or target.read_bytes() != source.read_bytes():
-                shutil.copyfile(source, target)
-
-    def test(self, files, keep_bytecode=True):
-        """Exit code of pytest (negative: a signal), and the test that failed."""
-        output = self.root / "output.txt"
-        process = FORKS.Process(target=run_tests, args=(self.root, files, output, keep_bytecode))
-        process.start()
-        process.join()
-        lines = output.read_text(encoding="utf-8").splitlines() if output.exists() else []
-        failed = [line.split(" ", 1)[1] for line in lines if line.startswith(("FAILED", "ERROR"))]
-        failed = [line.split(" - ")[0] for line in failed]
-        return process.exitcode, (failed or [line for line in lines if line] or [""])[-1]
-
-    def passes(self, tests):
-        """Whether the tests pass without any change; nothing can be learned from others."""
-        todo = [name for name in tests if name not in self.passed]
-        if todo and self.test(todo)[0] == 0:
-            self.passed.update(todo)
-        return self.passed.issuperset(tests)
-
-    def judge(self, mutation, files, killer=None):
-        """Make one change, run the tests, undo it: the verdict, and the test that noticed.
-
-        The test that noticed it the last time goes first, and alone.
-        """
-        path, text = mutated(self.root, mutation)
-        before, stamp = path.read_bytes(), path.stat()
-        caches = self.root / "numba_cache" / "s3vm_lib"
-        for tests in ([killer], files) if killer else (files,):
-            if not self.passes(tests):
-                if tests is files:
-                    sys.exit(f"Without any change the tests fail: {', '.join(tests)}")
-                continue  # that test has another name now
-            known = set(caches.iterdir())
-            try:
-                path.write_text(text, encoding="utf-8")
-                code, line = self.test(tests, keep_bytecode=False)
-            finally:
-                path.write_bytes(before)
-                os.utime(path, ns=(stamp.st_atime_ns, stamp.st_mtime_ns))
-                for folder in set(caches.iterdir()) - known:
-                    shutil.rmtree(folder)
-            if code in (3, 4, 5):
-                raise RuntimeError(f"pytest could not run {tests}: {line}")
-            if code:
-                return KILLED, line if code > 0 else f"signal {-code}"
-        return SURVIVED, ""
+def variants(node):
+    """Yield (kind, node to take its place) for each change of an expression."""
+    if isinstance(node, ast.Compare):
+        for k, op in enumerate(node.ops):
+            for turned in TURNED[type(op)]:
+                ops = [*node.ops[:k], turned(), *node.ops[k + 1 :]]
+                yield "comparison", ast.Compare(node.left, ops, node.comparators)
+    elif isinstance(node, ast.Constant) and isinstance(node.value, int | float):
+        flipped = isinstance(node.value, bool)
+        yield "constant", ast.Constant(not node.value if flipped else node.value + 1)
+    elif type(getattr(node, "op", None)) in EXCHANGED:
+        exchanged = copy.copy(node)
+        exchanged.op = EXCHANGED[type(node.op)]()
+        yield "operator", exchanged
+    elif isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
+        yield "boolean", node.operand
+    elif isinstance(node, ast.Call):
+        field = "attr" if isinstance(node.func, ast.Attribute) else "id"
+        if getattr(node.func, field, None) in EXTREMES:
+            function = copy.copy(node.func)
+            setattr(function, field, EXTREMES[getattr(node.func, field)])
+            yield "extreme", ast.Call(function, node.args, node.keywords)
+        for k, keyword in enumerate(node.keywords):
+            if keyword.arg is not None:
+                left = node.keywords[:k] + node.keywords[k + 1 :]
+                yield "keyword", ast.Call(node.func, node.args, left)
 
 
-def run_tests(root, files, output, keep_bytecode):
-    """Run pytest in the copy below ``root``: the work of a fresh process."""
-    if os.name == "posix":
-        import resource
-
-        resource.setrlimit(resource.RLIMIT_CPU, (CPU_SECONDS, CPU_SECONDS + 5))
-    os.chdir(root)
-    os.environ.update(PYTHONPATH=str(root), NUMBA_CACHE_DIR=str(root / "numba_cache"))
-    sys.path.insert(0, str(root))
-    # Byte code is told apart by size and full seconds, which two changes can share.
-    sys.dont_write_bytecode = not keep_bytecode
-    import pytest
-
-    with open(output, "w", encoding="utf-8") as stream:
-        os.dup2(stream.fileno(), 1)
-        os.dup2(stream.fileno(), 2)
-        code = pytest.main(["-x", "-q", "--no-header", "--tb=no", *files])
-        sys.stdout.flush()
-    os._exit(int(code))
+def expressions(node):
+    """Yield the expressions below a node whose changes are worth a test, innermost included."""
+    # Positions inside f-strings are wrong before Python 3.12; messages and types are left alone.
+    if isinstance(node, ast.JoinedStr | ast.Raise | ast.Assert | ast.Import | ast.ImportFrom):
+        return
+    for name, value in ast.iter_fields(node):
+        if name in ("annotation", "returns", "decorator_list", "format_spec"):
+            continue
+        for child in value if isinstance(value, list) else [value]:
+            if isinstance(child, ast.expr):
+                yield child
+            if isinstance(child, ast.AST):
+                yield from expressions(child)
 
 
-def parse_arguments():
-    parser = argparse.ArgumentParser(prog="tasks.py mutate", description=__doc__.split("\n")[0])
-    parser.add_argument("modules", nargs="*", help="modules of the list; all when absent")
-    parser.add_argument("--jobs", type=int, default=1, help="copies at work at the same time")
-    parser.add_argument("--match", default="", help="only changes whose description has this")
-    parser.add_argument(
-        "--equivalent", action="store_true", help="also try changes that are known as equivalent"
-    )
-    parser.add_argument(
-        "--open", action="store_true", help="only changes without a verdict, and survivors"
-    )
-    return parser.parse_args()
+def places(file, source):
+    """List the changes of a source, given as bytes; ``file`` is what they are called by."""
+    tree, starts = ast.parse(source), [0]
+    for line in source.splitlines(keepends=True):
+        starts.append(starts[-1] + len(line))
+    found = []
+
+    def add(kind, node, new):
+        last = starts[node.end_lineno - 1] + node.end_col_offset
+        span = starts[node.lineno - 1] + node.col_offset, last
+        old = " ".join(source[slice(*span)].decode().split())
+        found.append(Place(file, node.lineno, kind, span, old, new))
+
+    for node in expressions(tree):
+        for kind, new in variants(node):
+            add(kind, node, f"({ast.unparse(ast.fix_missing_locations(new))})")
+    for node in ast.walk(tree):
+        if isinstance(node, ast.If) and ast.unparse(node.test) != "TYPE_CHECKING":
+            add("branch", node.test, "False")
+    return found
 
 
-def sorted_out(work):
-    """The changes that still fit the library, and those whose old text is gone."""
-    fitting, outdated = [], []
-    for name, mutation in work:
-        try:
-            mutated(ROOT, mutation)
-        except ValueError:
-            outdated.append((name, mutation))
-        else:
-            fitting.append((name, mutation))
-    return fitting, outdated
+def changed(source, place):
+    """Return the source with a change made."""
+    return source[: place.span[0]] + place.new.encode() + source[place.span[1] :]
 
 
-def main():
-    args = parse_arguments()
-    os.environ.update(OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1")
-    if os.name == "posix":
-        FORKS.set_forkserver_preload(list(PRELOADED))
-    modules = read_list()
-    unknown = set(args.modules) - set(modules)
-    if unknown:
-        sys.exit(f"No such module: {', '.join(sorted(unknown))}. There are: {', '.join(modules)}.")
-    names = args.modules or list(modules)
-    work = [
-        (name, mutation)
-        for name in names
-        for mutation in modules[name]["mutations"]
-        if args.match in mutation["what"]
-    ]
-    work, outdated = sorted_out(work)
-    for name, mutation in outdated:
-        print(f"outdated   {key(name, mutation)}", flush=True)
-    verdicts = read_verdicts()
-    if args.open:
-        work = [item for item in work if verdicts.get(key(*item), (SURVIVED,))[0] == SURVIVED]
-    copies = queue.SimpleQueue()
-    for number in range(args.jobs):
-        copies.put(Copy(number))
-
-    def judge(item):
-        name, mutation = item
-        if "equivalent" in mutation and not args.equivalent:
-            return EQUIVALENT, mutation["equivalent"]
-        copy, (_, last) = copies.get(), verdicts.get(key(*item), ("", ""))
-        try:
-            return copy.judge(mutation, modules[name]["tests"], last if "::" in last else None)
-        finally:
-            copies.put(copy)
-
-    survived = 0
-    with ThreadPoolExecutor(args.jobs) as pool:
-        for item, (verdict, why) in zip(work, pool.map(judge, work), strict=True):
-            survived += verdict == SURVIVED
-            print(f"{verdict:10s} {key(*item)} | {why}", flush=True)
-            if not args.equivalent:
-                verdicts[key(*item)] = verdict, why if verdict == KILLED else ""
-                store(verdicts, modules)
-    print(f"{len(work)} changes, {survived} survived; {len(outdated)} are outdated.")
-    sys.exit(survived > 0)
-
-
-def key(name, mutation):
-    """What a change is called in the stored score."""
-    return f"{name}: {mutation['what']}"
-
-
-def read_verdicts():
-    """The stored verdicts, {change: (verdict, test that noticed)}."""
-    if not SCORE.exists():
-        return {}
-    stored = json.loads(SCORE.read_text(encoding="utf-8"))["changes"]
-    return {name: tuple(verdict.partition(" by ")[::2]) for name, verdict in stored.items()}
-
-
-def store(verdicts, modules):
-    """Write the verdicts of all changes of the list, in its order, and their counts."""
-    known, counts = {}, {}
-    for name, module in modules.items():
-        counts[name] = dict.fromkeys((KILLED, EQUIVALENT, SURVIVED), 0)
-        for mutation in module["mutations"]:
-            if key(name, mutation) in verdicts:
-                verdict, by = verdicts[key(name, mutation)]
-                counts[name][verdict] += 1
-                known[key(name, mutation)] = f"{verdict} by {by}" if by else verdict
-    score = {
-        "python": platform.python_version(),
-        **{name: importlib.metadata.version(name) for name in ("numpy", "numba", "pytest")},
-        "modules": counts,
-        "changes": known,
+def tests_of(root):
+    """Map each room of the library to the test files that import it."""
+    public = ((name, getattr(s3vm_lib, name)) for name in s3vm_lib.__all__)
+    found, homes = {}, {name: thing.__module__.split(".")[1] for name, thing in public}
+    for test in sorted((root / "tests").glob("test_*.py")):
+        for node in ast.walk(ast.parse(test.read_bytes())):
+            if not isinstance(node, ast.Import | ast.ImportFrom):
+                continue
+            names = [alias.name for alias in node.names]
+            if isinstance(node, ast.ImportFrom):
+                top = node.module == "s3vm_lib"
+                names = [f"s3vm_lib.{homes.get(n, n)}" for n in names] if top else [node.module]
+            for name in names:
+                if (name or "").startswith("s3vm_lib."):
+                    found.setdefault(name.split(".")[1], {})[f"tests/{test.name}"] = None
+    # Tests that are named after the room notice most, and come first.
+    return {
+        one: sorted(files, key=lambda f: f"test_{one}" not in f) for one, files in found.items()
     }
-    SCORE.write_text(json.dumps(score, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+def passes(root, tests):
+    """Tell whether the tests of a tree pass, in a process of their own."""
+    # Without byte code: it is taken for that of a file of the same size and second.
+    own = dict(PYTHONPATH=str(root), NUMBA_CACHE_DIR=f"{root}/cache", PYTHONDONTWRITEBYTECODE="1")
+    command = [sys.executable, "-m", "pytest", "-x", "-q", "-n0", "-p", "no:cacheprovider", *tests]
+    try:
+        options = {"capture_output": True, "text": True, "timeout": 1200}  # seconds
+        run = subprocess.run(command, cwd=root, env=os.environ | own, **options)
+    except subprocess.TimeoutExpired:
+        return False
+    if run.returncode > 2:
+        raise RuntimeError(f"pytest could not run {tests}:\n{run.stdout}{run.stderr}")
+    return run.returncode == 0
+
+
+def survives(root, place, tests):
+    """Make a change in a copy, run the tests, undo it; tell whether they pass."""
+    path, source = root / place.file, (root / place.file).read_bytes()
+    path.write_bytes(changed(source, place))
+    try:
+        return passes(root, tests)
+    finally:
+        path.write_bytes(source)
+
+
+def main(arguments=None, root=ROOT):
+    """Draw changes, try them, and print the outcome of each; return the survivors."""
+    parser = argparse.ArgumentParser(prog="tasks.py mutate", description=__doc__.split("\n")[0])
+    parser.add_argument("rooms", nargs="*", help="rooms of s3vm_lib; all when absent")
+    parser.add_argument("--count", type=int, default=20, help="changes that are drawn")
+    parser.add_argument("--seed", type=int, default=0, help="of the draw")
+    args = parser.parse_args(arguments)
+    tests = tests_of(root)
+    found = []
+    for path in sorted((root / "s3vm_lib").rglob("*.py")):
+        found += places(path.relative_to(root), path.read_bytes())
+    found = [place for place in found if place.room in (args.rooms or tests)]
+    survivors, passed = [], {}
+    drawn = random.Random(args.seed).sample(found, min(args.count, len(found)))
+    with tempfile.TemporaryDirectory(prefix="mutate-") as folder:
+        for name in filter(lambda name: (root / name).exists(), COPIED):
+            copied = shutil.copytree if (root / name).is_dir() else shutil.copyfile
+            copied(root / name, Path(folder) / name)
+        for place in drawn:
+            own = tests.get(place.room, [])
+            if place.room not in passed:  # nothing can be learned from tests that fail anyway
+                passed[place.room] = bool(own) and passes(Path(folder), own)
+            alive = passed[place.room] and survives(Path(folder), place, own)
+            outcome = "survived" if alive else "killed" if passed[place.room] else "no tests"
+            survivors += [place] * alive
+            print(f"{outcome:10s}", place, flush=True)
+    print(f"{len(drawn)} of {len(found)} changes tried, {len(survivors)} survived")
+    return survivors
 
 
 if __name__ == "__main__":

@@ -164,20 +164,13 @@ CHAPTERS = [path for path in NOTEBOOKS if "## Exercises" in path.read_text(encod
 
 
 @pytest.mark.parametrize("path", CHAPTERS, ids=lambda path: path.stem)
-def test_a_chapter_can_be_read_to_the_end(path):
+def test_pictures_have_captions_and_exercises_a_level(path):
     notebook = nbformat.read(path, as_version=4)
     text = "\n".join(cell.source for cell in notebook.cells if cell.cell_type == "markdown")
     size = measure.measured(notebook)
+    assert size.captions == size.pictures
     titles = re.findall(r"```\{exercise\} (.*)", text)
-    kept = {
-        "words": size.words <= measure.WORDS,
-        "cells": size.cells <= measure.CELLS,
-        "algorithm": size.algorithm is not None and size.algorithm <= measure.ALGORITHM,
-        "captions": size.captions == size.pictures,
-        "levels": all(re.search(r" \((warm-up|core|research)\)$", title) for title in titles),
-        "box": "{admonition} What to remember" in text,
-    }
-    assert all(kept.values()), (size, kept)
+    assert [one for one in titles if not re.search(r" \((warm-up|core|research)\)$", one)] == []
 
 
 def test_what_is_folded_is_measured_apart():

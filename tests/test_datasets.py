@@ -1,4 +1,5 @@
 import bz2
+import dataclasses
 import gzip
 import hashlib
 import http.client
@@ -27,6 +28,7 @@ GENERATORS = {
     "mixture": lambda seed: datasets.make_mixture(300, random_state=seed),
     "words": lambda seed: datasets.make_bag_of_words(100, 500, random_state=seed),
 }
+URL = "https://www.csie.ntu.edu.tw/toy.bz2"
 DATA = os.environ.get("S3VM_LIB_DATA")
 needs_data = pytest.mark.skipif(
     not DATA or not Path(DATA).is_dir(), reason="S3VM_LIB_DATA names no folder with data sets"
@@ -52,9 +54,9 @@ def tiny(no_folders, monkeypatch):
         "X": sp.csr_matrix([[0.5, 0, 2, 0], [0, -1.25, 0, 0], [1, 3, 0, 0]]),
         "y": np.array([1, -1, 1]),
     }
-    source = _sources._libsvm((3, 4), "", "a toy.", "toy.bz2")
+    source = _sources.Source((3, 4), "", "a toy.", (URL,), "svmlight")
     checksum = _sources.array_checksum(_sources.canonical(arrays, source))
-    source = _sources._libsvm((3, 4), checksum, "a toy.", "toy.bz2")
+    source = dataclasses.replace(source, checksum=checksum)
     monkeypatch.setitem(_sources.SOURCES, "toy", source)
     served = Bunch(content=bz2.compress(text), length=None, error=None, requests=[])
 
@@ -291,7 +293,7 @@ def test_unknown_names_list_the_known_ones(no_folders):
 
 def test_download_parses_checks_and_caches(tiny):
     bunch = datasets.load("toy", progress=False)
-    assert tiny.requests == [_sources.LIBSVM + "binary/toy.bz2"]
+    assert tiny.requests == [URL]
     assert bunch.data.dtype == np.float32 and bunch.data.shape == (3, 4)
     np.testing.assert_array_equal(
         bunch.data.toarray(), [[0.5, 0, 2, 0], [0, -1.25, 0, 0], [1, 3, 0, 0]]
@@ -501,8 +503,18 @@ def test_checksums_depend_on_every_array_but_not_on_storage():
     assert digest(X=X, y=y, lab2=[[0, 1]]) != digest(X=X, y=y, lab2=[[1, 0]])
 
 
+def parsed(name, *files):
+    return _sources.PARSERS[name](files, None)
+
+
+def test_svmlight_parser_takes_the_named_label_as_positive_and_makes_rows_dense():
+    source = _sources.Source((2, 3), "", "", parser="svmlight", positive=2, dense=True)
+    arrays = _sources.PARSERS["svmlight"]([b"2 1:0.5\n1 3:4\n"], source)
+    assert arrays["y"].tolist() == [1, -1] and arrays["X"].tolist() == [[0.5, 0, 0], [0, 0, 4]]
+
+
 def test_usps_parser_restores_digits_and_grey_levels():
-    arrays = _sources._parse_usps([b"7 1:-1 2:-0.999 256:1\n1 1:0.5\n"])
+    arrays = parsed("usps", b"7 1:-1 2:-0.999 256:1\n1 1:0.5\n")
     assert arrays["y_multi"].tolist() == [6, 0] and arrays["y"].tolist() == [1, -1]
     X = _sources.canonical(arrays, _sources.SOURCES["usps"])["X"]
     np.testing.assert_array_equal(X[0, [0, 1, 255]], np.float32([0, 0.0005, 1]))
@@ -512,7 +524,7 @@ def test_idx_parser():
     images = np.arange(2 * 3 * 3, dtype=np.uint8).reshape(2, 3, 3)
     head = bytes([0, 0, 8, 3]) + np.array([2, 3, 3], dtype=">i4").tobytes()
     labels = bytes([0, 0, 8, 1]) + np.array([2], dtype=">i4").tobytes() + bytes([4, 9])
-    arrays = _sources._parse_mnist([head + images.tobytes(), labels])
+    arrays = parsed("mnist", head + images.tobytes(), labels)
     np.testing.assert_array_equal(arrays["X"], images.reshape(2, 9))
     assert arrays["y_multi"].tolist() == [4, 9] and arrays["y"].tolist() == [-1, 1]
 
@@ -525,21 +537,21 @@ def test_ssl_book_parser():
 
     X = np.array([[1.0, 0], [0, 2], [3, 0]])
     splits = mat(idxLabs=np.array([[1, 3]]))
-    two = _sources._parse_ssl_book([mat(X=sp.csc_matrix(X), y=[[1], [-1], [1]]), splits])
+    two = parsed("ssl_book", mat(X=sp.csc_matrix(X), y=[[1], [-1], [1]]), splits)
     np.testing.assert_array_equal(two["X"].toarray(), X)
     assert two["y"].tolist() == [1, -1, 1] and two["lab2"].tolist() == [[0, 2]]
-    many = _sources._parse_ssl_book([mat(X=X, y=[[0], [3], [5]])])
+    many = parsed("ssl_book", mat(X=X, y=[[0], [3], [5]]))
     assert many["y"].tolist() == [-1, 1, 1] and many["y_multi"].tolist() == [0, 3, 5]
 
 
 def test_uci_parsers():
-    skin = _sources._parse_skin([b"74\t85\t123\t1\n10\t11\t12\t2\n"])
+    skin = parsed("skin", b"74\t85\t123\t1\n10\t11\t12\t2\n")
     assert skin["X"].tolist() == [[74, 85, 123], [10, 11, 12]] and skin["y"].tolist() == [1, -1]
     file = io.BytesIO()
     with zipfile.ZipFile(file, "w") as archive:
         archive.writestr("dota2Test.csv", "-1,3,0,0\n1,0,0,2\n")
         archive.writestr("dota2Train.csv", "1,7,0,-1\n-1,0,0,0\n")
-    dota = _sources._parse_dota2([file.getvalue()])
+    dota = parsed("dota2", file.getvalue())
     assert dota["y"].tolist() == [1, -1, -1, 1]
     assert dota["X"].toarray().tolist() == [[7, 0, -1], [0, 0, 0], [3, 0, 0], [0, 0, 2]]
 
@@ -558,7 +570,7 @@ def test_the_catalogue_is_complete():
     assert len(set(checksums)) == len(checksums)
     for name, source in _sources.SOURCES.items():
         assert len(source.checksum) == len(hashlib.sha256().hexdigest()), name
-        assert bool(source.urls) == (source.parse is not None), name
+        assert source.parser in (_sources.PARSERS if source.urls else [""]), name
         assert source.description.endswith((".", "labels.")), name
 
 
@@ -572,7 +584,7 @@ def test_real_sets(name):
         pytest.skip(f"{name}.npz is not in S3VM_LIB_DATA")
     bunch = datasets.load(name, download=False)
     source = _sources.SOURCES[name]
-    assert bunch.data.shape == source.shape and len(bunch.target) == source.shape[0]
+    assert bunch.data.shape == tuple(source.shape) and len(bunch.target) == source.shape[0]
     assert set(np.unique(bunch.target)) <= {-1, 0, 1}
     for key, rows in bunch.splits.items():
         assert rows.shape[1] == int(key[3:])

@@ -1,8 +1,7 @@
-"""The rules of the house: imports run downwards, twins are short, every estimator is named."""
+"""The rules of the house: imports run downwards, twins are short, estimators are documented."""
 
 import ast
 import graphlib
-import importlib
 import inspect
 from pathlib import Path
 
@@ -30,15 +29,6 @@ GROUND = {
     "objective": {"losses", "kernels", "graphs", "utils"},
 }
 ESTIMATORS = [name for name in s3vm_lib.__all__ if hasattr(getattr(s3vm_lib, name), "fit")]
-# Where each of them is entered, and as what.
-PLACES = {
-    "README.md": "`{}`",
-    "CHANGELOG.md": "`{}`",
-    "book/how_to_read.ipynb": "`{}`",  # the map
-    "book/_ext/crossrefs.py": '    "{}": (',  # ESTIMATORS
-    "tests/bad_inputs.py": '    "{}": ',  # QUICK
-}
-OF_ITS_PAGE = {"_toc.yml": "book/api/{}\n", "book/_ext/crossrefs.py": '    "{}": ['}  # EXPLAINED
 LONGEST = 40  # lines of code of a twin
 # Files with more than one twin.
 LONGER = {"laplacian_svm": 2 * LONGEST, "path_steps": 2 * LONGEST}
@@ -128,37 +118,9 @@ def test_a_person_can_hold_the_parameters(name):
 
 
 @pytest.mark.parametrize("name", ESTIMATORS)
-def test_every_estimator_is_in_the_readme_the_map_and_the_reference(name):
-    missing = [
-        place
-        for place, entry in PLACES.items()
-        if entry.format(name) not in (ROOT / place).read_text(encoding="utf-8")
-    ]
-    pages = {p.stem: p.read_text("utf-8") for p in (ROOT / "book" / "api").glob("*.md")}
-    page = [stem for stem, text in pages.items() if f"autoclass:: {name}\n" in text]
-    if not page:
-        missing.append("a page of book/api")
-    for place, entry in OF_ITS_PAGE.items():
-        if page and entry.format(page[0]) not in (ROOT / place).read_text(encoding="utf-8"):
-            missing.append(f"{place} (its page, {page[0]})")
-    for fact in ("_largest_n", "_memory"):
-        if not hasattr(getattr(s3vm_lib, name), fact):
-            missing.append(f"its class, as {fact}")
-    assert not missing, f"enter {name} in {', '.join(missing)}"
-
-
-def test_solutions_speak_one_language():
-    """What a solver returns is called the same in every room: CONTRIBUTING has the list."""
-    synonyms = {"dual", "alpha", "coef", "weights", "offset", "intercept", "bias", "value"}
-    found = 0
-    for name in MODULES:
-        if room(name) in ("reference", "compile"):
-            continue
-        for kind in vars(importlib.import_module(name)).values():
-            if not (inspect.isclass(kind) and kind.__name__.endswith("Solution")):
-                continue
-            fields = kind._fields
-            found += kind.__module__ == name
-            assert not synonyms & set(fields), (kind, synonyms & set(fields))
-            assert {"n_iter", "status"} <= set(fields), kind
-    assert found >= 12
+def test_every_estimator_has_a_page_of_the_reference(name):
+    pages = (ROOT / "book" / "api").glob("*.md")
+    assert any(f"autoclass:: {name}\n" in page.read_text("utf-8") for page in pages), (
+        f"document {name} on a page of book/api; a new page is listed in _toc.yml"
+    )
+    assert {"_largest_n", "_memory"} <= set(dir(getattr(s3vm_lib, name)))  # of the map of methods

@@ -70,6 +70,27 @@ def test_decorating_leaves_the_setting_of_others_alone():
     assert jit.numba.config.CACHE_DIR == before
 
 
+@needs_numba
+def test_a_function_inherits_no_options_of_its_first_caller():
+    """Or its digits would depend on which of its callers are on the disk already."""
+
+    @njit(cache=False)
+    def product_and_sum(a, b, c):
+        return a * b + c
+
+    @njit(cache=False, fastmath={"contract"})
+    def fast(a, b, c):
+        return product_and_sum(a, b, c)
+
+    @njit(cache=False)
+    def exact(a, b, c):
+        return product_and_sum(a, b, c)
+
+    # The product rounds to 1; fused with the sum, as the option allows, it does not.
+    numbers = 1 + 2.0**-30, 1 - 2.0**-30, -1.0
+    assert fast(*numbers) == 0.0 and exact(*numbers) == 0.0
+
+
 # --- Fresh processes ------------------------------------------------------------------------------
 
 TINY = """

@@ -33,6 +33,7 @@ from s3vm_lib.class_ratio import separation
 from s3vm_lib.datasets import hide_labels, make_moons
 from s3vm_lib.kernels import resolve_gamma
 from s3vm_lib.safe import _estimator as estimator_module
+from s3vm_lib.safe import compare, decide
 
 CLASSES = {
     "check_classifiers_classes": "the check fits the labels {-1, 1}, of which -1 means unlabeled; "
@@ -73,9 +74,8 @@ def test_with_three_classes_labels_are_held_out_once_and_shares_asked_for_once(m
     solver = QNS3VM(**model.solver_.get_params() | {"C": 1.0, "kernel": "rbf"}).fit(X, y)
     assert_array_equal(model.class_ratio_, solver.class_ratio_)
     shares = dict(enumerate(model.class_ratio_))
-    by_hand = SafeS3VM(
-        estimator=clone(model.solver_).set_params(balance=shares), n_repeats=1, random_state=0
-    ).fit(X, y)
+    by_hand = SafeS3VM(estimator=clone(model.solver_).set_params(balance=shares), random_state=0)
+    decide(by_hand, compare(by_hand, X, y, n_repeats=1))
     assert_array_equal(model.transduction_, by_hand.transduction_)
     assert_array_equal(model.model_.cv_right_, by_hand.cv_right_)
     assert np.all(by_hand.cv_right_ % 1 == 0)
@@ -294,7 +294,7 @@ def test_a_gram_matrix_of_a_solver_of_ones_own(clusters, wrapped):
     X = X * np.linspace(1, 20, 240)[:, None]  # columns of the Gram matrix differ as much
     own = QNS3VM(kernel="precomputed")
     there = S3VC(kernel="precomputed", solver=own, guard=False).fit(X @ X.T, y)
-    solver = SafeS3VM(estimator=own, n_folds=None, C_star_factors=[1.0]) if wrapped else own
+    solver = SafeS3VM(estimator=own, n_folds=None) if wrapped else own
     model = S3VC(solver=solver, guard=False)
     assert get_tags(model).input_tags.pairwise
     model.fit(X @ X.T, y)

@@ -38,11 +38,12 @@ from s3vm_lib.datasets import hide_labels, make_moons
 from s3vm_lib.model_selection import S3VMSearchCV, SemiSupervisedKFold, WithUnlabeled
 from s3vm_lib.objective import evaluate
 from s3vm_lib.reference.safe import worst_case
-from s3vm_lib.safe import gains, solve_safe, votes
+from s3vm_lib.safe import _estimator, _pool, gains, solve_safe, votes
 from s3vm_lib.safe._pool import (
+    FACTORS,
     Member,
     MemberFits,
-    Rows,
+    Sample,
     common_objective,
     make_pool,
     representatives,
@@ -286,7 +287,7 @@ REUSED = [
 @pytest.mark.parametrize("estimator", REUSED, ids=lambda e: type(e).__name__)
 def test_a_refit_is_a_clone_that_is_fitted(estimator, clusters):
     X, codes, _ = clusters
-    refits = MemberFits(estimator, Rows(X, codes, None))
+    refits = MemberFits(estimator, Sample(X, codes, None))
     weight = np.where(codes >= 0, np.linspace(0.3, 2, codes.size), 1.0)
     mask = codes < 0
     for setting, s in (({}, None), ({"C_star": 0.3}, None), ({"balance": 0.4}, None), ({}, weight)):
@@ -310,15 +311,15 @@ def test_shares_are_estimated_by_the_threads_of_the_estimator(clusters, monkeypa
         return before(self, data)
 
     monkeypatch.setattr(QNS3VM, "_ratios", note)
-    found = with_shares(QNS3VM(n_jobs=2), Rows(X, codes, None))
+    found = with_shares(QNS3VM(n_jobs=2), Sample(X, codes, None))
     assert seen == [2] and thread_count() == 1
-    assert found.balance == with_shares(QNS3VM(), Rows(X, codes, None)).balance
+    assert found.balance == with_shares(QNS3VM(), Sample(X, codes, None)).balance
 
 
 @pytest.mark.parametrize("estimator", [QNS3VM(), CCCPS3VM(tol=1e-8)], ids=["QNS3VM", "CCCPS3VM"])
 def test_objectives_are_compared_under_one_problem(estimator, clusters):
     X, codes, _ = clusters
-    data = Rows(X, codes, None)
+    data = Sample(X, codes, None)
     base = clone(estimator).fit(X, codes)
     weight = np.where(codes >= 0, np.linspace(0.3, 2, codes.size), 1.0)
     refits = MemberFits(estimator, data)
@@ -330,22 +331,23 @@ def test_objectives_are_compared_under_one_problem(estimator, clusters):
     assert np.isnan(common_objective(SelfTrainingKNN().fit(X, codes), base, data))
 
 
-def test_settings_are_multiples_of_equal_weights_and_quantiles_of_the_posterior():
+def test_settings_are_multiples_of_equal_weights():
     codes = np.array([1] * 3 + [0] * 7 + [-1] * 40)
-    data = Rows(np.zeros((50, 1)), codes, None)
-    assert settings(QNS3VM(), data, (0.5, 1.0), 1, 0.9) == [{}, {"C_star": 0.5 * 10 / 40}]
-    assert settings(QNS3VM(C=2, C_star=3), data, (2.0,), 1, 0.9) == [{"C_star": 6.0}]
-    for own, factor in ((1e-40, 0.3), (1e40, 3.0), (0.0, 3.0)):  # no solver takes a multiple
-        assert settings(QNS3VM(C_star=own), data, (factor,), 1, 0.9) == [{"C_star": own}]
-    assert settings(SelfTrainingKNN(), data, (0.5, 1.0), 4, 0.9) == [{}]
-    assert settings(QNS3VM(balance=0.4), data, (1.0,), 3, 0.9) == [{}]
-    ratios = [
-        s["balance"] for s in settings(QNS3VM(balance={0: 0.5, 1: 0.5}), data, (1.0,), 3, 0.9)
-    ]
-    draws = np.random.default_rng(0).beta(3.5, 7.5, 400_000)
-    assert_allclose(ratios, np.quantile(draws, [0.05, 0.5, 0.95]), atol=2e-3)
-    three = data._replace(codes=np.array([0] * 5 + [1] * 5 + [2] * 5 + [-1] * 35))
-    assert settings(QNS3VM(), three, (1.0,), 3, 0.9) == [{}]
+    data = Sample(np.zeros((50, 1)), codes, None)
+
+    def values(estimator):
+        first, *others = settings(estimator, data)
+        assert first == {} and all(list(one) == ["C_star"] for one in others)
+        return [one["C_star"] for one in others]
+
+    assert_allclose(values(QNS3VM()), np.array(FACTORS) * 10 / 40)
+    assert_allclose(values(QNS3VM(C=2, C_star=3)), np.array(FACTORS) * 3)
+    assert min(FACTORS) < 1 < max(FACTORS)
+    # Solvers take no smaller nor larger ones than these.
+    assert_allclose(values(QNS3VM(C_star=1e-40)), [1e-40, 3e-40], rtol=1e-12)
+    assert_allclose(values(QNS3VM(C_star=1e40)), [3e39, 1e40], rtol=1e-12)
+    assert values(QNS3VM(C_star=0.0)) == [0.0, 0.0]
+    assert values(SelfTrainingKNN()) == []
 
 
 @pytest.mark.parametrize(
@@ -359,21 +361,16 @@ def test_weights_at_the_end_of_their_range_are_no_error(clusters, weights):
 def test_settings_for_weights_are_those_for_copies():
     codes = np.array([1] * 3 + [0] * 7 + [-1] * 40)
     weight = 1 + np.arange(50) % 3
-    weighted = Rows(np.zeros((50, 1)), codes, weight.astype(float))
-    copied = Rows(np.zeros((weight.sum(), 1)), np.repeat(codes, weight), None)
-    for balance in (0.4, {0: 0.5, 1: 0.5}):
-        one, other = (
-            settings(QNS3VM(balance=balance), data, (0.5, 1.0), 3, 0.9)
-            for data in (weighted, copied)
-        )
-        assert [list(s) for s in one] == [list(s) for s in other]
-        for first, second in zip(one, other, strict=True):
-            assert_allclose(list(first.values()), list(second.values()))
+    weighted = Sample(np.zeros((50, 1)), codes, weight.astype(float))
+    copied = Sample(np.zeros((weight.sum(), 1)), np.repeat(codes, weight), None)
+    one, other = (settings(QNS3VM(), data)[1:] for data in (weighted, copied))
+    for first, second in zip(one, other, strict=True):
+        assert_allclose(first["C_star"], second["C_star"])
 
 
 def test_starts_draw_what_the_estimator_has(clusters):
     X, codes, _ = clusters
-    data = Rows(X, codes, None)
+    data = Sample(X, codes, None)
     drawn_weights = [w for _, w in starts(QNS3VM(), data, 400, np.random.RandomState(0))]
     labeled = codes >= 0
     for w in drawn_weights[:5]:
@@ -405,21 +402,23 @@ def test_equal_labelings_are_one_member_and_clusters_have_their_best():
     assert representatives(members, 5, 2, np.random.RandomState(0)) is members
 
 
-def test_the_pool_merges_equal_labelings(clusters):
+def test_the_pool_merges_equal_labelings(clusters, monkeypatch):
     X, codes, _ = clusters
-    arguments = (0.3, 1.0, 1.0001), 1, 0.9, 0, np.random.RandomState(0)
-    members, _, n_stopped = make_pool([("qn", QNS3VM())], Rows(X, codes, None), *arguments)
+    data, arguments = Sample(X, codes, None), (0, np.random.RandomState(0))
+    monkeypatch.setattr(_pool, "FACTORS", (0.3, 1.0001))
+    members, _, n_stopped = make_pool([("qn", QNS3VM())], data, *arguments)
     assert sum(m.copies for m in members) == 3
     assert len({m.labels.tobytes() for m in members}) == len(members) < 3
     assert n_stopped == 0
-    data = Rows(X, codes, None)
-    base = QNS3VM().fit(X, codes)
-    for first in (0.999, 1.001):  # the better one is found first, or last
-        found = make_pool([("qn", QNS3VM())], data, (first,), *arguments[1:])[0][0]
-        both = make_pool([("qn", QNS3VM())], data, (first, 1.0), *arguments[1:])[0]
+    base, equal = QNS3VM().fit(X, codes), data.sample_weight
+    C_star = np.sum(codes >= 0) / np.sum(codes < 0)
+    for factor in (0.999, 1.001):  # the better one is found first, or last
+        monkeypatch.setattr(_pool, "FACTORS", (factor,))
+        near = QNS3VM(C_star=factor * C_star).fit(X, codes)
+        both = make_pool([("qn", QNS3VM())], data, *arguments)[0]
         assert len(both) == 1 and both[0].copies == 2
-        own = common_objective(base, base, data)
-        assert_allclose(both[0].objective, min(found.objective, own), rtol=1e-12)
+        own, other = (common_objective(model, base, data, equal) for model in (base, near))
+        assert_allclose(both[0].objective, min(own, other), rtol=1e-12)
 
 
 # --- The estimator --------------------------------------------------------------------------------
@@ -504,9 +503,15 @@ def test_a_clear_lead_is_trusted(clusters):
     assert never.taken_ != "estimator" and never.cv_gain_ == model.cv_gain_
 
 
+def one_repeat(model, X, y):
+    """Fit with folds that are drawn once, as `S3VC` does with several classes."""
+    _estimator.decide(model, _estimator.compare(model, X, y, n_repeats=1))
+    return model
+
+
 def test_the_guard_counts_held_out_labels(clusters):
     X, codes, _ = clusters
-    seen = SafeS3VM(n_folds=3, n_repeats=1, random_state=3).fit(X, codes)
+    seen = one_repeat(SafeS3VM(n_folds=3, random_state=3), X, codes)
     seed = np.random.RandomState(3).randint(2**31 - 1)
     right = np.zeros(2)
     shares = dict(enumerate(QNS3VM().fit(X, codes).class_ratio_))  # estimated once
@@ -530,7 +535,8 @@ def test_the_guard_counts_held_out_labels(clusters):
     assert rights[0] == 0 and rights[1] < 7
     seen.set_params(trust=None, contradiction=None)
     edge = gain / seen.cv_error_
-    kept, taken = (clone(seen).set_params(margin=edge + e).fit(X, codes) for e in (1e-6, -1e-6))
+    models = (clone(seen).set_params(margin=edge + e) for e in (1e-6, -1e-6))
+    kept, taken = (one_repeat(model, X, codes) for model in models)
     assert kept.kept_supervised_ and not taken.kept_supervised_
     assert kept.worst_gain_ == kept.changed_ == 0 and kept.bound_ == taken.bound_
     assert gain > 0 and "the lead on held-out labels leaves doubt" in kept.summary()
@@ -648,8 +654,8 @@ def test_a_gap_that_held_out_labels_speak_against_is_not_taken(clusters):
             found, here = super().predict(rows), np.isin(rows[:, 0], X[:2, 0])
             return np.where(here, 1 - found, found)
 
-    model = SafeS3VM(estimator=Doubtful(), n_repeats=1, margin=1e3, trust=None, random_state=0)
-    model.fit(X, codes)
+    model = SafeS3VM(estimator=Doubtful(), margin=1e3, trust=None, random_state=0)
+    one_repeat(model, X, codes)
     assert model.contradicted_ <= 0.08 and -model.cv_error_ < model.cv_gain_ == -1
     assert model.kept_supervised_ and "the labels advise it" in model.summary()
     assert set(model.wrong_labels_) == {"supervised"}  # it was not a matter of its own labels
@@ -829,9 +835,8 @@ def test_labels_of_any_kind_and_rows_of_any_kind(clusters):
     sparse = clone(model).fit(sp.csr_matrix(X), codes)
     assert_array_equal(sparse.transduction_, expected.transduction_)
     gamma = 0.2
-    exact = dict(C_star_factors=(1.0,), random_state=0)
-    rows = SafeS3VM(estimator=QNS3VM(gamma=gamma), **exact).fit(X, codes)
-    gram = SafeS3VM(estimator=QNS3VM(kernel="precomputed"), **exact)
+    rows = SafeS3VM(estimator=QNS3VM(gamma=gamma), random_state=0).fit(X, codes)
+    gram = SafeS3VM(estimator=QNS3VM(kernel="precomputed"), random_state=0)
     gram.fit(rbf_kernel(X, gamma=gamma), codes)
     assert_array_equal(gram.transduction_, rows.transduction_)
     assert_array_equal(gram.predict(rbf_kernel(X[:9], X, gamma=gamma)), rows.predict(X[:9]))
@@ -891,11 +896,8 @@ def test_limits_are_reported_once(clusters):
         (dict(estimator=[]), "estimator must hold one or more"),
         (dict(estimator=[("a", QNS3VM()), ("a", SVM())]), "different names"),
         (dict(estimator=[QNS3VM()]), "list of \\(name, estimator\\)"),
-        (dict(C_star_factors=(0.0, 1.0)), "C_star_factors"),
-        (dict(C_star_factors=()), "C_star_factors"),
         (dict(n_folds=1), r"'n_folds' parameter of SafeS3VM must be an int in the range \[2"),
         (dict(n_starts=-1), "n_starts"),
-        (dict(confidence=1.0), "confidence"),
     ],
 )
 def test_bad_parameters_are_named(parameters, message, clusters):

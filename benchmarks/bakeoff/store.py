@@ -42,6 +42,7 @@ def source_hash(one, method):
     sets = Path(draws.datasets.__file__).parent
     parts = [repr(one), repr(method), _code_of(method.type)]
     parts += [_code(file) for file in [*ours, *sorted(sets.glob("*.py"))]]
+    parts.append((sets / "sources.toml").read_text(encoding="utf-8"))
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:10]
 
 

@@ -181,7 +181,7 @@ class StatementList(SphinxDirective):
 def tell_chapters(app, doctree):
     """Say below the title of an API page which chapters explain it."""
     folder, _, name = app.env.docname.rpartition("/")
-    if folder != "book/api" or name == "index":
+    if folder != "book/api" or name not in EXPLAINED:
         return
     line = nodes.paragraph("", "Explained in ", classes=["explained"])
     line += [*separated([document(chapter) for chapter in EXPLAINED[name]]), nodes.Text(".")]

@@ -2,8 +2,42 @@
 
 import numpy as np
 
+from s3vm_lib.base.classifier import BaseS3VM
 from s3vm_lib.utils.shortcuts import parameters_hold
 from s3vm_lib.utils.threads import using, with_threads
+
+
+def late_parameters(estimator):
+    """Return the parameters for whose values one `Preparation` is enough."""
+    if isinstance(estimator, BaseS3VM) and not getattr(estimator, "warm_start", False):
+        return estimator._late
+    return frozenset()
+
+
+def class_shares(estimator, X, codes, sample_weight=None):
+    """Estimate the shares of the classes that a fit would give to the solver.
+
+    Parameters
+    ----------
+    estimator : BaseS3VM
+        Its attributes change.
+    X, codes, sample_weight
+        Rows, class indices with −1 where unlabeled, and weights.
+
+    Returns
+    -------
+    ndarray of shape (n_classes,), or None without a balance constraint
+    """
+    estimator._validate_params()
+    with using(estimator.n_jobs):
+        _, _, data = estimator._validated(X, codes, sample_weight, codes < 0)
+        estimator._ratios(data)
+    return estimator.class_ratio_
+
+
+def loss_weights(estimator, codes, sample_weight):
+    """Return the weight of each row's loss in a fitted estimator: sample times class weight."""
+    return sample_weight * estimator._class_weights(codes, sample_weight, estimator.classes_)
 
 
 class Preparation:
@@ -30,7 +64,7 @@ class Preparation:
 
     @with_threads
     def fit(self, transduce=True, go_on=False, sample_weight=None, **settings):
-        """The model of ``clone(estimator).set_params(**settings).fit(X, y, ...)``.
+        """Fit the model of ``clone(estimator).set_params(**settings).fit(X, y, ...)``.
 
         Parameters
         ----------
@@ -75,7 +109,7 @@ class Preparation:
         return model
 
     def predict(self, X):
-        """``predict`` of the last model; its kernel values stay for one with the same support."""
+        """Predict by the last model; its kernel values stay for one with the same support."""
         if X is not self._asked:
             self._kept.pop("values", None)
             self._asked = X
@@ -86,11 +120,11 @@ class Preparation:
             del self.estimator._kept
 
     def warn_of_limits(self):
-        """The warning of ``fit``, where the solver met its limit in the last one."""
+        """Warn as ``fit`` does, where the solver met its limit in the last one."""
         self.estimator._warn_of_limits(self._last[1])
 
     def _known_ratios(self, model):
-        """The ratios, estimated once: they depend on the rows, the kernel, ``balance`` and C."""
+        """Return the ratios, estimated once: they depend on rows, kernel, ``balance`` and C."""
         if not hasattr(model, "balance"):
             return model._ratios(self._data)
         key = repr(model.balance), model.C, getattr(model, "C_star", None) == 0

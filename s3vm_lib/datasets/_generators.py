@@ -9,7 +9,7 @@ from s3vm_lib.utils.labels import mark_missing, mark_unlabeled
 
 
 def _generator(random_state):
-    """A `numpy.random.Generator` from whatever scikit-learn accepts as `random_state`."""
+    """Make a `numpy.random.Generator` of whatever scikit-learn accepts as `random_state`."""
     if isinstance(random_state, np.random.RandomState):
         return np.random.default_rng(random_state.randint(0, 2**32, size=4, dtype=np.uint32))
     return np.random.default_rng(random_state)
@@ -29,7 +29,7 @@ def _shuffled(X, y, shuffle, rng):
 
 
 def make_g2c(n_samples=500, n_features=500, *, shuffle=True, random_state=None):
-    """Two Gaussian clusters, one per class: the set G2C of Gieseke et al. [1]_.
+    """Draw two Gaussian clusters, one per class: the set G2C of Gieseke et al. [1]_.
 
     Class 1 is N((2.5, 0, ..., 0), I) and class 0 is N((−2.5, 0, ..., 0), I). The Bayes error is
     Φ(−2.5) = 0.6 %.
@@ -68,7 +68,7 @@ def make_g2c(n_samples=500, n_features=500, *, shuffle=True, random_state=None):
 
 
 def make_g4c(n_samples=500, n_features=500, *, shuffle=True, random_state=None):
-    """Four Gaussian clusters, two per class: the misleading set G4C of Gieseke et al. [1]_.
+    """Draw four Gaussian clusters, two per class: the misleading set G4C of Gieseke et al. [1]_.
 
     The means are (±2.5, ±5, 0, ..., 0) with identity covariance; the class is the sign of the
     first coordinate of the mean, although the widest gap runs along the second.
@@ -113,7 +113,7 @@ def _gaussians(n_samples, n_features, misleading, shuffle, random_state):
 
 
 def make_g50c(n_samples=550, n_features=50, *, shuffle=True, random_state=None):
-    """Two Gaussians whose Bayes error is 5 %, after the set g50c of Chapelle and Zien [1]_.
+    """Draw two Gaussians whose Bayes error is 5 %, after the set g50c of Chapelle and Zien [1]_.
 
     Both classes are normal with identity covariance; their means lie 3.29 apart, along the
     diagonal, so that Φ(−3.29/2) = 5 %. The published draw itself is ``load("g50c")``.
@@ -151,7 +151,7 @@ def make_g50c(n_samples=550, n_features=50, *, shuffle=True, random_state=None):
 
 
 def make_moons(n_samples=200, *, noise=0.1, random_state=None):
-    """Two interleaved half circles, the classes alternating row by row.
+    """Draw two interleaved half circles, with classes that alternate row by row.
 
     Row i belongs to class 1 for even i, so that the first 2k rows hold k points of each class:
     ``y[2 * k:] = -1`` labels exactly k points per class.
@@ -185,7 +185,7 @@ def make_moons(n_samples=200, *, noise=0.1, random_state=None):
 def make_mixture(
     n_samples=1000, n_features=20, *, n_centers=8, centers_random_state=7, random_state=None
 ):
-    """A mixture of Gaussians whose components alternate between the two classes.
+    """Draw a mixture of Gaussians whose components alternate between the two classes.
 
     The centers are drawn once from N(0, (1.5² · 5 / n_features) I), the points from N(center, I).
     At the default size (eight components in 20 dimensions, named ``mixture20`` in the benchmarks)
@@ -225,7 +225,7 @@ def make_mixture(
 def make_bag_of_words(
     n_samples=1000, n_features=20_000, *, n_terms=60, tilt=0.55, random_state=None
 ):
-    """Short documents on two topics over a Zipf vocabulary, as sparse tf-idf rows.
+    """Draw short documents on two topics over a Zipf vocabulary, as sparse tf-idf rows.
 
     Word j has the base frequency 1/j; each topic multiplies it by exp(±tilt · z_j) with z_j
     standard normal. A document is `n_terms` words drawn independently; entries are
@@ -276,7 +276,7 @@ def make_bag_of_words(
 
 
 def load_digits_pair(a=3, b=8):
-    """Two of the ten classes of scikit-learn's bundled 8 × 8 digits.
+    """Load two of the ten classes of scikit-learn's bundled 8 × 8 digits.
 
     Parameters
     ----------
@@ -305,7 +305,7 @@ def load_digits_pair(a=3, b=8):
 
 
 def load_breast_cancer_scaled():
-    """scikit-learn's bundled breast cancer set, every feature with mean 0 and variance 1.
+    """Load scikit-learn's breast cancer set, every feature with mean 0 and variance 1.
 
     Returns
     -------

@@ -14,6 +14,7 @@ from tqdm.auto import tqdm
 from s3vm_lib.datasets._sources import (
     PAIR_NAME,
     PAIRS,
+    PARSERS,
     SOURCES,
     array_checksum,
     canonical,
@@ -27,7 +28,7 @@ _CHUNK = 1 << 16
 
 
 def data_home():
-    """Directory of the cache: ``S3VM_LIB_CACHE``, or ``~/.cache/s3vm_lib/data``.
+    """Return the directory of the cache: ``S3VM_LIB_CACHE``, or ``~/.cache/s3vm_lib/data``.
 
     Returns
     -------
@@ -42,7 +43,7 @@ def load(name, *, download=True, progress=True):
 
     The set is looked for as ``<name>.npz`` in the folder named by the environment variable
     ``S3VM_LIB_DATA``, then in the cache (`data_home`), and is then downloaded from its public host
-    into the cache. Whatever the way, the arrays are compared with a stored checksum.
+    into the cache. In each case the arrays are compared with a stored checksum.
 
     Parameters
     ----------
@@ -109,6 +110,7 @@ def load(name, *, download=True, progress=True):
 
 
 def _load_pair(family, a, b, **options):
+    """Load two classes of a set with many."""
     from sklearn.utils import Bunch
 
     a, b = int(a), int(b)
@@ -133,7 +135,7 @@ def _load_pair(family, a, b, **options):
 
 
 def _resize(images, size, new_size):
-    """Square images of another size: each new pixel is the mean of the area that it covers."""
+    """Resize square images: each new pixel is the mean of the area that it covers."""
     edges = np.arange(new_size + 1) * (size / new_size)
     left = np.maximum(edges[:-1, None], np.arange(size))
     right = np.minimum(edges[1:, None], np.arange(size) + 1)
@@ -143,13 +145,14 @@ def _resize(images, size, new_size):
 
 
 def _arrays(name, download, progress):
+    """Return the arrays of a set from the folder, the cache or the host, in this order."""
     source = SOURCES[name]
     folder = os.environ.get("S3VM_LIB_DATA")
     places = ([Path(folder)] if folder else []) + [data_home()]
     for place in places:
         file = place / f"{name}.npz"
         if file.is_file():
-            return _checked(_stored, [file.read_bytes()], name, file)
+            return _checked([file.read_bytes()], name, file)
     searched = " nor in ".join(str(place) for place in places)
     way_out = (
         f"put {name}.npz into a folder and name the folder in S3VM_LIB_DATA, "
@@ -164,28 +167,29 @@ def _arrays(name, download, progress):
         raise FileNotFoundError(f"{name} is not in {searched}: use download=True, or {way_out}")
     try:
         files = [_fetch(url, most_bytes(source), progress) for url in source.urls]
-    except (OSError, HTTPException, ValueError) as error:  # what a host or a line can do
+    except (OSError, HTTPException, ValueError) as error:  # all that urllib raises
         raise ConnectionError(
             f"could not download {name} from {source.urls[0]} ({error}). "
             f"Without a connection, {way_out}."
         ) from error
-    arrays = _checked(source.parse, files, name, source.urls[0])
+    arrays = _checked(files, name, source.urls[0])
     _store(data_home() / f"{name}.npz", arrays)
     return arrays
 
 
-def _stored(files):
-    with np.load(io.BytesIO(files[0]), allow_pickle=False) as stored:
-        return dict(stored)
-
-
-def _checked(read, files, name, origin):
-    """The arrays that ``read`` makes of some files, if they are those of the catalogue."""
+def _checked(files, name, origin):
+    """Return the arrays of files that were downloaded or stored, if the checksum is right."""
     source = SOURCES[name]
     try:
-        arrays = canonical(read([unpack(content, source) for content in files]), source)
+        files = [unpack(content, source) for content in files]
+        if isinstance(origin, Path):
+            with np.load(io.BytesIO(files[0]), allow_pickle=False) as stored:
+                arrays = dict(stored)
+        else:
+            arrays = PARSERS[source.parser](files, source)
+        arrays = canonical(arrays, source)
         found = array_checksum(arrays)
-    except Exception as error:  # whatever a reader trips over that is given something else
+    except Exception as error:  # a parser given another file can fail in any way
         raise ValueError(
             f"what {origin} holds cannot be read as {name}: {type(error).__name__}, {error}"
         ) from error
@@ -198,19 +202,20 @@ def _checked(read, files, name, origin):
 
 
 def _store(file, arrays):
-    """Write through a temporary name, so that an interrupted write leaves no broken file."""
+    """Write under a temporary name and rename, so that no interrupted write leaves a file."""
     packed = dict(arrays)
     if sp.issparse(packed["X"]):
         X = packed.pop("X")
         packed.update(data=X.data, indices=X.indices, indptr=X.indptr, shape=np.array(X.shape))
     file.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=file.parent) as folder:  # of this thread alone
+    with tempfile.TemporaryDirectory(dir=file.parent) as folder:  # one folder for each thread
         temporary = Path(folder) / file.name
         np.savez_compressed(temporary, **packed)
         os.replace(temporary, file)
 
 
 def _fetch(url, most, progress):
+    """Download one file into memory; stop as soon as it is larger than the set can be."""
     request = urllib.request.Request(url, headers={"User-Agent": "s3vm_lib"})
     with urllib.request.urlopen(request, timeout=_TIMEOUT) as response:
         total = int(response.headers.get("Content-Length") or 0)

@@ -10,9 +10,9 @@ from sklearn.base import clone
 from sklearn.model_selection import ParameterGrid
 from sklearn.utils import check_array
 
-from s3vm_lib.base.classifier import BaseS3VM
+from s3vm_lib.base.preparation import late_parameters
 from s3vm_lib.kernels import resolve_gamma
-from s3vm_lib.model_selection._scores import PreferSmallest, rank
+from s3vm_lib.model_selection._labeled import PreferSmallest, rank
 
 TIES = ("C", "C_star", "gamma")
 
@@ -25,12 +25,12 @@ class Candidate(NamedTuple):
 
     @property
     def params(self):
-        """The setting as ``cv_results_`` tells it."""
+        """Return the setting as ``cv_results_`` shows it."""
         return self.settings if self.name is None else {"estimator": self.name, **self.settings}
 
 
 def default_grid(estimator, X, codes, weight):
-    """C, C* and γ around the values that the defaults stand for.
+    """Make a grid of C, C* and γ around the values that the defaults stand for.
 
     C is 0.1, 1, 10 or 100, C* 0.01, 0.1 or 1 times the value that gives the unlabeled rows together
     the weight of the labeled ones, γ 0.1, 1 or 10 times that of ``gamma="scale"``; what the
@@ -55,7 +55,7 @@ def default_grid(estimator, X, codes, weight):
 
 
 def candidates(estimators, param_grid, X, codes, weight):
-    """Every setting of every estimator, in the order of the grid.
+    """List every setting of every estimator, in the order of the grid.
 
     Parameters
     ----------
@@ -97,7 +97,7 @@ def candidates(estimators, param_grid, X, codes, weight):
 
 
 def groups(found, estimators, exact=True):
-    """Candidates that differ in nothing that is read before the solver starts.
+    """Group candidates that differ in nothing that is read before the solver starts.
 
     With ``exact=False`` they come in an order in which each may go on from the one before.
 
@@ -122,21 +122,14 @@ def groups(found, estimators, exact=True):
 
 
 def _rising(member):
-    """Settings apart from C*, then C*: each may go on from the one before."""
+    """Sort by the settings apart from C*, then by C*: each may go on from the one before."""
     settings = dict(member[1])
     C_star = settings.pop("C_star", None)
     return repr(sorted(settings.items())), np.inf if C_star is None else C_star
 
 
-def late_parameters(estimator):
-    """Parameters for whose values one `Preparation` is enough."""
-    if isinstance(estimator, BaseS3VM) and not getattr(estimator, "warm_start", False):
-        return estimator._late
-    return frozenset()
-
-
 def _ties(found, estimators):
-    """What `PreferSmallest` looks at, by name, and the values that each setting has of it."""
+    """Return the names of what `PreferSmallest` compares, and the values in each setting."""
     given = {name: estimator.get_params() for name, estimator in estimators.items()}
     whole = []
     for name, settings in found:
@@ -147,13 +140,13 @@ def _ties(found, estimators):
 
 
 def precedence(found, estimators):
-    """A key of each setting; among settings that tie, `smallest` takes the one with the least."""
+    """Return a key of each setting; of settings that tie, `smallest` takes the least."""
     named, whole = _ties(found, estimators)
     return [(*(rank(s[k]) for k in named), position) for position, s in enumerate(whole)]
 
 
 def smallest(found, estimators):
-    """`PreferSmallest` over those of C, C_star and gamma that every setting has as numbers.
+    """Make a `PreferSmallest` of those of C, C_star and gamma that all settings have as numbers.
 
     An estimator without ``C_star`` counts as one with 0. Where the results hold the ``stability``,
     it decides before.

@@ -22,20 +22,20 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, column_or_1d, has_fit_parameter
 
 from s3vm_lib.base.machine import BaseMachine, SemiSupervisedMixin
-from s3vm_lib.base.preparation import Preparation
+from s3vm_lib.base.preparation import Preparation, late_parameters
 from s3vm_lib.model_selection._grid import (
     candidates,
     groups,
-    late_parameters,
     precedence,
     smallest,
 )
-from s3vm_lib.model_selection._scores import (
+from s3vm_lib.model_selection._labeled import (
     PreferSmallest,
+    SemiSupervisedKFold,
     is_labeled_accuracy,
     labeled_accuracy_scorer,
+    labeled_rows,
 )
-from s3vm_lib.model_selection._splitters import SemiSupervisedKFold, labeled_rows
 from s3vm_lib.model_selection._with_unlabeled import told_unlabeled
 from s3vm_lib.utils.labels import Labels, mark_missing, plain, split_labels
 from s3vm_lib.utils.limits import Verbosity
@@ -61,14 +61,14 @@ class Trial(NamedTuple):
 
 
 def _part(estimator, X, rows, columns):
-    """Rows of X; of a Gram matrix their columns as well."""
+    """Return rows of X, and of a Gram matrix the columns, too."""
     if get_tags(estimator).input_tags.pairwise:
         return X[np.ix_(rows, columns)]
     return _safe_indexing(X, rows)
 
 
 def _fit_arguments(estimator, y, weight, mask):
-    """Arguments of `fit` besides X."""
+    """Return the arguments of `fit` besides X."""
     y, given = (y, {}) if mask is None else told_unlabeled(estimator, y, mask)
     if weight is not None:
         if not has_fit_parameter(estimator, "sample_weight"):
@@ -77,24 +77,31 @@ def _fit_arguments(estimator, y, weight, mask):
     return {"y": y, **given}
 
 
+class Shared(NamedTuple):
+    """What all folds of a search share."""
+
+    X: Any  # (n, d), or the Gram matrix
+    y: np.ndarray  # labels as given, (n,)
+    weight: np.ndarray | None  # of the rows, (n,)
+    mask: np.ndarray | None  # True for unlabeled rows, (n,)
+    watched: np.ndarray  # unlabeled rows whose labels are wanted
+    scorer: Callable | None  # None is the accuracy
+    error_score: float | str
+    go_on: bool  # whether a solver may begin at the last solution
+
+
 class Fold:
     """Training and test rows of one fold, for the settings of one group.
 
-    Rows are prepared when the first setting is tried, once for all settings. ``scorer`` None is
-    the accuracy; ``watched`` are unlabeled rows whose labels are wanted.
+    Rows are prepared when the first setting is tried, once for all settings.
     """
 
-    def __init__(
-        self, estimator, X, y, weight, mask, train, test, watched, scorer, error_score, go_on
-    ):
-        self.estimator, self.y, self.given = estimator, y, (X, weight, mask)
-        self.train, self.test, self.watched = train, test, watched
-        self.scorer, self.error_score, self.go_on = scorer, error_score, go_on
-        self.shares = bool(late_parameters(estimator))
+    def __init__(self, estimator, shared, train, test):
+        self.estimator, self.shared, self.train, self.test = estimator, shared, train, test
         self.prepared = self.arguments = None
 
     def trial(self, late):
-        """`Trial` of one setting."""
+        """Fit and score one setting."""
         begin = time.perf_counter()
         try:
             if self.arguments is None:
@@ -102,50 +109,50 @@ class Fold:
             model = self._fitted(late)
             middle = time.perf_counter()
             value = self._score(model)
-            labels = self._labels(model) if self.watched.size else None
+            labels = self._labels(model) if self.shared.watched.size else None
             return Trial(value, middle - begin, time.perf_counter() - middle, labels)
         except Exception as error:
-            if self.error_score == "raise":
+            if self.shared.error_score == "raise":
                 raise
             spent = time.perf_counter() - begin
             message = f"{type(error).__name__}: {error}"
-            return Trial(float(self.error_score), spent, 0.0, None, message)
+            return Trial(float(self.shared.error_score), spent, 0.0, None, message)
 
     def _score(self, model):
-        if self.scorer is not None:
-            return float(self.scorer(model, self.X_test, self.y_test))
+        if self.shared.scorer is not None:
+            return float(self.shared.scorer(model, self.X_test, self.y_test))
         found = (model if self.prepared is None else self.prepared).predict(self.X_test)
         return float(np.mean(found == self.y_test))
 
     def _take_rows(self):
-        X, weight, mask = self.given
-        chosen = [None if v is None else v[self.train] for v in (self.y, weight, mask)]
+        X, *rows = self.shared[:4]
+        chosen = [None if v is None else v[self.train] for v in rows]
         self.X_train = _part(self.estimator, X, self.train, self.train)
         self.X_test = _part(self.estimator, X, self.test, self.train)
-        self.y_test = plain(self.y[self.test])  # metrics take no object array of numbers
+        self.y_test = plain(self.shared.y[self.test])  # metrics take no object array of numbers
         self.arguments = _fit_arguments(self.estimator, *chosen)
 
     def _fitted(self, late):
         late = clone(late, safe=False)
-        if not self.shares:
+        if not late_parameters(self.estimator):  # nothing that settings could share
             model = clone(self.estimator).set_params(**late)
             return model.fit(self.X_train, **self.arguments)
         if self.prepared is None:
             self.prepared = Preparation(clone(self.estimator), self.X_train, **self.arguments)
-        every = self.scorer is not None or self.watched.size > 0
-        return self.prepared.fit(every, self.go_on, **late)
+        every = self.shared.scorer is not None or self.shared.watched.size > 0
+        return self.prepared.fit(every, self.shared.go_on, **late)
 
     def _labels(self, model):
         if hasattr(model, "transduction_"):
             order = np.argsort(self.train)
-            places = np.searchsorted(self.train, self.watched, sorter=order)
+            places = np.searchsorted(self.train, self.shared.watched, sorter=order)
             return model.transduction_[order[places]]
-        return model.predict(_part(self.estimator, self.given[0], self.watched, self.train))
+        rows = _part(self.estimator, self.shared.X, self.shared.watched, self.train)
+        return model.predict(rows)
 
 
-def _run(settings, *of_fold):
-    """`Trial` of each of the settings, which one preparation is enough for, on one fold."""
-    fold = Fold(*of_fold)
+def _run(fold, settings):
+    """Try settings for which one preparation is enough on one fold."""
     return [fold.trial(late) for late in settings]
 
 
@@ -156,13 +163,13 @@ class Leader(NamedTuple):
     key: tuple = ()
 
     def is_beaten_by(self, mean, key):
-        """Whether a setting with this mean, or one that can still reach it, would be taken."""
+        """Tell whether a setting that has this mean, or can still reach it, would be taken."""
         level = abs(mean - self.mean) <= PreferSmallest().tolerance
         return key < self.key if level else mean > self.mean
 
 
 def _race(members, folds, leader, lost):
-    """Trials of the settings of one group, as far as they can decide which setting is taken.
+    """Try the settings of one group, as far as they can decide which setting is taken.
 
     A fold adds at most 1 to the sum of a setting's scores. The setting is given up when that sum,
     with a 1 for each fold that is left, would not make it the leader. Folds on which settings have
@@ -401,22 +408,17 @@ class S3VMSearchCV(SemiSupervisedMixin, MetaEstimatorMixin, BaseEstimator):
                 "cv must have two folds or more for criterion='stability', which compares them, "
                 f"got {len(folds)}"
             )
-        parts = [
-            [
-                (estimator, X, y, sample_weight, mask, train, test, watched, scorer)
-                + (self.error_score, not self.exact)
-                for train, test in folds
-            ]
-            for estimator, _ in shared
-        ]
+        common = Shared(
+            X, y, sample_weight, mask, watched, scorer, self.error_score, not self.exact
+        )
         trials = np.empty((len(found), len(folds)), dtype=object)
         if self.exact == "choice":
-            self.n_preparations_ = self._race_all(trials, found, shared, parts)
+            self.n_preparations_ = self._race_all(trials, found, shared, common, folds)
         else:
             every = Parallel(n_jobs=self.n_jobs)(
-                delayed(_run)([late for _, late in members], *part)
-                for (_, members), group in zip(shared, parts, strict=True)
-                for part in group
+                delayed(_run)(Fold(estimator, common, *fold), [late for _, late in members])
+                for estimator, members in shared
+                for fold in folds
             )
             for number, part in enumerate(every):
                 group, fold = divmod(number, len(folds))
@@ -438,7 +440,7 @@ class S3VMSearchCV(SemiSupervisedMixin, MetaEstimatorMixin, BaseEstimator):
         return self
 
     def _check_race(self):
-        """What a setting can still reach is known of the accuracy, and of this rule for ties."""
+        """Refuse scores and rules for ties of which no bound is known, see `_race`."""
         for name, allowed in (
             ("scoring", self.scoring is None or is_labeled_accuracy(self.scoring)),
             ("criterion", self.criterion is None),
@@ -450,20 +452,21 @@ class S3VMSearchCV(SemiSupervisedMixin, MetaEstimatorMixin, BaseEstimator):
                     f"exact='choice' needs the default of {name}, got {getattr(self, name)!r}"
                 )
 
-    def _race_all(self, trials, found, shared, parts):
+    def _race_all(self, trials, found, shared, common, folds):
         """Fill in the trials that can decide the choice; the number of preparations."""
         keys = precedence(found, self._estimators())
-        leader, prepared, lost = Leader(), 0, [[0.0] for _ in parts[0]]
-        for (_, members), group in zip(shared, parts, strict=True):
+        leader, prepared, lost = Leader(), 0, [[0.0] for _ in folds]
+        for estimator, members in shared:
             entered = [(keys[position], late) for position, late in members]
-            tried, leader, number = _race(entered, [Fold(*part) for part in group], leader, lost)
+            group = [Fold(estimator, common, *fold) for fold in folds]
+            tried, leader, number = _race(entered, group, leader, lost)
             prepared += number
             for (position, _), row in zip(members, tried, strict=True):
                 trials[position, :] = row
         return prepared
 
     def _folds(self, X, codes):
-        """(training rows, labeled test rows) of each fold."""
+        """List the (training rows, labeled test rows) of each fold."""
         cv = SemiSupervisedKFold(self.cv) if isinstance(self.cv, Integral) else check_cv(self.cv)
         folds = []
         for train, test in cv.split(X, codes):
@@ -495,6 +498,9 @@ class S3VMSearchCV(SemiSupervisedMixin, MetaEstimatorMixin, BaseEstimator):
         model.fit(X, **_fit_arguments(model, y, weight, mask))
         self.refit_time_ = time.perf_counter() - begin
         self.best_estimator_ = model
+        for name in ("n_features_in_", "transduction_"):
+            if hasattr(model, name):
+                setattr(self, name, getattr(model, name))
 
     def _best(self):
         check_is_fitted(self)
@@ -502,18 +508,8 @@ class S3VMSearchCV(SemiSupervisedMixin, MetaEstimatorMixin, BaseEstimator):
             raise AttributeError("S3VMSearchCV(refit=False) has no best_estimator_: refit the best")
         return self.best_estimator_
 
-    @property
-    def n_features_in_(self):
-        """Number of features."""
-        return self._best().n_features_in_
-
-    @property
-    def transduction_(self):
-        """A label for every training row."""
-        return self._best().transduction_
-
     def predict(self, X: Rows) -> np.ndarray:
-        """Class of each row, by ``best_estimator_``.
+        """Predict the class of each row by ``best_estimator_``.
 
         Parameters
         ----------
@@ -528,16 +524,16 @@ class S3VMSearchCV(SemiSupervisedMixin, MetaEstimatorMixin, BaseEstimator):
 
     @available_if(_best_has("decision_function"))
     def decision_function(self, X: Rows) -> np.ndarray:
-        """Outputs of ``best_estimator_``; see `predict` for the rows."""
+        """Return the outputs of ``best_estimator_``; see `predict` for the rows."""
         return self._best().decision_function(X)
 
     @available_if(_best_has("predict_proba"))
     def predict_proba(self, X: Rows) -> np.ndarray:
-        """Probabilities of ``best_estimator_``; see `predict` for the rows."""
+        """Return the probabilities of ``best_estimator_``; see `predict` for the rows."""
         return self._best().predict_proba(X)
 
     def score(self, X: Rows, y: Labels, unlabeled_mask: ArrayLike | None = None) -> float:
-        """The score of ``best_estimator_`` by ``scoring``.
+        """Score ``best_estimator_`` by ``scoring``.
 
         Where that is None or `labeled_accuracy_scorer`, it is the share of right predictions on the
         labeled rows, as in the ``score`` of the estimators: rows whose label is missing or −1 are
@@ -572,7 +568,7 @@ class S3VMSearchCV(SemiSupervisedMixin, MetaEstimatorMixin, BaseEstimator):
 
 
 def _agreement(trials):
-    """Share of unlabeled rows to which two folds give the same label, on average over pairs."""
+    """Return the mean share of unlabeled rows to which two folds give the same label."""
     if any(trial.labels is None for trial in trials):
         return np.nan
     pairs = combinations([trial.labels for trial in trials], 2)
@@ -580,7 +576,7 @@ def _agreement(trials):
 
 
 def _results(params, trials):
-    """``cv_results_`` of scikit-learn."""
+    """Make ``cv_results_`` as scikit-learn does."""
     results = {}
     for key in ("fit_time", "score_time"):
         values = np.array([[getattr(trial, key) for trial in row] for row in trials])

@@ -37,7 +37,7 @@ def _fitted_has(name):
 
 
 def told_unlabeled(estimator, y, mask):
-    """Labels and mask for ``fit``; −1 in y without a mask where that will do, as in a pipeline."""
+    """Return labels and mask for ``fit``; −1 in y without a mask where that will do."""
     prefix = ""
     while isinstance(estimator, Pipeline) and not get_config()["enable_metadata_routing"]:
         name, estimator = estimator.steps[-1]
@@ -150,7 +150,7 @@ class WithUnlabeled(SemiSupervisedMixin, MetaEstimatorMixin, BaseEstimator):
         return self
 
     def _checked_pool(self):
-        """The unlabeled rows, with the columns of X."""
+        """Return the unlabeled rows; refuse those with other columns than X."""
         with explained(self.X_unlabeled, "X_unlabeled"):
             options = {"accept_sparse": "csr", "ensure_min_samples": 0}
             pool = check_array(self.X_unlabeled, input_name="X_unlabeled", **options)
@@ -168,7 +168,7 @@ class WithUnlabeled(SemiSupervisedMixin, MetaEstimatorMixin, BaseEstimator):
         return validated_data(self, X, accept_sparse="csr", reset=False)
 
     def predict(self, X: Rows) -> np.ndarray:
-        """Class of each row, as the classifier predicts it.
+        """Predict the class of each row by the classifier.
 
         Parameters
         ----------
@@ -184,13 +184,13 @@ class WithUnlabeled(SemiSupervisedMixin, MetaEstimatorMixin, BaseEstimator):
 
     @available_if(_fitted_has("decision_function"))
     def decision_function(self, X: Rows) -> np.ndarray:
-        """Outputs of the classifier; see `predict` for the rows."""
+        """Return the outputs of the classifier; see `predict` for the rows."""
         X = self._checked(X)
         return self.estimator_.decision_function(X)
 
     @available_if(_fitted_has("predict_proba"))
     def predict_proba(self, X: Rows) -> np.ndarray:
-        """Probabilities of the classifier; see `predict` for the rows."""
+        """Return the probabilities of the classifier; see `predict` for the rows."""
         X = self._checked(X)
         return self.estimator_.predict_proba(X)
 

@@ -1,9 +1,8 @@
 """The estimator `SafeS3VM`."""
 
 import warnings
-from collections.abc import Sequence
 from numbers import Integral, Real
-from typing import Annotated, Self
+from typing import Annotated, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -27,8 +26,8 @@ from s3vm_lib.base.machine import SemiSupervisedMixin
 from s3vm_lib.kernels import KERNELS
 from s3vm_lib.model_selection import SemiSupervisedKFold
 from s3vm_lib.quasi_newton import QNS3VM
-from s3vm_lib.safe._pool import Rows as Data
 from s3vm_lib.safe._pool import (
+    Sample,
     fitted,
     make_pool,
     on_codes,
@@ -39,7 +38,7 @@ from s3vm_lib.safe._pool import (
 from s3vm_lib.safe._vote import gains, solve_safe, votes
 from s3vm_lib.smo import SVM
 from s3vm_lib.utils.labels import Labels
-from s3vm_lib.utils.limits import Count, InnerShare, RandomState, Share, Verbosity
+from s3vm_lib.utils.limits import Count, RandomState, Share, Verbosity
 from s3vm_lib.utils.shortcuts import checked_new_rows
 from s3vm_lib.utils.threads import using, with_threads
 from s3vm_lib.utils.validation import (
@@ -51,6 +50,7 @@ from s3vm_lib.utils.validation import (
     validated_inside,
 )
 
+REPEATS = 2  # times that the folds are drawn
 FEWEST = 8  # labels from which on contradictions are counted
 # Of QNS3VM, where it is fitted some twenty times: with finer ones the labels are as good.
 QUICK = {"engine": "lbfgs", "tol": 1e-3, "ftol": 1e-6}
@@ -80,14 +80,6 @@ class SafeS3VM(MetaEstimatorMixin, SemiSupervisedMixin, BaseEstimator):
         which `SVM` does not know, such as the ``"auto"`` of `S3VC`.
     loss_weight : float, default=3.0
         λ: a row that is lost against the baseline counts this many rows that are won. At least 1.
-    C_star_factors : sequence of float, default=(0.3, 1.0, 3.0)
-        Multiples of C* in the pool, where an estimator has ``C_star``, and does not make it of a C
-        that it chooses itself.
-    n_ratios : int, default=1
-        Class ratios in the pool, spread over the central interval of their posterior given the
-        labels. 1 leaves ``balance`` as it is.
-    confidence : float, default=0.9
-        Probability of that interval.
     n_starts : int, default=0
         Further members from random starts: labeled rows weighted by the Bayesian bootstrap,
         ``init`` and ``random_state`` drawn where the estimator has them. S4VM takes 100.
@@ -97,8 +89,6 @@ class SafeS3VM(MetaEstimatorMixin, SemiSupervisedMixin, BaseEstimator):
         Folds in which labels are held out, 2 or more; fewer where a class has fewer of them. With
         one label of a class none is held out, and only the first guard can answer. None holds none
         out, and leaves the second guard out.
-    n_repeats : int, default=2
-        Times that the folds are drawn.
     margin : float, default=1.25
         The vote of the pool is asked where the lead of the estimators on held-out labels (the mean,
         with several) is at least this many standard errors.
@@ -208,13 +198,9 @@ class SafeS3VM(MetaEstimatorMixin, SemiSupervisedMixin, BaseEstimator):
     estimator: Estimator | list | None = None
     baseline: Estimator | None = None
     loss_weight: Annotated[float, Interval(Real, 1, 1e6, closed="both")] = 3.0
-    C_star_factors: Sequence = (0.3, 1.0, 3.0)
-    n_ratios: Count = 1
-    confidence: InnerShare = 0.9
     n_starts: Annotated[int, Interval(Integral, 0, 10_000, closed="both")] = 0
     n_members: Count = 10
     n_folds: Annotated[int, Interval(Integral, 2, 2**31 - 1, closed="both")] | None = 5
-    n_repeats: Count = 2
     margin: Annotated[float, Interval(Real, -1e6, 1e6, closed="both")] = 1.25
     trust: Annotated[float, Interval(Real, 0, 1e6, closed="both")] | None = 1.5
     contradiction: Share | None = 0.08
@@ -262,117 +248,17 @@ class SafeS3VM(MetaEstimatorMixin, SemiSupervisedMixin, BaseEstimator):
             return self._fit(X, y, sample_weight, unlabeled_mask)
 
     def _fit(self, X, y, sample_weight, unlabeled_mask):
-        compared = self._compare(X, y, sample_weight, unlabeled_mask)
+        compared = compare(self, X, y, sample_weight, unlabeled_mask)
         if unlabeled_mask is None:
-            self._warn_of_no_unlabeled(compared[0].codes)
-        self._decide(*compared)
+            self._warn_of_no_unlabeled(compared.data.codes)
+        decide(self, compared)
         warn(type(self).__name__, self.findings_, 4)
         if self.verbose:
             print(self.summary())
         return self
 
-    def _compare(self, X, y, sample_weight, unlabeled_mask):
-        """Machines and labels that are held out: what `_decide` goes on from."""
-        estimators, baseline = self._machines()
-        self._factors()  # refused here, before anything is fitted
-        X, codes, weight = checked_input(self, X, y, sample_weight, unlabeled_mask)
-        warn_of_time(self, codes.size, 5)
-        estimators = [(name, on_codes(one, self.classes_)) for name, one in estimators]
-        baseline = on_codes(baseline, self.classes_)
-        data, random_state = Data(X, codes, weight), check_random_state(self.random_state)
-        unlabeled = codes < 0
-        leads, self.cv_right_ = np.full((1, 1), np.nan), np.full(1 + len(estimators), np.nan)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", FitWarning)  # only what is returned is looked at
-            self.baseline_ = self._supervised(baseline, data)
-            if np.any(unlabeled if weight is None else weight[unlabeled]):
-                estimators = [(name, with_shares(one, data)) for name, one in estimators]
-                leads, self.cv_right_ = self._held_out(estimators, baseline, data, random_state)
-        return data, estimators, leads, random_state
-
-    def _decide(self, data, estimators, leads, random_state, names=None):
-        """The pool, and what is taken of it; ``names`` are those of the classes."""
-        X, codes, weight = data
-        unlabeled = codes < 0
-        supervised = (
-            np.asarray(self.baseline_.predict(X[unlabeled])) if unlabeled.any() else codes[:0]
-        )
-        self.pool_, bases, n_stopped = [], [], 0
-        if np.any(unlabeled if weight is None else weight[unlabeled]):
-            members, bases, n_stopped = make_pool(
-                estimators,
-                data,
-                self._factors(),
-                self.n_ratios,
-                self.confidence,
-                self.n_starts,
-                random_state,
-            )
-            self.pool_ = representatives(members, self.n_members, self.classes_.size, random_state)
-        labels = np.array([m.labels for m in self.pool_], dtype=int)
-        labels = labels.reshape(len(self.pool_), supervised.size)
-        row_weight = None if weight is None else weight[unlabeled]
-        solution = solve_safe(labels, supervised, self.loss_weight, row_weight)
-        lead, best = leads.sum(axis=1), int(np.argmax(leads.sum(axis=1)))
-        self.cv_gain_ = float(lead.mean())
-        # One discordant label more than were seen: two of two decide nothing yet, nor none of none.
-        self.cv_error_ = float(np.sqrt(1.0 + np.sum(leads[best] ** 2)))
-        self.estimator_ = bases[best] if bases else None
-        self.contradicted_ = self._contradicted(self.estimator_, data)
-        self.weights_, self.bound_, self._tie = solution.shares, solution.bound, solution.tie
-        self._vote_weight = float(self.loss_weight)
-        follows = self.contradiction is not None and self.contradicted_ <= self.contradiction
-        trails = lead[best] < 0  # a NaN is no answer, and neither trails nor leads
-        certain = self.trust is not None and lead[best] >= max(self.trust * self.cv_error_, 1e-9)
-        self._allowed = bool(self.n_folds is None or lead.mean() >= self.margin * self.cv_error_)
-        self.taken_, found, self.wrong_labels_ = "supervised", supervised, {}
-        self._contradicts("supervised", data)
-        if (certain or (follows and not trails)) and not self._contradicts("estimator", data):
-            self.taken_, found = "estimator", np.asarray(self.estimator_.transduction_)[unlabeled]
-        elif (
-            self._allowed and solution.status != "baseline" and not self._contradicts("vote", data)
-        ):
-            self.taken_, found = "vote", solution.labels
-        self.kept_supervised_ = self.taken_ == "supervised"
-        self.gains_ = gains(found, labels, supervised, self.loss_weight, row_weight)
-        self.worst_gain_ = float(self.gains_.min(initial=np.inf)) if labels.size else 0.0
-        used = np.ones(found.size) if weight is None else row_weight
-        mass = max(used.sum(), 1e-300)
-        self.changed_ = float(used @ (found != supervised) / mass)
-        self._possible = solution.objective
-        self._disagreement = float(used @ (labels != labels[:1]).any(axis=0) / mass)
-        kept = codes if weight is None else codes[weight > 0]
-        self._counts = np.bincount(kept[kept >= 0]), int(np.sum(kept < 0))
-        self._certain = bool(certain)
-        full = codes.copy()
-        full[unlabeled] = found
-        self.transduction_ = self.classes_[full]
-        asked = getattr(self.estimator_, "class_ratio_", None)
-        every = np.ones(codes.size) if weight is None else weight
-        names = self.classes_ if names is None else names
-        problem, kernel = getattr(self.estimator_, "problem_", None), None
-        if problem is not None:
-            first = problem[0] if isinstance(problem, list) else problem
-            kernel = kernel_finding(first.kernel, X, first.C * every.sum())
-        limit = (
-            f"stopped {n_stopped} fits of the pool at their limits, before their tolerance was "
-            "reached; increase max_iter of the estimator, scale the data or relax tol"
-        )
-        share = share_finding(codes, every, full, names, asked)
-        self.findings_ = given(limit=limit if n_stopped else None, share=share, kernel=kernel)
-
-    def _contradicts(self, taken, data):
-        """Whether an answer is wrong on more labels than the supervised machine may spare."""
-        labeled = data.codes >= 0
-        if data.sample_weight is not None:
-            labeled &= data.sample_weight > 0
-        found = self._answers(taken, data.X[labeled])
-        wrong = self.wrong_labels_
-        wrong[taken] = int(np.sum(found != data.codes[labeled]))
-        return wrong[taken] > wrong["supervised"] + spared(found.size)
-
     def _machines(self):
-        """The estimators with their names, and the baseline."""
+        """Return the estimators with their names, and the baseline."""
         estimators = self.estimator
         if estimators is None:
             estimators = QNS3VM(reconsider=True, **QUICK)
@@ -409,15 +295,6 @@ class SafeS3VM(MetaEstimatorMixin, SemiSupervisedMixin, BaseEstimator):
                 )
         return estimators, SVM(**shared)
 
-    def _factors(self):
-        factors = np.asarray(self.C_star_factors, dtype=float)
-        if factors.ndim != 1 or not factors.size or not np.all((factors > 0) & (factors < 1e12)):
-            raise ValueError(
-                "C_star_factors must be one or more positive numbers below 1e12, got "
-                f"{self.C_star_factors!r}"
-            )
-        return factors.tolist()
-
     @property
     def _precomputed(self):
         estimators = self.estimator if isinstance(self.estimator, list) else [("", self.estimator)]
@@ -425,7 +302,7 @@ class SafeS3VM(MetaEstimatorMixin, SemiSupervisedMixin, BaseEstimator):
 
     @staticmethod
     def _supervised(baseline, data):
-        """The baseline, fitted; one that does not read −1 as unlabeled sees labeled rows alone."""
+        """Fit the baseline; one that does not read −1 as unlabeled gets the labeled rows alone."""
         model = clone(baseline)
         if isinstance(model, BaseS3VM):
             return fitted(model, data, labels=False)
@@ -435,8 +312,8 @@ class SafeS3VM(MetaEstimatorMixin, SemiSupervisedMixin, BaseEstimator):
             return model.fit(data.X[rows], data.codes[rows])
         return model.fit(data.X[rows], data.codes[rows], sample_weight=weight)
 
-    def _held_out(self, estimators, baseline, data, random_state):
-        """Leads of the estimators on each label, held out once per repeat: 1 won, −1 lost.
+    def _held_out(self, estimators, baseline, data, n_repeats, random_state):
+        """Hold out each label once per repeat; count 1 for one that is won, −1 for one lost.
 
         Held-out rows stay among the unlabeled ones, as the rows of a transduction do.
 
@@ -456,7 +333,7 @@ class SafeS3VM(MetaEstimatorMixin, SemiSupervisedMixin, BaseEstimator):
         if self.n_folds is None or fewest < 2:
             return leads + np.nan, np.full(1 + len(estimators), np.nan)
         baseline_right = 0
-        for _ in range(self.n_repeats):
+        for _ in range(n_repeats):
             seed = random_state.randint(2**31 - 1)
             folds = SemiSupervisedKFold(
                 int(min(self.n_folds, fewest)), shuffle=True, random_state=seed
@@ -473,11 +350,11 @@ class SafeS3VM(MetaEstimatorMixin, SemiSupervisedMixin, BaseEstimator):
                         model = fitted(clone(estimator), part)
                     lead[test] += (model.predict(X) == truth).astype(float) - right
         right = baseline_right + np.append(0.0, leads.sum(axis=1))
-        return leads / self.n_repeats, right / self.n_repeats
+        return leads / n_repeats, right / n_repeats
 
     @staticmethod
     def _contradicted(model, data):
-        """``contradicted_`` of a fitted estimator, NaN where it (or None) says nothing."""
+        """Return ``contradicted_`` of a fitted estimator, or NaN where there is none."""
         labeled = data.codes >= 0
         known = np.sum(labeled if data.sample_weight is None else data.sample_weight[labeled])
         if known < FEWEST or not hasattr(model, "contradicted_"):
@@ -485,7 +362,7 @@ class SafeS3VM(MetaEstimatorMixin, SemiSupervisedMixin, BaseEstimator):
         return float(np.sum(model.contradicted_))
 
     def summary(self) -> str:
-        """What was done, and the numbers that it rests on.
+        """Say what was done, and give the numbers behind it.
 
         Returns
         -------
@@ -558,7 +435,7 @@ class SafeS3VM(MetaEstimatorMixin, SemiSupervisedMixin, BaseEstimator):
         return checked_new_rows(self, X, [np.float64])
 
     def _answers(self, taken, X):
-        """Class indices that the baseline, the estimator or the vote gives to rows."""
+        """Return the class indices that the baseline, the estimator or the vote gives to rows."""
         if taken == "vote":
             return self._votes(X).argmax(axis=1)
         return np.asarray((self.estimator_ if taken == "estimator" else self.baseline_).predict(X))
@@ -572,7 +449,7 @@ class SafeS3VM(MetaEstimatorMixin, SemiSupervisedMixin, BaseEstimator):
 
     @with_threads
     def decision_function(self, X: Rows) -> np.ndarray:
-        """Votes of the members, those for the baseline's answer counted λ times.
+        """Return the votes of the members, those for the baseline's answer counted λ times.
 
         Where the baseline was kept, or the estimator taken, its own ``decision_function``.
 
@@ -596,7 +473,7 @@ class SafeS3VM(MetaEstimatorMixin, SemiSupervisedMixin, BaseEstimator):
 
     @with_threads
     def predict(self, X: Rows) -> np.ndarray:
-        """Class of each row, by the machine that was taken: baseline, estimator or vote.
+        """Predict the class of each row by what was taken: baseline, estimator or vote.
 
         Parameters
         ----------
@@ -617,3 +494,142 @@ class SafeS3VM(MetaEstimatorMixin, SemiSupervisedMixin, BaseEstimator):
         tags.input_tags.sparse = all(get_tags(e).input_tags.sparse for e in machines)
         tags.input_tags.pairwise = self._precomputed
         return tags
+
+
+# --- The two halves of a fit, which `S3VC` calls for machines of which it decides on one ----------
+
+
+class Comparison(NamedTuple):
+    """What `compare` hands to `decide`."""
+
+    data: Sample
+    estimators: list  # (name, estimator), with class shares as numbers
+    leads: np.ndarray  # of each estimator on each label that was held out, (n_estimators, n)
+    random_state: np.random.RandomState
+
+
+def compare(guard, X, y, sample_weight=None, unlabeled_mask=None, n_repeats=REPEATS):
+    """Check the arguments of `SafeS3VM.fit`, fit the baseline, and hold out labels.
+
+    Parameters
+    ----------
+    guard : SafeS3VM
+        Gets ``baseline_`` and ``cv_right_``.
+    X, y, sample_weight, unlabeled_mask
+        As in its `fit`.
+    n_repeats : int, default=2
+        Times that the folds are drawn.
+
+    Returns
+    -------
+    Comparison
+    """
+    estimators, baseline = guard._machines()
+    X, codes, weight = checked_input(guard, X, y, sample_weight, unlabeled_mask)
+    warn_of_time(guard, codes.size, 5)
+    estimators = [(name, on_codes(one, guard.classes_)) for name, one in estimators]
+    baseline = on_codes(baseline, guard.classes_)
+    data, random_state = Sample(X, codes, weight), check_random_state(guard.random_state)
+    unlabeled = codes < 0
+    leads, guard.cv_right_ = np.full((1, 1), np.nan), np.full(1 + len(estimators), np.nan)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FitWarning)  # only what is returned is looked at
+        guard.baseline_ = guard._supervised(baseline, data)
+        if np.any(unlabeled if weight is None else weight[unlabeled]):
+            estimators = [(name, with_shares(one, data)) for name, one in estimators]
+            leads, guard.cv_right_ = guard._held_out(
+                estimators, baseline, data, n_repeats, random_state
+            )
+    return Comparison(data, estimators, leads, random_state)
+
+
+def decide(guard, compared, names=None):
+    """Fit the pool, choose between the three answers, and set the fitted attributes.
+
+    Parameters
+    ----------
+    guard : SafeS3VM
+    compared : Comparison
+    names : ndarray of shape (n_classes,), default=None
+        Class labels for messages; None means ``guard.classes_``.
+    """
+    data, estimators, leads, random_state = compared
+    X, codes, weight = data
+    unlabeled = codes < 0
+    supervised = np.asarray(guard.baseline_.predict(X[unlabeled])) if unlabeled.any() else codes[:0]
+    guard.pool_, bases, n_stopped = [], [], 0
+    if np.any(unlabeled if weight is None else weight[unlabeled]):
+        members, bases, n_stopped = make_pool(estimators, data, guard.n_starts, random_state)
+        guard.pool_ = representatives(members, guard.n_members, guard.classes_.size, random_state)
+    labels = np.array([m.labels for m in guard.pool_], dtype=int)
+    labels = labels.reshape(len(guard.pool_), supervised.size)
+    row_weight = None if weight is None else weight[unlabeled]
+    solution = solve_safe(labels, supervised, guard.loss_weight, row_weight)
+    lead, best = leads.sum(axis=1), int(np.argmax(leads.sum(axis=1)))
+    guard.cv_gain_ = float(lead.mean())
+    # One discordant label more than were seen: two of two decide nothing yet, nor none of none.
+    guard.cv_error_ = float(np.sqrt(1.0 + np.sum(leads[best] ** 2)))
+    guard.estimator_ = bases[best] if bases else None
+    guard.contradicted_ = guard._contradicted(guard.estimator_, data)
+    guard.weights_, guard.bound_, guard._tie = solution.shares, solution.bound, solution.tie
+    guard._vote_weight = float(guard.loss_weight)
+    follows = guard.contradiction is not None and guard.contradicted_ <= guard.contradiction
+    trails = lead[best] < 0  # a NaN is no answer, and neither trails nor leads
+    certain = guard.trust is not None and lead[best] >= max(guard.trust * guard.cv_error_, 1e-9)
+    guard._allowed = bool(guard.n_folds is None or lead.mean() >= guard.margin * guard.cv_error_)
+    guard.taken_, found, guard.wrong_labels_ = "supervised", supervised, {}
+    contradicts(guard, "supervised", data)
+    if (certain or (follows and not trails)) and not contradicts(guard, "estimator", data):
+        guard.taken_, found = "estimator", np.asarray(guard.estimator_.transduction_)[unlabeled]
+    elif guard._allowed and solution.status != "baseline" and not contradicts(guard, "vote", data):
+        guard.taken_, found = "vote", solution.labels
+    guard.kept_supervised_ = guard.taken_ == "supervised"
+    guard.gains_ = gains(found, labels, supervised, guard.loss_weight, row_weight)
+    guard.worst_gain_ = float(guard.gains_.min(initial=np.inf)) if labels.size else 0.0
+    used = np.ones(found.size) if weight is None else row_weight
+    mass = max(used.sum(), 1e-300)
+    guard.changed_ = float(used @ (found != supervised) / mass)
+    guard._possible = solution.objective
+    guard._disagreement = float(used @ (labels != labels[:1]).any(axis=0) / mass)
+    kept = codes if weight is None else codes[weight > 0]
+    guard._counts = np.bincount(kept[kept >= 0]), int(np.sum(kept < 0))
+    guard._certain = bool(certain)
+    full = codes.copy()
+    full[unlabeled] = found
+    guard.transduction_ = guard.classes_[full]
+    asked = getattr(guard.estimator_, "class_ratio_", None)
+    every = np.ones(codes.size) if weight is None else weight
+    names = guard.classes_ if names is None else names
+    problem, kernel = getattr(guard.estimator_, "problem_", None), None
+    if problem is not None:
+        first = problem[0] if isinstance(problem, list) else problem
+        kernel = kernel_finding(first.kernel, X, first.C * every.sum())
+    limit = (
+        f"stopped {n_stopped} fits of the pool at their limits, before their tolerance was "
+        "reached; increase max_iter of the estimator, scale the data or relax tol"
+    )
+    share = share_finding(codes, every, full, names, asked)
+    guard.findings_ = given(limit=limit if n_stopped else None, share=share, kernel=kernel)
+
+
+def contradicts(guard, taken, data):
+    """Count the labels that an answer contradicts, and compare with the supervised machine.
+
+    Parameters
+    ----------
+    guard : SafeS3VM
+    taken : {"supervised", "vote", "estimator"}
+        Whose answer; the count goes into ``guard.wrong_labels_``.
+    data : Sample
+
+    Returns
+    -------
+    bool
+    """
+    labeled = data.codes >= 0
+    if data.sample_weight is not None:
+        labeled &= data.sample_weight > 0
+    found = guard._answers(taken, data.X[labeled])
+    wrong = guard.wrong_labels_
+    wrong[taken] = int(np.sum(found != data.codes[labeled]))
+    return wrong[taken] > wrong["supervised"] + spared(found.size)

@@ -13,18 +13,17 @@ from sklearn.pipeline import Pipeline
 
 from s3vm_lib.base.classifier import BaseS3VM
 from s3vm_lib.base.findings import FitWarning
-from s3vm_lib.base.preparation import Preparation
+from s3vm_lib.base.preparation import Preparation, class_shares, loss_weights
 from s3vm_lib.cccp import CCCPS3VM
-from s3vm_lib.class_ratio import label_posterior
 from s3vm_lib.label_switching import S3VMLight
 from s3vm_lib.model_selection import S3VMSearchCV, WithUnlabeled
 from s3vm_lib.quasi_newton import SmoothS3VM
 from s3vm_lib.utils.limits import WEIGHT
-from s3vm_lib.utils.threads import using
 
 # What these prepare depends neither on C*, as long as it is positive, nor on the number r of the
 # balance, nor on the weights of labeled rows.
 _REUSED = (SmoothS3VM, CCCPS3VM, S3VMLight)
+FACTORS = (0.3, 3.0)  # further multiples of C* in the pool
 _COUNTED = (ConvergenceWarning, FitWarning)  # warnings of the fits that are not passed on
 _LABELS = "with a transduction_ for every row of X"
 _DRAWN = {"random_state", "init"}  # settings that are drawn, and may change what is prepared
@@ -41,7 +40,7 @@ class Member(NamedTuple):
     copies: int = 1  # candidates with this labeling
 
 
-class Rows(NamedTuple):
+class Sample(NamedTuple):
     """Checked training data."""
 
     X: Any  # (n, d), dense or CSR, or the Gram matrix
@@ -50,7 +49,7 @@ class Rows(NamedTuple):
 
 
 def fitted(model, data, sample_weight=None, labels=True):
-    """A model fitted to class indices, with what it has of weights and masks; asked for labels."""
+    """Fit a model to class indices, with the weights and the mask where its `fit` takes them."""
     takes = inspect.signature(model.fit).parameters
     weight = data.sample_weight if sample_weight is None else sample_weight
     unlabeled = data.codes < 0
@@ -68,7 +67,7 @@ def fitted(model, data, sample_weight=None, labels=True):
 
 
 def on_codes(estimator, classes):
-    """A copy of an estimator whose parameters by class label go by class index.
+    """Copy an estimator; what its parameters give by class label goes by class index.
 
     Parameters
     ----------
@@ -106,7 +105,7 @@ class MemberFits:
     Parameters
     ----------
     estimator : estimator
-    data : Rows
+    data : Sample
     """
 
     def __init__(self, estimator, data):
@@ -114,7 +113,7 @@ class MemberFits:
         self._prepared = self._gamma = None
 
     def fit(self, setting, sample_weight=None):
-        """``clone(estimator).set_params(**setting).fit``, with other weights of labeled rows."""
+        """Fit a clone of the estimator under a setting, with other weights of the labeled rows."""
         if not isinstance(self.estimator, _REUSED) or _DRAWN & setting.keys():
             model = clone(self.estimator).set_params(**setting)
             if sample_weight is not None and self._gamma is not None:
@@ -135,7 +134,7 @@ class MemberFits:
 
 
 def refuse_without_labels(name, estimator, around):
-    """Refuse what is known not to label every row, or is a search over that."""
+    """Refuse an estimator that does not label every row, or a search over one, with a remedy."""
     search = isinstance(estimator, S3VMSearchCV)
     inside = estimator.estimator if search else estimator
     for one in inside.values() if isinstance(inside, dict) else [inside]:
@@ -156,73 +155,49 @@ def refuse_without_labels(name, estimator, around):
 
 
 def with_shares(estimator, data):
-    """The estimator with the class shares as numbers that its ``balance`` is a name for.
+    """Replace a ``balance`` that is a name by the class shares that it stands for.
 
     They are estimated once, from all labels: for all members of the pool, and for machines from
-    which some labels are held out. What is no solver of this library, such as `S3VC`, estimates
-    its own in every fit.
+    which some labels are held out. An estimator that is no solver of this library, such as `S3VC`,
+    estimates its own in every fit.
     """
-    named = isinstance(estimator, BaseS3VM) and isinstance(
-        estimator.get_params().get("balance"), str
-    )
-    if not named:
+    if not isinstance(estimator, BaseS3VM):
         return estimator
-    model = clone(estimator)
-    model._validate_params()
-    unlabeled = data.codes < 0
-    with using(model.n_jobs):
-        _, _, training = model._validated(data.X, data.codes, data.sample_weight, unlabeled)
-        model._ratios(training)
-    if model.class_ratio_ is None:
+    if not isinstance(estimator.get_params().get("balance"), str):
         return estimator
-    shares = dict(enumerate(model.class_ratio_.tolist()))
-    return clone(estimator).set_params(balance=shares)
+    shares = class_shares(clone(estimator), *data)
+    if shares is None:
+        return estimator
+    return clone(estimator).set_params(balance=dict(enumerate(shares.tolist())))
 
 
-def settings(estimator, data, factors, n_ratios, confidence):
-    """Settings of one estimator: multiples of C* times class ratios that the labels allow.
+def settings(estimator, data):
+    """List the settings of one estimator in the pool: its own, and other multiples of C*.
 
     Parameters
     ----------
     estimator : estimator
-    data : Rows
-    factors : sequence of float
-        Multiples of C*; only 1 where the estimator has none, or makes it of a C that it chooses.
-    n_ratios : int
-        Class ratios, spread over the central interval of this ``confidence`` of the labels'
-        posterior. 1 leaves ``balance`` as it is, and so do several classes.
-    confidence : float
+        Its own setting is the only one where it has no C*, or makes it of a C that it chooses.
+    data : Sample
 
     Returns
     -------
     list of dict
     """
     given, unlabeled = estimator.get_params(), data.codes < 0
-    weight = np.ones(unlabeled.size) if data.sample_weight is None else data.sample_weight
-    found = [{}]
-    if n_ratios > 1 and isinstance(given.get("balance"), dict) and data.codes.max() == 1:
-        labeled = data.codes >= 0
-        ones = weight[labeled & (data.codes == 1)].sum()
-        levels = np.linspace(1 - confidence, 1 + confidence, n_ratios) / 2
-        ratios = label_posterior(ones, weight[labeled].sum() - ones).ppf(levels)
-        found = [{"balance": float(r)} for r in np.clip(ratios, 1e-3, 1 - 1e-3)]
     C_star, C = given.get("C_star"), given.get("C")
-    if C_star is not None or ("C_star" in given and not isinstance(C, str)):
-        factors = sorted(factors, key=lambda factor: factor != 1)  # its own C* comes first
-        if C_star is None:
-            C_star = C * weight[~unlabeled].sum() / weight[unlabeled].sum()
-        least = WEIGHT.left if C_star > 0 else 0.0  # multiples stay where solvers take them
-        values = [float(np.clip(factor * C_star, least, WEIGHT.right)) for factor in factors]
-        found = [
-            setting if factor == 1 else {**setting, "C_star": value}
-            for setting in found
-            for factor, value in zip(factors, values, strict=True)
-        ]
-    return found
+    if C_star is None:
+        if "C_star" not in given or isinstance(C, str):
+            return [{}]
+        weight = np.ones(unlabeled.size) if data.sample_weight is None else data.sample_weight
+        C_star = C * weight[~unlabeled].sum() / weight[unlabeled].sum()
+    least = WEIGHT.left if C_star > 0 else 0.0  # multiples stay where solvers take them
+    values = [float(np.clip(factor * C_star, least, WEIGHT.right)) for factor in FACTORS]
+    return [{}, *({"C_star": value} for value in values)]
 
 
 def starts(estimator, data, n_starts, random_state):
-    """Settings and weights of labeled rows drawn at random, from which searches end elsewhere.
+    """Draw settings and weights of labeled rows, so that searches end in other optima.
 
     The Bayesian bootstrap weighs the labeled rows (exponential weights, those of a class with the
     same sum as before). ``random_state`` and ``init`` are drawn where the estimator has them, the
@@ -231,7 +206,7 @@ def starts(estimator, data, n_starts, random_state):
     Parameters
     ----------
     estimator : estimator
-    data : Rows
+    data : Sample
     n_starts : int
     random_state : RandomState
 
@@ -260,7 +235,7 @@ def starts(estimator, data, n_starts, random_state):
 
 
 def common_objective(model, base, data, sample_weight=None):
-    """J of a model under the problems and weights of another one; NaN where it is not known.
+    """Return J of a model under the problems and weights of another; NaN where it is unknown.
 
     Both differ in C*, in r and in the weights of labeled rows, none of which changes ‖f‖².
     """
@@ -276,20 +251,18 @@ def common_objective(model, base, data, sample_weight=None):
         t = np.where(data.codes == (1 if outputs.shape[1] == 1 else k), 1.0, -1.0)
         t[data.codes < 0] = 0.0
         for sign, terms, weight in ((1, wanted, plain), (-1, problem, own)):
-            factor = model._class_weights(data.codes, weight, model.classes_)
-            total += sign * sum(terms.data_terms(outputs[:, k], t, weight * factor))
+            weight = loss_weights(model, data.codes, weight)
+            total += sign * sum(terms.data_terms(outputs[:, k], t, weight))
     return total
 
 
-def make_pool(estimators, data, factors, n_ratios, confidence, n_starts, random_state):
-    """Members with distinct labelings, in the order in which they were found.
+def make_pool(estimators, data, n_starts, random_state):
+    """Fit the members of the pool, and keep one of those with the same labeling.
 
     Parameters
     ----------
     estimators : list of (str, estimator)
-    data : Rows
-    factors, n_ratios, confidence
-        See `settings`.
+    data : Sample
     n_starts : int
         See `starts`.
     random_state : RandomState
@@ -306,11 +279,9 @@ def make_pool(estimators, data, factors, n_ratios, confidence, n_starts, random_
     found, bases, n_stopped, unlabeled = {}, [], 0, data.codes < 0
     for name, estimator in estimators:
         fits = MemberFits(estimator, data)
-        plans = [(s, None) for s in settings(estimator, data, factors, n_ratios, confidence)]
+        plans = [(setting, None) for setting in settings(estimator, data)]
         plans += starts(estimator, data, n_starts, random_state)
-        base = None  # under its own settings: what objectives are compared under
-        if ({}, None) not in plans[:1]:
-            base = fits.fit({})
+        base = None  # the first fit, under the estimator's own setting
         for setting, weight in plans:
             with warnings.catch_warnings(record=True) as caught:
                 warnings.simplefilter("always")
@@ -333,7 +304,7 @@ def make_pool(estimators, data, factors, n_ratios, confidence, n_starts, random_
 
 
 def representatives(members, n_members, n_classes, random_state):
-    """The best of each cluster of labelings (k-means on their indicators), at most ``n_members``.
+    """Choose the best of each cluster of labelings (k-means on their indicators).
 
     Parameters
     ----------

@@ -40,7 +40,7 @@ class Solution(NamedTuple):
 
 
 def gains(labels, pool, baseline, loss_weight=3.0, sample_weight=None):
-    """Gain g_t of a labeling over the baseline, if each member of the pool were the truth.
+    """Compute the gain g_t of a labeling over the baseline, if member t of the pool is the truth.
 
     Parameters
     ----------
@@ -66,7 +66,7 @@ def gains(labels, pool, baseline, loss_weight=3.0, sample_weight=None):
 
 
 def votes(pool, baseline, shares, loss_weight, tie, n_classes):
-    """Votes for each class, those for the class of the baseline counted λ times.
+    """Count the votes for each class, those for the class of the baseline λ times.
 
     Parameters
     ----------
@@ -92,7 +92,7 @@ def votes(pool, baseline, shares, loss_weight, tie, n_classes):
 
 
 def solve_safe(pool, baseline, loss_weight=3.0, sample_weight=None):
-    """The labeling with the largest gain over the baseline in the worst case of the pool.
+    """Find the labeling with the largest gain over the baseline in the worst case of the pool.
 
     Parameters
     ----------
@@ -145,7 +145,7 @@ def solve_safe(pool, baseline, loss_weight=3.0, sample_weight=None):
 
 
 def _dual(pool, baseline, mass, loss_weight, n_classes):
-    """The dual in α and one bound z_i ≥ max(0, V_ik − λ V_i,b_i) per row; p are its multipliers."""
+    """Solve the dual in α and bounds z_i ≥ max(0, V_ik − λ V_i,b_i), whose multipliers are p."""
     T, m = pool.shape
     # One inequality per row and class that some member prefers to the baseline's.
     rows, classes = np.nonzero(

@@ -352,6 +352,9 @@ def njit(function=None, **options):
         return function
     options.setdefault("error_model", "numpy")
     options.setdefault("nogil", True)  # so that threads can run compiled code side by side
+    # numba lets a function inherit this of the caller for which it is compiled first in a process:
+    # its last digits would depend on what is on the disk already.
+    options.setdefault("fastmath", False)
     file = Path(function.__code__.co_filename)
     directory = None
     if options.pop("cache", True) and file.is_file():  # a notebook's cell has no file

@@ -21,7 +21,7 @@ APART = "unlabeled rows belong into X, with -1 in y (or NaN), or into model_sele
 
 
 def label_array(y):
-    """Labels as an array that keeps each of them, None where a masked array has a gap.
+    """Convert labels to an array that keeps each of them, None where a masked array has a gap.
 
     NumPy drops the mask, makes floats of the integers of a table that has gaps, and one entry of a
     generator.
@@ -42,7 +42,7 @@ def label_array(y):
 
 
 def encode_labels(y: Labels, unlabeled: Any = None) -> tuple[np.ndarray, np.ndarray]:
-    """Class indices 0, 1, … in place of arbitrary labels, −1 where unlabeled.
+    """Encode arbitrary labels as class indices 0, 1, …, and −1 where unlabeled.
 
     The way out of the {−1, +1} trap: there −1 is a class, while scikit-learn and this library
     read it as "unlabeled".
@@ -100,7 +100,7 @@ def encode_labels(y: Labels, unlabeled: Any = None) -> tuple[np.ndarray, np.ndar
 
 
 def listed(names):
-    """Names in brackets, of many the first ten."""
+    """List names in brackets; of many the first ten."""
     return f"[{', '.join(map(repr, names[:10]))}{', ...' if len(names) > 10 else ''}]"
 
 
@@ -143,7 +143,7 @@ def warn_of_marks(classes, codes=None):
 
 
 def _level_of_caller():
-    """The ``stacklevel`` that points out of this library and scikit-learn, for who calls this."""
+    """Return the ``stacklevel`` of the caller's caller outside of this library and scikit-learn."""
     frame, level = sys._getframe(1), 1
     while frame.f_back and frame.f_globals.get("__name__", "").startswith(("s3vm_lib", "sklearn")):
         frame, level = frame.f_back, level + 1
@@ -151,14 +151,14 @@ def _level_of_caller():
 
 
 def missing(value):
-    """Whether a label is None, NaN, NaT or pandas.NA, which answers no comparison."""
+    """Tell whether a label is None, NaN, NaT or pandas.NA."""
     if value is None or type(value).__name__ in ("NAType", "NaTType"):
         return True
     return isinstance(value, float | np.generic) and bool(value != value)
 
 
 def missing_entries(labels):
-    """Which labels of an array are missing."""
+    """Tell which labels of an array are missing."""
     if labels.dtype.kind in "iubcSU":
         return np.zeros(labels.shape, dtype=bool)
     if labels.dtype.kind == "f":
@@ -167,7 +167,7 @@ def missing_entries(labels):
 
 
 def mark_missing(y, unlabeled_mask=None):
-    """Labels with −1 where they are missing, which is how pandas marks unlabeled rows.
+    """Replace missing labels, by which pandas marks unlabeled rows, by −1.
 
     Parameters
     ----------
@@ -225,7 +225,7 @@ def refuse_dates(labels):
 
 
 def plain(labels):
-    """Labels of an object array as an array of their own type."""
+    """Convert the labels of an object array to an array of their own type."""
     if labels.dtype != object or not labels.size:
         return labels
     strings = sum(isinstance(v, str) for v in labels)
@@ -235,7 +235,7 @@ def plain(labels):
 
 
 def mark_unlabeled(y: Labels, mask: ArrayLike) -> np.ndarray:
-    """A copy of y with −1 where ``mask`` is true.
+    """Copy y with −1 where ``mask`` is true.
 
     Parameters
     ----------
@@ -268,7 +268,7 @@ def mark_unlabeled(y: Labels, mask: ArrayLike) -> np.ndarray:
 
 
 def _two_labels(labels):
-    """`numpy.unique` with the inverse where there are two different labels, otherwise None twice.
+    """Return `numpy.unique` with the inverse if there are two different labels, else None twice.
 
     Without a sort, which takes longer than all else that is done with a few labels.
     """
@@ -281,7 +281,7 @@ def _two_labels(labels):
 
 
 def checked_mask(mask, shape, name="unlabeled_mask"):
-    """A mask as an array, of the shape of the labels."""
+    """Return a mask as an array; refuse another shape than that of the labels."""
     mask = np.asarray(mask)
     if mask.shape != shape or mask.dtype != bool:
         raise ValueError(
@@ -292,7 +292,7 @@ def checked_mask(mask, shape, name="unlabeled_mask"):
 
 
 def unlabeled_rows(y, unlabeled_mask=None):
-    """Which rows are unlabeled: those of the mask, or without it those of the label −1.
+    """Tell which rows are unlabeled: those of the mask, or without it those of the label −1.
 
     Parameters
     ----------
@@ -320,7 +320,7 @@ def unlabeled_rows(y, unlabeled_mask=None):
 
 
 def rows_without_score(y, classes, unlabeled_mask=None):
-    """The labels, and which rows are left out: those of the mask, or else −1 and missing ones.
+    """Return the labels, and the rows to leave out: those of the mask, or else −1 and missing ones.
 
     Without a mask −1 counts where it is one of the classes.
     """
@@ -335,7 +335,7 @@ def rows_without_score(y, classes, unlabeled_mask=None):
 
 
 def split_labels(y, unlabeled_mask=None, classes=None):
-    """Class index of each row, −1 where unlabeled.
+    """Return the class index of each row, −1 where unlabeled.
 
     Parameters
     ----------

@@ -97,12 +97,12 @@ class Checked:
 
 
 def without_client(state):
-    """What is pickled of an object: all but the connection to a cluster, which has no copy."""
+    """Return the state of an object without its connection to a cluster, which has no copy."""
     return {k: None if k == "client" else v for k, v in state.items()}
 
 
 def scaling(X):
-    """What to do about the scale of X, as words: the largest column and a factor for it."""
+    """Say how to scale X: the largest column and a factor for it."""
     size = abs(X).max(axis=0)
     size = np.ravel(size.toarray() if sp.issparse(size) else size)
     worst = int(np.argmax(size))
@@ -128,7 +128,7 @@ def check_size(X):
 
 
 def largest_value(kernel, X):
-    """Upper bound on |k(x, z)| over the rows of X."""
+    """Return an upper bound on |k(x, z)| over the rows of X."""
     if X.shape[0] == 0:
         return 0.0
     if kernel.name in ("rbf", "laplacian"):
@@ -181,7 +181,7 @@ def check_reach(C, weight, largest):
 
 
 def checked_gram(K):
-    """The square Gram matrix K, exactly symmetric.
+    """Return the square Gram matrix K, exactly symmetric; refuse one that is no Gram matrix.
 
     Costs one pass over K, and the eigenvalues of a block of at most `_PROBED` rows: a principal
     block of a positive semi-definite matrix is one. What passes and is not, solvers meet.

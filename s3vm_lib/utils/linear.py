@@ -10,7 +10,7 @@ _DENSE = 2**24  # numbers that sparse rows far from 0 may take, 128 MB: they are
 
 
 def centered(X, kernel):
-    """Dense rows of a linear kernel without their mean: with Σβ = 0 a shift moves only b.
+    """Subtract the mean from dense rows of a linear kernel: with Σβ = 0 a shift moves only b.
 
     What is far from 0 would lose its digits in products; so would most rows where a few have moved
     the mean of a column far away, and a median is taken there.
@@ -36,7 +36,7 @@ def centered(X, kernel):
 
 
 def nearer(X, kernel):
-    """Rows of a linear kernel whose mean is far from 0 without it, others as they are.
+    """Subtract the mean from rows of a linear kernel where it is far from 0.
 
     For machines that a shift does not change, but whose sums it costs digits.
 
@@ -65,7 +65,7 @@ def nearer(X, kernel):
 
 
 def linear_model(kernel, dual, X, b, center=None):
-    """Weights and offset of the linear model Σ_i β_i k(x_i, ·) + b.
+    """Return weights and offset of the linear model Σ_i β_i k(x_i, ·) + b.
 
     Parameters
     ----------

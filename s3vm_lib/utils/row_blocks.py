@@ -18,7 +18,7 @@ _GROUP = 32  # blocks that are one task of a cluster
 
 
 def row_slices(n, rows):
-    """Consecutive slices of ``rows`` rows, the last one shorter, that cover n of them.
+    """Cut n rows into consecutive slices of ``rows`` rows, the last one shorter.
 
     Examples
     --------
@@ -30,7 +30,7 @@ def row_slices(n, rows):
 
 
 def sized_slices(n, width, size=2**18, least=64):
-    """Slices of n rows with ``width`` numbers each, about ``size`` numbers a block.
+    """Cut n rows of ``width`` numbers into slices of about ``size`` numbers.
 
     Parameters
     ----------
@@ -49,7 +49,7 @@ def sized_slices(n, width, size=2**18, least=64):
 
 
 def spread(n, size):
-    """About ``size`` of n positions, evenly spread, sorted; the same in every call.
+    """Return about ``size`` of n positions, evenly spread, sorted; the same in every call.
 
     Multiples of the golden ratio modulo one fill an interval evenly and have no period, so that
     rows in a periodic order, such as classes in turns, do not fall into step with them.
@@ -71,7 +71,7 @@ class RowsOnDisk(NamedTuple):
     shape: tuple
 
     def open(self):
-        """The rows, read-only."""
+        """Map the rows, read-only."""
         return np.memmap(self.path, self.dtype, "r", self.offset, self.shape)
 
 
@@ -84,24 +84,24 @@ class SparseRowsOnDisk(NamedTuple):
     shape: tuple
 
     def open(self):
-        """The rows, read-only."""
+        """Map the rows, read-only."""
         return sp.csr_matrix(tuple(part.open() for part in self[:3]), shape=self.shape)
 
 
 def is_mapped(X):
-    """Whether an array, or the values of a CSR matrix, are a memory map or a view of one."""
+    """Tell whether an array, or the values of a CSR matrix, are a memory map or a view of one."""
     return _map_of(X.data if sp.issparse(X) and X.format == "csr" else X) is not None
 
 
 def _map_of(X):
-    """The memory map that X is, or is a view of, or None."""
+    """Return the memory map that X is, or is a view of, or None."""
     while X is not None and not isinstance(X, np.memmap):
         X = getattr(X, "base", None)
     return X
 
 
 def on_disk(X):
-    """Where the rows are that an array, or a CSR matrix, is a view of.
+    """Return the place on the disk of the rows of an array or a CSR matrix.
 
     Parameters
     ----------
@@ -138,7 +138,7 @@ def _file_of(X):
 
 
 def doubles(X):
-    """Rows in double precision, dense or CSR; copied only if they are not."""
+    """Convert rows to double precision, dense or CSR; a copy is made only if needed."""
     if sp.issparse(X):
         return X.astype(np.float64, copy=False)
     return np.asarray(X, dtype=np.float64)
@@ -200,7 +200,7 @@ class BlockStore:
         return len(self.slices)
 
     def __getitem__(self, k):
-        """Block k, read-only where it is on the disk."""
+        """Return block k, read-only where it is on the disk."""
         s = self.slices[k]
         if not self.on_disk:
             return self._matrix[s]
@@ -262,7 +262,7 @@ class ClusterBlocks:
         self._sent = None, []
 
     def each(self, function, rows, *given):
-        """``function(block, *parts, *given)`` for every block, in order.
+        """Call ``function(block, *parts, *given)`` for every block; generate the results in order.
 
         Parameters
         ----------
@@ -314,5 +314,5 @@ def _of_group(function, blocks, parts, given):
 
 
 def _usable(a):
-    """What came through a socket as it was before: NumPy sums unaligned arrays in another order."""
+    """Align an array that came through a socket: NumPy sums unaligned ones in another order."""
     return np.require(a, requirements=("A", "W")) if isinstance(a, np.ndarray) else a

@@ -19,7 +19,7 @@ _FILL = "fill the gaps with sklearn.impute.SimpleImputer in a pipeline"
 
 
 def checked_rows_and_labels(estimator, X, y, dtypes, reset=True, least=1):
-    """`validate_data` of rows and labels: sets ``n_features_in_`` or asks for as many features.
+    """Check rows and labels; set ``n_features_in_`` or ask for as many features.
 
     Parameters
     ----------
@@ -55,7 +55,7 @@ def checked_rows_and_labels(estimator, X, y, dtypes, reset=True, least=1):
 
 
 def checked_new_rows(estimator, X, dtypes):
-    """`validate_data` of rows to predict for: an ndarray or a CSR matrix of shape (m, d)."""
+    """Check rows to predict for; return an ndarray or a CSR matrix of shape (m, d)."""
     if is_plain(X, dtypes) and fits(estimator, X):
         return X
     return canonical(
@@ -64,7 +64,7 @@ def checked_new_rows(estimator, X, dtypes):
 
 
 def validated_data(estimator, X, y="no_validation", **options):
-    """`validate_data` of scikit-learn in words of this library, see `explained`."""
+    """Call scikit-learn's `validate_data`; its errors say what to do, see `explained`."""
     with explained(X, "X", y, getattr(estimator, "_precomputed", False)):
         return validate_data(estimator, X, y, **options)
 
@@ -94,7 +94,7 @@ def explained(X, name, y=None, precomputed=False):
 
 
 def _explanation(X, name, y, precomputed, said):
-    """The message in place of what scikit-learn ``said``, or None."""
+    """Return a message in place of what scikit-learn ``said``, or None."""
     for part in (X, y) if get_config()["array_api_dispatch"] else ():
         if hasattr(part, "device") and not isinstance(part, np.ndarray):
             kind = f"{type(part).__module__}.{type(part).__qualname__}"
@@ -133,7 +133,7 @@ def _columns(X):
 
 
 def _is_wrong(entries, gap, infinite):
-    """Whether entries of a column are NaN, or infinite, or without both no numbers."""
+    """Tell whether a column has NaN or infinite entries or, without both, no numbers."""
     entries = np.asarray(entries)
     if entries.dtype.kind in "mMc":  # dates and complex numbers, which NumPy converts
         return not (gap or infinite)
@@ -145,7 +145,7 @@ def _is_wrong(entries, gap, infinite):
 
 
 def canonical(X):
-    """X, or of a CSR matrix that is out of order a copy in order.
+    """Return X, or a sorted copy of a CSR matrix whose indices are not in order.
 
     SciPy sorts in place, on the way to a maximum too, and the arrays are those of the caller.
     """
@@ -156,7 +156,7 @@ def canonical(X):
 
 
 def is_plain(X, dtypes):
-    """Whether X is a matrix of finite numbers in C order, not empty, of one of the dtypes."""
+    """Tell whether X is a matrix of finite numbers in C order, not empty, of one of the dtypes."""
     return (
         type(X) is np.ndarray
         and X.ndim == 2
@@ -168,13 +168,13 @@ def is_plain(X, dtypes):
 
 
 def fits(estimator, X):
-    """Whether a fitted estimator without names of features takes rows like those of X."""
+    """Tell whether a fitted estimator without names of features takes rows like those of X."""
     known = vars(estimator)
     return X.shape[1] == known.get("n_features_in_") and "feature_names_in_" not in known
 
 
 def parameters_hold(estimator, names=None):
-    """Whether every parameter of an estimator, or those with these names, meets its constraints."""
+    """Tell whether the parameters of an estimator, or those named, meet their constraints."""
     return all(
         any(constraint.is_satisfied_by(getattr(estimator, name)) for constraint in constraints)
         for name, constraints in _constraints(type(estimator))
@@ -184,7 +184,7 @@ def parameters_hold(estimator, names=None):
 
 @functools.cache
 def _constraints(cls):
-    """The parameters of a class, each with the constraints of which it must meet one."""
+    """List the parameters of a class, each with the constraints of which it must meet one."""
     known = cls._parameter_constraints
     return [
         (name, [make_constraint(constraint) for constraint in known[name]])

@@ -36,7 +36,7 @@ _Method = TypeVar("_Method", bound=Callable)
 
 
 def _checking(inside: bool) -> Callable[[_Method], _Method]:
-    """A decorator that checks parameters first, also those of estimators ``inside``.
+    """Make a decorator that checks parameters first, also those of estimators ``inside``.
 
     A call that fails leaves the estimator as it was.
     """
@@ -80,7 +80,7 @@ def _unchanged_on_error(estimator):
 
 
 def checked_input(estimator, X, y, sample_weight=None, unlabeled_mask=None):
-    """The arguments of ``fit``, checked; sets ``classes_`` and ``n_features_in_``.
+    """Check the arguments of ``fit``; set ``classes_`` and ``n_features_in_``.
 
     Returns
     -------
@@ -104,7 +104,7 @@ def checked_input(estimator, X, y, sample_weight=None, unlabeled_mask=None):
 
 
 def checked_weight(sample_weight, X):
-    """Weights of the rows as an array of shape (n,), none of them negative."""
+    """Return the weights of the rows as an array of shape (n,); refuse negative ones."""
     try:
         return _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
     except (TypeError, ValueError):
@@ -116,7 +116,7 @@ def checked_weight(sample_weight, X):
 
 
 def accepted(estimator, X):
-    """The types of numbers that an estimator takes as they are.
+    """Return the types of numbers that an estimator takes as they are.
 
     Some leave single precision alone in a memory map too, where a copy is what nobody wants; they
     convert it block by block.
@@ -128,7 +128,7 @@ def accepted(estimator, X):
 
 
 def checked_rows(X, precomputed=False):
-    """The rows, of numbers whose squares are numbers; or a Gram matrix that is one."""
+    """Return the rows; refuse numbers whose squares overflow, and what is no Gram matrix."""
     check_size(X)
     if not precomputed:
         return X

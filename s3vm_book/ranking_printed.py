@@ -7,7 +7,7 @@ from scipy.stats import norm
 
 
 def mean_ranks(errors):
-    """Rank of each method (column) on each set (row), ties sharing theirs; then the mean."""
+    """Return the mean rank of each method (column) over the sets (rows); ties share ranks."""
     ranks = np.empty(errors.shape)
     for i, one in enumerate(errors):  # line 2
         for j, mine in enumerate(one):
@@ -16,7 +16,7 @@ def mean_ranks(errors):
 
 
 def friedman(errors):
-    """Friedman's χ² and the F of Iman and Davenport; no correction for ties."""
+    """Return Friedman's χ² and the F of Iman and Davenport; no correction for ties."""
     N, M = errors.shape
     R = mean_ranks(errors)
     chi_square = 12 * N / (M * (M + 1)) * np.sum((R - (M + 1) / 2) ** 2)  # line 4
@@ -24,7 +24,7 @@ def friedman(errors):
 
 
 def range_probability(q, M):
-    """P(range of M standard normal variables ≤ q): one is the smallest, the others follow."""
+    """Return P(range of M standard normal variables ≤ q), integrated over the smallest of them."""
 
     def density(z):
         return M * norm.pdf(z) * (norm.cdf(z + q) - norm.cdf(z)) ** (M - 1)
@@ -33,6 +33,6 @@ def range_probability(q, M):
 
 
 def critical_difference(N, M, alpha=0.05):
-    """Nemenyi's critical difference of two mean ranks."""
+    """Return Nemenyi's critical difference of two mean ranks."""
     q = brentq(lambda q: range_probability(q, M) - (1 - alpha), 0.1, 20)
     return q * np.sqrt(M * (M + 1) / (12 * N))  # line 5
