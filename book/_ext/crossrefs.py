@@ -106,6 +106,9 @@ EXPLAINED = {
     "model_selection": ["model_selection", "with_scikit_learn"],
     "grid_search": ["model_selection"],
     "datasets": ["datasets"],
+    "readers": ["files"],
+    "export": ["ship"],
+    "rankings": ["files"],
     "plotting": ["how_to_read"],
 }
 
