@@ -18,7 +18,6 @@ from s3vm_lib.losses import LabeledLoss, UnlabeledLoss
 from s3vm_lib.objective import Problem, evaluate
 from s3vm_lib.primal_newton import (
     ANNEALING,
-    CurvedObjective,
     GradientDirections,
     NewtonDirections,
     dense_direction,
@@ -26,16 +25,15 @@ from s3vm_lib.primal_newton import (
     model_step,
     solve_newton,
 )
-from s3vm_lib.primal_newton._curvature import (
-    ray_derivatives,
-)
 from s3vm_lib.primal_newton._directions import (
     krylov_direction,
     lanczos,
     most_negative,
 )
-from s3vm_lib.quasi_newton import (
+from s3vm_lib.reference import primal_newton as twin
+from s3vm_lib.smooth import (
     Coordinates,
+    CurvedObjective,
     Features,
     ScaledObjective,
     cholesky_coordinates,
@@ -43,7 +41,9 @@ from s3vm_lib.quasi_newton import (
     linear_coordinates,
     solve_quasi_newton,
 )
-from s3vm_lib.reference import primal_newton as twin
+from s3vm_lib.smooth._curvature import (
+    ray_derivatives,
+)
 
 RBF = Kernel("rbf", gamma=0.4)
 CURVATURES = ("drop", "modify", "trust")

@@ -19,9 +19,9 @@ from s3vm_lib.datasets import hide_labels, make_g50c
 from s3vm_lib.kernels import Kernel
 from s3vm_lib.losses import LabeledLoss, UnlabeledLoss
 from s3vm_lib.objective import Problem, evaluate
-from s3vm_lib.quasi_newton import Stage
 from s3vm_lib.random_features import FeatureStream, outputs
 from s3vm_lib.reference import stochastic as reference
+from s3vm_lib.smooth import Stage
 from s3vm_lib.stochastic import (
     LABELED,
     UNLABELED,

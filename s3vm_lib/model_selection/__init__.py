@@ -6,6 +6,7 @@ counts as an error. Here the labeled rows alone are split, and unlabeled rows st
 settings have in common.
 """
 
+from s3vm_lib.model_selection._profile import balance_profile as balance_profile
 from s3vm_lib.model_selection._scores import LabeledMetric as LabeledMetric
 from s3vm_lib.model_selection._scores import PreferSmallest as PreferSmallest
 from s3vm_lib.model_selection._scores import labeled_accuracy as labeled_accuracy

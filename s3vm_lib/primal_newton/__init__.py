@@ -5,7 +5,6 @@ Read in this order: `_curvature` (second derivatives, the Hessian, the search al
 continuation in C*), `_estimator` (`NewtonS3VM`).
 """
 
-from s3vm_lib.primal_newton._curvature import CurvedObjective as CurvedObjective
 from s3vm_lib.primal_newton._directions import dense_direction as dense_direction
 from s3vm_lib.primal_newton._directions import model_step as model_step
 from s3vm_lib.primal_newton._estimator import NewtonS3VM as NewtonS3VM

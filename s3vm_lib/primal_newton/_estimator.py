@@ -5,7 +5,8 @@ from typing import Literal
 
 from s3vm_lib.losses import LabeledLoss
 from s3vm_lib.primal_newton._solver import ANNEALING, solve_newton
-from s3vm_lib.quasi_newton import Coordinates, SmoothLoss, SmoothS3VM
+from s3vm_lib.quasi_newton import SmoothLoss, SmoothS3VM
+from s3vm_lib.smooth import Coordinates
 from s3vm_lib.utils.validation import parameters
 
 

@@ -5,9 +5,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from s3vm_lib.primal_newton._curvature import CurvedObjective
 from s3vm_lib.primal_newton._directions import dense_direction, krylov_direction, most_negative
-from s3vm_lib.quasi_newton import Continuation
+from s3vm_lib.smooth import Continuation, CurvedObjective
 
 # Factors of the unlabeled term, by name: the default of `QNS3VM`, those of ∇TSVM, and no
 # continuation.

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from s3vm_lib.quasi_newton import ANNEALING, Stage, minimize_lbfgs
+from s3vm_lib.smooth import ANNEALING, Stage, minimize_lbfgs
 
 
 class Polished(NamedTuple):

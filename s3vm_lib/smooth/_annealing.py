@@ -128,3 +128,34 @@ class Continuation:
         value = sum(self.problem.data_terms(f, self.t, self.sample_weight)) + 0.5 * norm2
         n_iter = sum(stage.n_iter for stage in history)
         return Solution(w, b + shift, f, float(value), n_iter, status, tuple(history))
+
+
+def annealing_stages(annealing, schedules):
+    """The factors of C*, one for each stage of an annealing.
+
+    Parameters
+    ----------
+    annealing : str or sequence of float
+        One of the names, or the factors themselves.
+    schedules : dict of str to tuple
+        The factors that the names stand for.
+
+    Returns
+    -------
+    tuple of float
+
+    Raises
+    ------
+    ValueError
+        For a sequence that does not increase from a positive number to 1.
+    """
+    if isinstance(annealing, str):
+        return schedules[annealing]
+    stages = np.asarray(annealing, dtype=float)
+    rising = stages.ndim == 1 and stages.size > 0 and np.all(np.diff(stages) > 0)
+    if not (rising and stages[0] > 0 and stages[-1] == 1):
+        raise ValueError(
+            f"annealing must be one of {sorted(schedules)} or an increasing sequence of "
+            f"positive numbers that ends with 1, got {annealing!r}"
+        )
+    return tuple(stages.tolist())

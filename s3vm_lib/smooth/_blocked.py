@@ -13,8 +13,8 @@ import scipy.sparse as sp
 from scipy.linalg import solve_triangular
 
 from s3vm_lib.kernels import Kernel, squared_norms
-from s3vm_lib.quasi_newton._compiled import add_losses, losses_and_slopes
-from s3vm_lib.quasi_newton._coordinates import Features, inverse_root, low_rank
+from s3vm_lib.smooth._compiled import add_losses, losses_and_slopes
+from s3vm_lib.smooth._coordinates import Features, inverse_root, low_rank
 from s3vm_lib.utils.row_blocks import (
     BlockStore,
     ClusterBlocks,
@@ -232,7 +232,7 @@ class BlockFeatures(Features):
         ----------
         w, b : ndarray of shape (d,), float
         t, weight, codes, strength
-            See `s3vm_lib.quasi_newton.ScaledObjective`.
+            See `s3vm_lib.smooth.ScaledObjective`.
 
         Returns
         -------

@@ -5,9 +5,9 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import expit
 
-from s3vm_lib.quasi_newton._compiled import losses_and_slopes, minimize_dense
-from s3vm_lib.quasi_newton._engines import ENGINES
-from s3vm_lib.quasi_newton._stages import SMALL, Continuation
+from s3vm_lib.smooth._annealing import SMALL, Continuation
+from s3vm_lib.smooth._compiled import losses_and_slopes, minimize_dense
+from s3vm_lib.smooth._engines import ENGINES
 
 # Factors of the unlabeled term, by name: eight in geometric progression, which pass the point where
 # the objective stops being convex in small steps, and the paper's, which leap over it.

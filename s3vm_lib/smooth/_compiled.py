@@ -13,7 +13,7 @@ from s3vm_lib.losses import (
     unlabeled_derivative,
     unlabeled_value,
 )
-from s3vm_lib.quasi_newton._engines import (
+from s3vm_lib.smooth._engines import (
     ARMIJO,
     CONVERGED,
     CURVATURE,
