@@ -89,6 +89,11 @@ class SmoothS3VM(KernelParameters, BaseS3VM):
         """The factors of C*, one for each stage."""
         return annealing_stages(self.annealing, self._schedules)
 
+    def _ends(self, stages):
+        """Options of a solver: the stages, and where each of them ends."""
+        limits = {"tol": self.tol, "ftol": self.ftol, "max_iter": self.max_iter}
+        return {"annealing": stages, **limits}
+
     def _problem(self, data, ratio):
         """What is minimized; ``ratio`` None leaves the balance constraint out."""
         s = self.s if self.unlabeled_loss == "gaussian" else None
@@ -321,18 +326,9 @@ default="cholesky"
         def solve(coordinates, start, stages=stages):
             with self._reporting("stages", 1 + len(stages)) as callback:
                 return solve_quasi_newton(
-                    coordinates,
-                    t,
-                    data.loss_weight,
-                    problem,
-                    annealing=stages,
-                    engine=self.engine,
-                    tol=self.tol,
-                    ftol=self.ftol,
-                    max_iter=self.max_iter,
-                    start=start,
-                    callback=callback,
-                )
+                    coordinates, t, data.loss_weight, problem,
+                    engine=self.engine, start=start, callback=callback, **self._ends(stages),
+                )  # fmt: skip
 
         start = self._start(problem, index)
         silent = self.callback is None and not self.verbose
