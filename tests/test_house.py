@@ -7,6 +7,7 @@ import inspect
 from pathlib import Path
 
 import pytest
+from sklearn.base import BaseEstimator
 
 import s3vm_lib
 
@@ -51,6 +52,7 @@ FLOORS = {
 }
 LOADERS = ("import_module", "__import__")
 MOST_ROOMS, MOST_FLOORS = 35, 8
+MOST_CROSSINGS = 8  # uses of private names of another room; to become 0
 ESTIMATORS = [name for name in s3vm_lib.__all__ if hasattr(getattr(s3vm_lib, name), "fit")]
 # Where each of them is entered, and as what.
 PLACES = {
@@ -157,6 +159,35 @@ def test_what_is_private_stays_in_its_package():
             if any(part.startswith("_") for part in parts) and room(target) != room(name):
                 wrong.append(f"{path.relative_to(ROOT)}:{line} {target}")
     assert wrong == []
+
+
+def private_names(path):
+    """Private functions, classes, methods and attributes that a file defines."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.FunctionDef | ast.ClassDef):
+            yield node.name
+        elif isinstance(node, ast.Attribute | ast.Name) and isinstance(node.ctx, ast.Store):
+            yield node.attr if isinstance(node, ast.Attribute) else node.id
+
+
+def test_private_methods_and_attributes_stay_in_their_room():
+    """``x._name`` of another object; what a class inherits, and hooks that `base` calls, apart."""
+    homes = {}
+    for module, path in MODULES.items():
+        for name in private_names(path):
+            homes.setdefault(name, set()).add(room(module))
+    found = []
+    for module, path in MODULES.items():
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if not isinstance(node, ast.Attribute) or not node.attr.startswith("_"):
+                continue
+            if hasattr(BaseEstimator, node.attr) or module == "s3vm_lib.utils.jit":
+                continue  # scikit-learn's own, and numba's
+            own = ast.unparse(node.value) in ("self", "cls", "super()")
+            known = homes.get(node.attr, {room(module)})
+            if not (own or node.attr.startswith("__") or room(module) in known | {"base"}):
+                found.append(f"{path.relative_to(ROOT)}:{node.lineno} {ast.unparse(node)}")
+    assert len(found) <= MOST_CROSSINGS, found
 
 
 def code_lines(function):
