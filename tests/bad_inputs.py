@@ -26,8 +26,8 @@ import scipy.sparse as sp
 from sklearn.utils._param_validation import Interval, StrOptions
 
 import s3vm_lib
-from s3vm_lib.base.classifier import RATIO_RULES
-from s3vm_lib.quasi_newton import Coordinates
+from s3vm_lib.class_ratio import RATIO_RULES
+from s3vm_lib.smooth import Coordinates
 from s3vm_lib.stochastic import Features, Polish, Schedule
 
 SECONDS = 60  # of CPU time, for one trial

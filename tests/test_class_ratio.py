@@ -26,8 +26,10 @@ from s3vm_lib import (
     S3VMLight,
     balance_profile,
 )
-from s3vm_lib.base.classifier import RATIO_RULES, Balance
+from s3vm_lib.base.classifier import Balance
+from s3vm_lib.base.preparation import refits_of
 from s3vm_lib.class_ratio import (
+    RATIO_RULES,
     Evidence,
     Refits,
     black_box_shares,
@@ -341,11 +343,11 @@ def test_held_out_labels_are_not_seen():
     rows = np.flatnonzero(partly >= 0)[::5]
     less = partly.copy()
     less[rows] = -1
-    refits = Refits(clone(model), data)
+    refits = refits_of(clone(model), data)
     found = refits.fit(0.4, rows).outputs
     other = data._replace(codes=data.codes.copy())
     other.codes[rows] = 1 - data.codes[rows]
-    np.testing.assert_array_equal(Refits(clone(model), other).fit(0.4, rows).outputs, found)
+    np.testing.assert_array_equal(refits_of(clone(model), other).fit(0.4, rows).outputs, found)
     alone = model.fit(X, less)
     outputs = alone.decision_function(X)
     # The center of the coordinates is that of the rows without label before the fold was hidden.
@@ -401,11 +403,19 @@ def test_a_profile_warns_of_limits():
 def test_a_profile_needs_no_transduction():
     X, _, partly = misleading(n=60)
     profiles = [
-        balance_profile(FRS3VM(random_state=0, transduce=asked), X, partly, [0.3, 0.6])
+        balance_profile(
+            FRS3VM(random_state=0, transduce=asked),
+            X,
+            partly,
+            [0.3, 0.6],
+            surrogates=1,
+            random_state=0,
+        )
         for asked in (True, False)
     ]
     np.testing.assert_array_equal(profiles[0].share, profiles[1].share)
     np.testing.assert_array_equal(profiles[0].objective, profiles[1].objective)
+    assert np.all(np.isfinite(profiles[0].reference))
 
 
 def test_a_profile_has_the_threads_of_its_estimator(monkeypatch):

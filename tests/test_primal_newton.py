@@ -18,7 +18,6 @@ from s3vm_lib.losses import LabeledLoss, UnlabeledLoss
 from s3vm_lib.objective import Problem, evaluate
 from s3vm_lib.primal_newton import (
     ANNEALING,
-    CurvedObjective,
     GradientDirections,
     NewtonDirections,
     dense_direction,
@@ -26,15 +25,13 @@ from s3vm_lib.primal_newton import (
     model_step,
     solve_newton,
 )
-from s3vm_lib.primal_newton._curvature import (
-    ray_derivatives,
-)
 from s3vm_lib.primal_newton._directions import (
     krylov_direction,
     lanczos,
     most_negative,
 )
-from s3vm_lib.quasi_newton import (
+from s3vm_lib.reference import primal_newton as twin
+from s3vm_lib.smooth import (
     Coordinates,
     Features,
     ScaledObjective,
@@ -43,7 +40,9 @@ from s3vm_lib.quasi_newton import (
     linear_coordinates,
     solve_quasi_newton,
 )
-from s3vm_lib.reference import primal_newton as twin
+from s3vm_lib.smooth._objective import (
+    ray_derivatives,
+)
 
 RBF = Kernel("rbf", gamma=0.4)
 CURVATURES = ("drop", "modify", "trust")
@@ -84,7 +83,7 @@ def scaled(t, weight):
 def make_objective(name="eigen", seed=0, losses=SMOOTH, offset=0.2, strength=0.8, lam=0.01):
     X, t, weight = cloud(seed)
     coordinates = make_coordinates(name, X, mean_of(t, weight))
-    return CurvedObjective(coordinates, t, scaled(t, weight), *losses, strength, lam, offset)
+    return ScaledObjective(coordinates, t, scaled(t, weight), *losses, strength, lam, offset)
 
 
 def make_directions(objective, x, rule, dense=True):
@@ -216,7 +215,7 @@ def test_a_ray_without_slope_but_with_negative_curvature_goes_down():
     """At f = 0 the Gaussian is flat and bends down: first derivatives see nothing."""
     t = np.array([1.0, -1.0, 0.0, 0.0])
     features = Features(np.array([[2.0, 0], [-2, 0], [0, 1], [0, -1]]))
-    objective = CurvedObjective(features, t, np.full(4, 0.5), *SQUARED, 1.0, 0.05, 0.0)
+    objective = ScaledObjective(features, t, np.full(4, 0.5), *SQUARED, 1.0, 0.05, 0.0)
     x, d = np.array([0.4, 0.0]), np.array([0.0, 1.0])
     f = objective.outputs(x)
     value, gradient = objective.at(x, f)
@@ -398,7 +397,7 @@ def gradient_norms(rule):
     """
     X, t, weight = cloud(0, 9, 60, 2)
     coordinates = linear_coordinates(X, 1.0, mean_of(t, weight))
-    objective = CurvedObjective(coordinates, t, scaled(t, weight), *SMOOTH, 1.0, 0.02, 0.0)
+    objective = ScaledObjective(coordinates, t, scaled(t, weight), *SMOOTH, 1.0, 0.02, 0.0)
     norms = []
     for limit in range(1, 60):
         directions = make_directions(objective, np.zeros(2), rule)
@@ -504,7 +503,7 @@ def test_the_way_out_of_a_saddle_point_is_the_one_that_goes_down(curvature, syst
     """Just beside it the slope is within the tolerance, and says which of the two sides."""
     X, t = saddle()
     weight = scaled(t, np.ones(50))
-    objective = CurvedObjective(linear_coordinates(X), t, weight, *SQUARED, 1.0, 0.1, 0.0)
+    objective = ScaledObjective(linear_coordinates(X), t, weight, *SQUARED, 1.0, 0.1, 0.0)
     flat = minimize(objective, np.zeros(2), GradientDirections(False), 1e-10, 0.0).x
     assert flat[1] == 0
     for side in (-1.0, 1.0):
@@ -528,7 +527,7 @@ def test_solutions_are_minima_of_second_order(curvature, system):
         L = t != 0
         factor = 2.0 * weight[L].sum()
         strength = 0.7 * weight[~L].sum() / factor
-        objective = CurvedObjective(
+        objective = ScaledObjective(
             coordinates, t, scaled(t, weight), *SMOOTH, strength, 0.5 / factor, 0.0
         )
         _, gradient = objective.at(solution.w, solution.outputs)
@@ -549,7 +548,7 @@ def test_plain_twin_finds_the_same_solution(curvature):
     centered = (np.eye(50) - m) @ K @ (np.eye(50) - m).T
     assert_allclose(Z @ Z.T, centered, atol=1e-9)
     features = Features(Z)
-    objective = CurvedObjective(
+    objective = ScaledObjective(
         features, t, np.where(t != 0, 0.1, 1 / 40), *SQUARED, C_star * 40 / 20, 0.5 / 20, b
     )
     w = 0.3 * np.random.default_rng(0).standard_normal(Z.shape[1])
@@ -615,9 +614,9 @@ def test_conjugate_directions_are_those_of_polak_and_ribiere():
 @pytest.mark.parametrize(("d", "forms"), [(99, True), (100, True), (101, False)])
 def test_the_hessian_of_more_than_a_hundred_variables_is_not_formed(monkeypatch, d, forms):
     formed = []
-    hessian = CurvedObjective.hessian
+    hessian = ScaledObjective.hessian
     monkeypatch.setattr(
-        CurvedObjective, "hessian", lambda self, D: formed.append(D) or hessian(self, D)
+        ScaledObjective, "hessian", lambda self, D: formed.append(D) or hessian(self, D)
     )
     X, t, weight = cloud(d=d)
     problem = make_problem(0.5, kernel=Kernel("linear"))

@@ -17,9 +17,10 @@ from s3vm_lib.datasets import hide_labels, make_g4c, make_moons
 from s3vm_lib.kernels import Kernel
 from s3vm_lib.losses import LabeledLoss, UnlabeledLoss
 from s3vm_lib.objective import Problem, evaluate
-from s3vm_lib.quasi_newton import (
+from s3vm_lib.quasi_newton import QNS3VM
+from s3vm_lib.reference import quasi_newton as twin
+from s3vm_lib.smooth import (
     ANNEALING,
-    QNS3VM,
     Coordinates,
     RawCoefficients,
     ScaledObjective,
@@ -29,26 +30,24 @@ from s3vm_lib.quasi_newton import (
     eigen_coordinates,
     linear_coordinates,
     losses_and_slopes,
-    minimize_bfgs,
     minimize_lbfgs,
     minimize_scipy,
     solve_quasi_newton,
     two_loop,
-    wolfe_step,
 )
-from s3vm_lib.quasi_newton._compiled import minimize_dense
-from s3vm_lib.quasi_newton._coordinates import (
+from s3vm_lib.smooth._compiled import minimize_dense
+from s3vm_lib.smooth._coordinates import (
     Features,
     SingleFeatures,
     kpca_coordinates,
     regressor_coordinates,
 )
-from s3vm_lib.quasi_newton._second import Without
-from s3vm_lib.quasi_newton._solver import (
+from s3vm_lib.smooth._engines import minimize_bfgs, wolfe_step
+from s3vm_lib.smooth._quasi_newton import (
     SharePenalty,
     offset_for_share,
 )
-from s3vm_lib.reference import quasi_newton as twin
+from s3vm_lib.smooth._second import Without
 
 COORDINATES = ("cholesky", "eigen", "raw", "regressors", "kpca", "dense", "csr")
 RBF = Kernel("rbf", gamma=0.4)
@@ -568,7 +567,7 @@ def test_single_precision_on_the_way_leads_to_the_same_minimum(balance, monkeypa
     hidden = hide_labels(y, 20, random_state=0)
     models, options = [], {"gamma": 8.0, "balance": balance, "coordinates": Coordinates(rank=200)}
     for large in (2**40, 1):
-        monkeypatch.setattr("s3vm_lib.quasi_newton._coordinates._LARGE", large)
+        monkeypatch.setattr("s3vm_lib.smooth._coordinates._LARGE", large)
         models.append(QNS3VM(**options).fit(X, hidden))
     double, single = models
     assert_allclose(single.objective_, double.objective_, rtol=1e-6)
@@ -647,7 +646,8 @@ def test_both_sides_of_the_tolerance_push_and_are_checked():
             slope = np.zeros(4)
             assert_allclose(term.add(f, slope), 0.5 * term.rho * distance**2, atol=1e-15)
             assert np.all(np.sign(slope) == np.sign(distance))
-            assert_allclose(term.update(f), max(0.0, abs(share - ratio) - 0.05), atol=1e-15)
+            term.update(f)
+            assert_allclose(term.violation, max(0.0, abs(share - ratio) - 0.05), atol=1e-15)
             multiplier = term.rho * distance
 
 

@@ -31,10 +31,10 @@ from s3vm_lib.kernels import squared_norms
 from s3vm_lib.laplacian_svm._deformed import BlockDeformedKernel, LowRankDeformedKernel
 from s3vm_lib.losses import LabeledLoss, UnlabeledLoss
 from s3vm_lib.objective import Problem
-from s3vm_lib.quasi_newton import Coordinates, ScaledObjective, _blocked, block_coordinates
-from s3vm_lib.quasi_newton._coordinates import low_rank
-from s3vm_lib.quasi_newton._second import Without
-from s3vm_lib.quasi_newton._stages import Continuation
+from s3vm_lib.smooth import Coordinates, ScaledObjective, _blocked, block_coordinates
+from s3vm_lib.smooth._annealing import Continuation
+from s3vm_lib.smooth._coordinates import low_rank
+from s3vm_lib.smooth._second import Without
 from s3vm_lib.stochastic import Polish
 from s3vm_lib.utils.row_blocks import (
     BlockStore,
@@ -231,7 +231,7 @@ def test_blocks_are_features_in_single_precision(name, mixture):
     )
     Z = np.vstack([made.blocks.store[k] for k in range(len(made.blocks.slices))])
     assert len(made.blocks.slices) > 3 and Z.dtype == np.float32
-    from s3vm_lib.quasi_newton import Features
+    from s3vm_lib.smooth import Features
 
     whole = Features(Z.astype(float), center, made.expand)
     generator = np.random.default_rng(0)
@@ -261,7 +261,7 @@ def test_blocks_are_features_in_single_precision(name, mixture):
 def test_with_all_rows_in_the_sample_the_pivots_are_those_of_the_factor(mixture):
     X, _, partly = mixture
     data, t, _ = problem_of(model(), X[:900], partly[:900])
-    from s3vm_lib.quasi_newton import cholesky_coordinates
+    from s3vm_lib.smooth import cholesky_coordinates
 
     labeled = np.flatnonzero(t)
     made = _blocked.block_coordinates(data.X, data.kernel, 40, 1e-6, None, labeled, megabytes=100)
@@ -271,7 +271,7 @@ def test_with_all_rows_in_the_sample_the_pivots_are_those_of_the_factor(mixture)
 
 
 def test_a_map_has_the_coordinates_of_the_linear_kernel(tmp_path):
-    from s3vm_lib.quasi_newton import linear_coordinates
+    from s3vm_lib.smooth import linear_coordinates
 
     generator = np.random.default_rng(0)
     X, w = generator.standard_normal((3000, 20)), generator.standard_normal(20)
@@ -836,7 +836,7 @@ _CHILD = """
 import json, sys
 import numpy as np
 from s3vm_lib import QNS3VM
-from s3vm_lib.quasi_newton import Coordinates, _blocked
+from s3vm_lib.smooth import Coordinates, _blocked
 n, memory, path = int(sys.argv[1]), float(sys.argv[2]), sys.argv[3]
 X = np.memmap(path, np.float32, "r", shape=(n, 20))
 y = np.full(n, -1)

@@ -27,9 +27,8 @@ from s3vm_lib import (
     SafeS3VM,
     SelfTrainingKNN,
 )
-from s3vm_lib.base.classifier import RATIO_RULES
 from s3vm_lib.calibration import CalibratedS3VM
-from s3vm_lib.class_ratio import separation
+from s3vm_lib.class_ratio import RATIO_RULES, separation
 from s3vm_lib.datasets import hide_labels, make_moons
 from s3vm_lib.kernels import resolve_gamma
 from s3vm_lib.safe import _estimator as estimator_module

@@ -38,8 +38,8 @@ from s3vm_lib.model_selection import (
     labeled_accuracy_scorer,
 )
 from s3vm_lib.model_selection._grid import default_grid
-from s3vm_lib.quasi_newton import ANNEALING
-from s3vm_lib.quasi_newton._stages import Continuation
+from s3vm_lib.smooth import ANNEALING
+from s3vm_lib.smooth._annealing import Continuation
 from s3vm_lib.utils.threads import thread_count
 
 GRID = {"C": [10, 1, 0.1], "C_star": [0.02, 0.2], "gamma": [1.0, 8.0]}

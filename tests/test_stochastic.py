@@ -19,9 +19,9 @@ from s3vm_lib.datasets import hide_labels, make_g50c
 from s3vm_lib.kernels import Kernel
 from s3vm_lib.losses import LabeledLoss, UnlabeledLoss
 from s3vm_lib.objective import Problem, evaluate
-from s3vm_lib.quasi_newton import Stage
 from s3vm_lib.random_features import FeatureStream, outputs
 from s3vm_lib.reference import stochastic as reference
+from s3vm_lib.smooth import Stage
 from s3vm_lib.stochastic import (
     LABELED,
     UNLABELED,
@@ -36,7 +36,7 @@ from s3vm_lib.stochastic import (
     solve_stored,
     solve_triply_stochastic,
 )
-from s3vm_lib.stochastic._full_batch import loss_codes
+from s3vm_lib.stochastic._full_batch import StreamFeatures, loss_codes
 from s3vm_lib.stochastic._steps import Slopes
 from s3vm_lib.stochastic._triply import _Scaled
 
@@ -668,11 +668,9 @@ def test_polishing_lowers_the_objective(blobs, Estimator):
 def test_a_solution_as_the_start_is_kept(blobs):
     X, t, _ = blobs
     stream, problem = FeatureStream(RBF, 3, 32, 0), literal(30.0, 30.0, t, ("logistic", "gaussian"))
-    scaled, lam, strength = problem.scaled(t, np.ones(t.size))
-    codes, labeled = loss_codes(problem), t != 0
-    sums = BlockSum(stream, 1, X, t, scaled, codes)
-    part = BlockSum(stream, 1, X[labeled], t[labeled], scaled[labeled], codes)
-    arguments = (sums, part, problem, lam, strength, stream.block(0).scale)
+    weight = np.ones(t.size)
+    coordinates = StreamFeatures(stream, 1, X, t, problem.scaled(t, weight)[0], problem)
+    arguments = (coordinates, t, weight, problem)
     found = solve_full_batch(*arguments, tol=1e-6, ftol=0.0)
     again = solve_full_batch(*arguments, start=(found.alpha, found.offset), tol=2e-6, ftol=0.0)
     assert found.n_iter > 10
@@ -797,8 +795,8 @@ def test_fewer_rows_may_be_kept_from_one_call_to_the_next(blobs):
         machine = model._machines[0]
         for batch in (slice(300, 340), slice(0, 10)):  # unlabeled rows alone, then labeled ones
             model.partial_fit(rows[batch], y[batch])
-            assert machine.X.shape[0] == machine.t.size == machine.weight.size == 5
-            assert machine.X_unlabeled.shape[0] == machine.weight_unlabeled.size == 20
+            assert machine.labeled.X.shape[0] == machine.labeled.t.size == 5
+            assert machine.unlabeled.X.shape[0] == machine.unlabeled.weight.size == 20
         assert np.all(np.isfinite(model.decision_function(X)))
 
 

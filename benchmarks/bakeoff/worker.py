@@ -10,7 +10,6 @@ follows. A child computes it once, and charges its time and memory to every fit 
 import ctypes
 import gc
 import hashlib
-import importlib
 import multiprocessing
 import resource
 import signal
@@ -22,7 +21,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from s3vm_lib.base.classifier import RATIO_RULES
+from s3vm_lib.class_ratio import RATIO_RULES
 
 _COMPILED = 0.02  # share of a fit that may be compilation before it is timed again
 _HUNG = (600, 10)  # wall seconds, and more per allowed CPU second, until a child counts as hung
@@ -256,7 +255,6 @@ def serve(connection):
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     pools = {}
-    importlib.import_module("s3vm_lib.class_ratio")  # where the rules are
     shared = RATIO_RULES["auto"] = Shared(RATIO_RULES["auto"])
     while True:
         try:

@@ -38,7 +38,7 @@ _CODE = """
 import json, sys, time, warnings
 import numpy as np, scipy.sparse as sp
 from s3vm_lib import DAS3VM, MultiSwitchTSVM, QNS3VM
-from s3vm_lib.quasi_newton import Coordinates
+from s3vm_lib.smooth import Coordinates
 method, n, folder = sys.argv[1], int(sys.argv[2]), sys.argv[3]
 def peak_megabytes():
     # What getrusage says begins with the size of the process that started this one.

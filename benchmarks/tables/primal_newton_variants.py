@@ -55,7 +55,7 @@ def _instance(instance, u=None):
 
 
 def _coordinates(name, X, t, kernel):
-    from s3vm_lib.quasi_newton import (
+    from s3vm_lib.smooth import (
         cholesky_coordinates,
         default_rank,
         eigen_coordinates,
@@ -75,7 +75,7 @@ def _coordinates(name, X, t, kernel):
 def _methods(coordinates, t, problem):
     """The solvers of a row, as functions without arguments."""
     from s3vm_lib.primal_newton import solve_newton
-    from s3vm_lib.quasi_newton import solve_quasi_newton
+    from s3vm_lib.smooth import solve_quasi_newton
 
     arguments = (coordinates, t, np.ones(t.size), problem)
     methods = {

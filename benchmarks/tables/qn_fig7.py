@@ -14,7 +14,7 @@ import numpy as np
 
 from benchmarks import qn_paper
 from benchmarks.harness import digits, race
-from s3vm_lib.quasi_newton import Coordinates
+from s3vm_lib.smooth import Coordinates
 
 ROWS = [
     {"set": name, "n": n, "method": method}

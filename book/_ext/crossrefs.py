@@ -82,6 +82,7 @@ EXPLAINED = {
     "finite_newton": ["switching", "primal_newton"],
     "primal_newton": ["primal_newton"],
     "quasi_newton": ["quasi_newton"],
+    "smooth": ["quasi_newton", "primal_newton"],
     "cccp": ["cccp"],
     "laplacian_svm": ["graphs"],
     "graphs": ["graphs"],

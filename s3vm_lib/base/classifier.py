@@ -6,10 +6,9 @@ and 0, where 0 means unlabeled.
 """
 
 import dataclasses
-import importlib
 import inspect
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from contextlib import contextmanager
 from typing import Any, Literal, Self
 
@@ -29,6 +28,7 @@ from s3vm_lib.base.findings import (
     warn_of_time,
 )
 from s3vm_lib.base.machine import BaseMachine, SemiSupervisedMixin
+from s3vm_lib.class_ratio import RATIO_RULES, label_shares
 from s3vm_lib.losses import LabeledLoss
 from s3vm_lib.utils.labels import Labels
 from s3vm_lib.utils.limits import SHAPE, InnerShare, require_finite_outputs
@@ -44,9 +44,6 @@ from s3vm_lib.utils.validation import (
     validated,
 )
 
-# Estimators of class shares by name, (data, C) -> shares. `class_ratio`, which stands above this
-# module, enters them; it is imported when one is asked for, so that nobody else pays for it.
-RATIO_RULES: dict[str, Callable] = {}
 Balance = (
     Literal[
         "auto", "labels", "posterior", "powered", "bbse", "em", "separation", "objective", "gap"
@@ -58,13 +55,6 @@ Balance = (
 _SEEN = 2**13  # kernel values, or products, with which the outputs of a solver are compared
 ROUGH = 1.2  # `_largest_J` where steps are completed, and nothing is to converge
 _FEWEST_SEEN = 8  # and rows, at least
-
-
-def label_shares(data):
-    """Share of each class among the labeled rows, by weight, shape (n_classes,)."""
-    labeled = data.codes >= 0
-    mass = np.bincount(data.codes[labeled], data.sample_weight[labeled], data.n_classes)
-    return mass / mass.sum()
 
 
 def checked_labeled_loss(loss, names):
@@ -362,8 +352,6 @@ class BaseS3VM(SemiSupervisedMixin, BaseMachine):
         if isinstance(balance, str):
             if balance == "labels" or getattr(self, "C_star", None) == 0:
                 return label_shares(data)
-            if balance not in RATIO_RULES:
-                importlib.import_module("s3vm_lib.class_ratio")
             # The outputs that it looks at have a free offset.
             near = data._replace(X=nearer(data.X, data.kernel)[0])
             return RATIO_RULES[balance](near, float(self.C))

@@ -3,6 +3,7 @@
 import numpy as np
 
 from s3vm_lib.base.classifier import BaseS3VM
+from s3vm_lib.class_ratio import Refits
 from s3vm_lib.utils.shortcuts import parameters_hold
 from s3vm_lib.utils.threads import using, with_threads
 
@@ -132,3 +133,24 @@ class Preparation:
             self._ratios[key] = model._ratios(self._data), model.class_ratio_
         ratios, model.class_ratio_ = self._ratios[key]
         return ratios
+
+
+def training(estimator, X, y, sample_weight=None, unlabeled_mask=None):
+    """Return the `Training` of a fit to these rows, checked as ``fit`` checks them."""
+    estimator._validate_params()
+    return estimator._validated(X, y, sample_weight, unlabeled_mask)[2]
+
+
+def refits_of(estimator, data):
+    """Return the `Refits` of a two-class problem by an estimator, whose attributes may change."""
+    shared = estimator._prepare(data)
+
+    def solve(data, t, ratio):
+        return estimator._fit_binary(data, shared, t, estimator._problem(data, ratio), 0)
+
+    return Refits(data, solve)
+
+
+def warn_of_limits(estimator, fits, stacklevel):
+    """Warn of the limits that these fits met, at the line so many calls above."""
+    estimator._warn_of_limits(fits, stacklevel + 1)

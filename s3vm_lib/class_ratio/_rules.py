@@ -7,8 +7,6 @@ classes alike, rows and predictions do not tell the shares, and those of the lab
 import numpy as np
 import scipy.sparse as sp
 
-from s3vm_lib.base.classifier import RATIO_RULES, BaseS3VM, label_shares
-from s3vm_lib.base.machine import Training
 from s3vm_lib.class_ratio._profile import (
     Refits,
     fold_ratios,
@@ -23,10 +21,20 @@ from s3vm_lib.class_ratio._shares import (
     PRIOR,
     black_box_shares,
     em_shares,
+    label_shares,
     pooled,
 )
 from s3vm_lib.kernels import Kernel
-from s3vm_lib.quasi_newton import QNS3VM
+from s3vm_lib.losses import LabeledLoss, UnlabeledLoss
+from s3vm_lib.objective import Problem
+from s3vm_lib.smooth import (
+    Coordinates,
+    cholesky_coordinates,
+    default_rank,
+    mean_weight,
+    reconsidered,
+    solve_quasi_newton,
+)
 from s3vm_lib.utils.linear import nearer
 from s3vm_lib.utils.row_blocks import doubles, is_mapped, row_slices
 
@@ -38,6 +46,7 @@ N_RATIOS = 9  # of the profile
 N_SURROGATES = 6
 LARGEST = 500  # unlabeled rows that are looked at
 TOL, FTOL = 1e-3, 1e-5  # of these fits: finer ones come no nearer to the shares
+LOSSES = LabeledLoss("modified_logistic"), UnlabeledLoss("gaussian", 3.0)
 LARGEST_COLUMNS = 2**24  # kernel values with the labeled rows that are kept, 128 MB
 
 
@@ -75,7 +84,7 @@ class Supervised:
             columns = kernel.columns(X, self.labeled)
             unit = float(np.mean(kernel.diagonal(X)[self.labeled])) or 1.0
         self.columns, self.unit = columns / unit, unit  # tiny values would stop the engine early
-        self.engine = QNS3VM(C=C * unit, C_star=0.0, kernel="precomputed", balance=None)
+        self.problem = Problem(*LOSSES, C * unit, kernel=Kernel("precomputed"))
 
     def outputs(self, hidden=()):
         """Outputs on all rows, shape (n,); the labeled rows ``hidden`` are left out of training."""
@@ -83,23 +92,24 @@ class Supervised:
         rows = self.labeled[seen]
         data = self.data
         among = self.columns[rows] if self.rows is None else self.columns[seen]
-        part = Training(
-            np.ascontiguousarray(among[:, seen]),
-            rows,
-            data.codes[rows],
-            data.sample_weight[rows],
-            data.loss_weight[rows],
-            Kernel("precomputed"),
-            2,
-        )
-        fit = Refits(self.engine, part).fit(None)
+        K, every = np.ascontiguousarray(among[:, seen]), np.arange(rows.size)
+        weight = data.sample_weight[rows]
+        coordinates = cholesky_coordinates(
+            K, self.problem.kernel, default_rank(rows.size),
+            mean_weight=weight / weight.sum(), first=every,
+        )  # fmt: skip
+        t = np.where(data.codes[rows] == 1, 1.0, -1.0)
+        found = solve_quasi_newton(coordinates, t, data.loss_weight[rows], self.problem)
+        support, coefficients, b = coordinates.model(found.w)
+        dual, b = np.zeros(rows.size), found.b + b
+        dual[support] = coefficients
         if self.rows is None:
-            return self.columns[:, seen] @ fit.dual + fit.intercept
-        gram, pivots, dual = data.kernel.gram, self.rows[seen], fit.dual / self.unit
+            return self.columns[:, seen] @ dual + b
+        gram, pivots, dual = data.kernel.gram, self.rows[seen], dual / self.unit
         step = max(1, LARGEST_COLUMNS // (4 * seen.size))
         slices = row_slices(data.codes.size, step)
         parts = [gram(doubles(data.X[s]) - self.center, pivots) @ dual for s in slices]
-        return np.concatenate(parts) + fit.intercept
+        return np.concatenate(parts) + b
 
 
 def thinned(data, outputs, largest=LARGEST):
@@ -134,9 +144,9 @@ def thinned(data, outputs, largest=LARGEST):
 class Evidence:
     """What is known of the share of one class against the others.
 
-    The profiles are those of `QNS3VM` with the kernel and the C of the estimator, and equal weight
-    to both parts: its fits take milliseconds once the kernel is factorized, and the share that is
-    looked for is a property of the rows, not of a solver.
+    The profiles are those of `solve_quasi_newton` with the kernel and the C of the estimator, and
+    equal weight to both parts: its fits take milliseconds once the kernel is factorized, and the
+    share that is looked for is a property of the rows, not of a solver.
 
     Parameters
     ----------
@@ -160,12 +170,28 @@ class Evidence:
         self.refits = self.prepared(self.data)
 
     def prepared(self, data):
-        """`QNS3VM` on thinned rows, balanced by the mean of the outputs."""
-        machine = QNS3VM(
-            C=self.C, kernel=data.kernel.name, engine="lbfgs", tol=TOL, ftol=FTOL,
-            reconsider=self.two,  # one class against many: no gap that follows the labels
-        )  # fmt: skip
-        return Refits(machine, data)
+        """Quasi-Newton annealing of thinned rows, balanced by the mean of the outputs."""
+        center = mean_weight(data.sample_weight, data.codes < 0)
+        coordinates = Coordinates().of(data, center)
+
+        def solve(data, t, ratio):
+            s, unlabeled = data.sample_weight, t == 0
+            C_star = float(self.C * s[~unlabeled].sum() / s[unlabeled].sum())
+            balance = {"balance": "mean", "ratio": ratio}
+            problem = Problem(*LOSSES, self.C, C_star, data.kernel, **balance)
+
+            def annealed(coordinates, start):
+                return solve_quasi_newton(
+                    coordinates, t, data.loss_weight, problem,
+                    engine="lbfgs", tol=TOL, ftol=FTOL, start=start,
+                )  # fmt: skip
+
+            found = annealed(coordinates, None)
+            if self.two:  # one class against many has no gap that follows the labels
+                found = reconsidered(found, coordinates, t, s, problem, annealed)
+            return found
+
+        return Refits(data, solve)
 
     def profile(self, references=()):
         """The `BalanceProfile` on the range of ratios that the labels leave possible."""
@@ -265,7 +291,7 @@ def held_out_scores(data, C):
 
 def _black_box(data, C):
     scores = held_out_scores(data, C)
-    predicted = BaseS3VM._decide(scores)
+    predicted = np.argmax(scores, axis=1) if data.n_classes > 2 else (scores[:, 0] > 0).astype(int)
     s, K = data.sample_weight, data.n_classes
     labeled = data.codes >= 0
     confusion = np.zeros((K, K))
@@ -294,10 +320,11 @@ def _not_empty(shares):
     return shares / shares.sum()
 
 
-RATIO_RULES.update(
-    posterior=_posterior_mean,
-    bbse=_black_box,
-    em=_em,
-    auto=_auto,
+# Estimates of the shares of all classes by name, from the data and C.
+RATIO_RULES = {
+    "posterior": _posterior_mean,
+    "bbse": _black_box,
+    "em": _em,
+    "auto": _auto,
     **{name: _by_class(name) for name in ("powered", "separation", "objective", "gap")},
-)
+}

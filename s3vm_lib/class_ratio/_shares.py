@@ -11,6 +11,13 @@ PRIOR = 0.5  # of Jeffreys: half a row of each class
 _MOST = 1e9  # labels: scipy has no interval of a share that is known much better
 
 
+def label_shares(data):
+    """Return the share of each class among the labeled rows, by weight, shape (n_classes,)."""
+    labeled = data.codes >= 0
+    mass = np.bincount(data.codes[labeled], data.sample_weight[labeled], data.n_classes)
+    return mass / mass.sum()
+
+
 def label_posterior(positive, negative, prior=PRIOR):
     """Posterior of a share after a random sample of labels.
 

@@ -347,7 +347,7 @@ class LapSVM(KernelParameters, BaseS3VM):
 
     def _in_blocks(self, data, rank, columns, lap, kappa, labeled):
         """The deformed kernel of a factor that does not fit into memory."""
-        from s3vm_lib.quasi_newton import block_coordinates  # a slow import, and rarely needed
+        from s3vm_lib.smooth import block_coordinates  # a slow import, and rarely needed
 
         with self._progress("blocks") as tick:
             features = block_coordinates(

@@ -5,7 +5,8 @@ from typing import Literal
 
 from s3vm_lib.losses import LabeledLoss
 from s3vm_lib.primal_newton._solver import ANNEALING, solve_newton
-from s3vm_lib.quasi_newton import Coordinates, SmoothLoss, SmoothS3VM
+from s3vm_lib.quasi_newton import SmoothLoss, SmoothS3VM
+from s3vm_lib.smooth import Coordinates
 from s3vm_lib.utils.validation import parameters
 
 
@@ -128,8 +129,8 @@ LabeledLoss, default="squared_hinge"
     n_iter_ : int
         Iterations of all stages, the largest number over the two-class problems.
     history_ : list
-        One `Stage` (alpha, value, gradient_norm, n_iter, n_evaluations, n_negative, status) per
-        stage; the value is that of J/(C Σ_L s) with the unlabeled term multiplied by alpha, and
+        One `NewtonStage` (alpha, value, gradient_norm, n_iter, n_evaluations, n_negative, status)
+        per stage; the value is that of J/(C Σ_L s) with the unlabeled term multiplied by alpha, and
         n_negative counts the iterations that met negative curvature.
     termination_condition_ : str
         Status of the last stage: ``"converged"``, ``"max_iter"``, ``"no_step"`` (the line search
@@ -199,18 +200,8 @@ LabeledLoss, default="squared_hinge"
         stages = self._stages()
         with self._reporting("stages", 1 + len(stages)) as callback:
             solution = solve_newton(
-                coordinates,
-                t,
-                data.loss_weight,
-                problem,
-                solver=self.solver,
-                curvature=self.curvature,
-                system=self.system,
-                annealing=stages,
-                tol=self.tol,
-                ftol=self.ftol,
-                max_iter=self.max_iter,
-                start=self._start(problem, index),
-                callback=callback,
-            )
+                coordinates, t, data.loss_weight, problem,
+                solver=self.solver, curvature=self.curvature, system=self.system,
+                start=self._start(problem, index), callback=callback, **self._ends(stages),
+            )  # fmt: skip
         return self._model(data, coordinates, t, problem, solution)

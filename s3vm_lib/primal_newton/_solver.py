@@ -5,9 +5,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from s3vm_lib.primal_newton._curvature import CurvedObjective
 from s3vm_lib.primal_newton._directions import dense_direction, krylov_direction, most_negative
-from s3vm_lib.quasi_newton import Continuation
+from s3vm_lib.smooth import Continuation, ScaledObjective, annealed
 
 # Factors of the unlabeled term, by name: the default of `QNS3VM`, those of ∇TSVM, and no
 # continuation.
@@ -24,7 +23,7 @@ _KRYLOV = 100  # most products for one direction
 _TEST = 20  # products of the test for negative curvature
 
 
-class Stage(NamedTuple):
+class NewtonStage(NamedTuple):
     """One stage of the continuation."""
 
     alpha: float  # share of the unlabeled term
@@ -36,7 +35,7 @@ class Stage(NamedTuple):
     status: str
 
 
-class Minimum(NamedTuple):
+class NewtonMinimum(NamedTuple):
     """What `minimize` returns."""
 
     x: np.ndarray
@@ -53,7 +52,7 @@ class NewtonDirections:
 
     Parameters
     ----------
-    objective : CurvedObjective
+    objective : ScaledObjective
     x : ndarray of shape (d,)
         Start; the first radius of the trust region is the larger of its norm and 1.
     curvature : {"drop", "modify", "trust"}
@@ -136,7 +135,7 @@ def minimize(objective, x, directions, tol=1e-5, ftol=1e-9, max_iter=500, certif
 
     Parameters
     ----------
-    objective : CurvedObjective
+    objective : ScaledObjective
     x : ndarray of shape (d,)
         Start.
     directions : NewtonDirections or GradientDirections
@@ -148,7 +147,7 @@ def minimize(objective, x, directions, tol=1e-5, ftol=1e-9, max_iter=500, certif
 
     Returns
     -------
-    Minimum
+    NewtonMinimum
     """
     # Line 3 of the chapter's algorithm.
     f = objective.outputs(x)
@@ -184,7 +183,7 @@ def minimize(objective, x, directions, tol=1e-5, ftol=1e-9, max_iter=500, certif
         value, gradient = objective.at(x, f)
         decrease = max(0.0, before - value)  # rounding may turn the last ones around
         directions.moved(step * np.linalg.norm(d))
-    return Minimum(x, value, gradient, n_iter, n_evaluations, int(n_negative), status)
+    return NewtonMinimum(x, value, gradient, n_iter, n_evaluations, int(n_negative), status)
 
 
 def solve_newton(
@@ -237,8 +236,8 @@ def solve_newton(
     start : tuple (w, b, C*), default=None
         The solution for a smaller C*: the stages up to it are left out, 0 among them.
     callback : callable, default=None
-        Called after each stage with the `Stage`, the coefficients and the offset; a true value
-        stops.
+        Called after each stage with the `NewtonStage`, the coefficients and the offset; a true
+        value stops.
 
     Returns
     -------
@@ -249,24 +248,19 @@ def solve_newton(
     # Short features have small gradients: at the same tolerance they would stop too early.
     tol *= min(1.0, coordinates.unit)
     # The numbers are the lines of the chapter's algorithm. 1: x = 0; 2: the stages.
-    x, history, status = stages.start, [], "stopped"
     factors = stages.factors(annealing)
-    for alpha in factors:
-        function = CurvedObjective(*stages.at(alpha))
+
+    def descend(alpha, x):
+        function = ScaledObjective(*stages.at(alpha))
         if solver == "newton":
             directions = NewtonDirections(function, x, curvature, dense)
         else:
             directions = GradientDirections(solver == "conjugate_gradient")
-        last = alpha == factors[-1]
         # 3 to 10. Only the last stage must prove that it ended in no saddle.
-        descend = partial(minimize, function, directions=directions, max_iter=max_iter)
-        minimum = descend(x, tol=tol, ftol=ftol, certify=last)
-        minimum = stages.polished(descend, minimum, tol, ftol)
-        x = minimum.x
-        norm = float(np.abs(minimum.gradient).max(initial=0.0))
-        history.append(Stage(alpha, minimum.value, norm, *minimum[3:]))
-        if callback is not None and callback(history[-1], *stages.split(x)):
-            break
-    else:
-        status = minimum.status
+        go_on = partial(minimize, function, directions=directions, max_iter=max_iter)
+        minimum = go_on(x, tol=tol, ftol=ftol, certify=alpha == factors[-1])
+        return stages.polished(go_on, minimum, tol, ftol)
+
+    report = None if callback is None else lambda stage, x: callback(stage, *stages.split(x))
+    x, history, status = annealed(factors, stages.start, descend, report, NewtonStage)
     return stages.solution(x, history, status)

@@ -12,8 +12,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from s3vm_lib.quasi_newton import losses_and_slopes
 from s3vm_lib.random_features import row_tiles, single
+from s3vm_lib.smooth import losses_and_slopes
 from s3vm_lib.utils.row_blocks import RowsOnDisk, on_disk, row_slices
 from s3vm_lib.utils.threads import in_threads
 

@@ -3,7 +3,7 @@
 import math
 from dataclasses import replace
 from numbers import Real
-from typing import Annotated, Literal, get_args
+from typing import Annotated, Literal, NamedTuple, get_args
 
 import numpy as np
 import scipy.sparse as sp
@@ -17,8 +17,8 @@ from s3vm_lib.base.online import OnlineS3VM
 from s3vm_lib.losses import LabeledLoss, unlabeled_loss
 from s3vm_lib.objective import Problem
 from s3vm_lib.random_features import FeatureStream, outputs, single
-from s3vm_lib.stochastic._blocks import CACHE, BlockSum
-from s3vm_lib.stochastic._full_batch import loss_codes, solve_full_batch
+from s3vm_lib.stochastic._blocks import CACHE
+from s3vm_lib.stochastic._full_batch import StreamFeatures, solve_full_batch
 from s3vm_lib.stochastic._parameters import RULES, Features, Polish, Schedule
 from s3vm_lib.stochastic._steps import POLISH, Progress, Sampler
 from s3vm_lib.utils.limits import Count, CountOrZero, RandomState, WeightOrZero
@@ -35,18 +35,34 @@ _FEWEST_ONLINE = 25  # steps of one call of partial_fit
 _LabeledLoss = Literal["hinge", "squared_hinge", "smooth_hinge", "logistic", "modified_logistic"]
 
 
-class Machine:
+class KeptRows(NamedTuple):
+    """The newest rows of their kind, as ``partial_fit`` keeps them."""
+
+    X: np.ndarray  # in single precision, (n, d)
+    t: np.ndarray
+    weight: np.ndarray
+    sample_weight: np.ndarray  # without class weights
+
+    def joined(self, data, t, rows, limit):
+        """The last ``limit`` of these rows and of some of a batch."""
+        X = self.X
+        if rows.size:
+            X = _stacked(X, single(data.X[rows[-limit:]]))
+        pairs = zip(self[1:], (t, data.loss_weight, data.sample_weight), strict=True)
+        parts = (np.concatenate([kept, batch[rows]])[-limit:] for kept, batch in pairs)
+        return KeptRows(X[max(0, X.shape[0] - limit) :], *parts)
+
+
+class OnlineProblem:
     """What one two-class problem keeps between calls of ``partial_fit``."""
 
-    def __init__(self, problem, X, t, weight, mass, alpha, offset, n_steps):
+    def __init__(self, problem, X, alpha):
         self.problem = problem
-        self.X, self.t, self.weight = X, t, weight  # labeled rows in single precision, the newest
-        self.sample_weight = weight  # without class weights
-        self.X_unlabeled, self.weight_unlabeled = X[:0], weight[:0]  # the newest unlabeled rows
-        self.mass = mass  # Σ_U s of all rows so far
-        self.alpha, self.offset = alpha, offset  # where the next steps begin
-        self.average = alpha, offset  # the model
-        self.n_steps = n_steps
+        self.labeled = self.unlabeled = KeptRows(X, *3 * (np.zeros(0),))
+        self.mass = 0.0  # Σ_U s of all rows so far
+        self.alpha, self.offset = alpha, 0.0  # where the next steps begin
+        self.average = alpha, 0.0  # the model
+        self.n_steps = 0
 
 
 @parameters
@@ -240,23 +256,15 @@ class RandomFeatureS3VM(KernelParameters, OnlineS3VM):
             part = np.concatenate([weight[labeled], counts * weight[unlabeled].sum() / limit])
             t, weight = t[rows], part
         n_blocks = self._n_blocks(stream) if start is None else len(start[0])
-        scaled, lam, strength = problem.scaled(t, weight)
-        codes, at = loss_codes(problem), np.flatnonzero(t != 0)
-        sums = BlockSum(
-            stream, n_blocks, X, t, scaled, codes,
+        coordinates = StreamFeatures(
+            stream, n_blocks, X, t, problem.scaled(t, weight)[0], problem,
             rows=rows, n_jobs=self.n_jobs, client=polish.client,
         )  # fmt: skip
-        labeled_sums = BlockSum(
-            stream, n_blocks, X, t[at], scaled[at], codes,
-            rows=at if rows is None else rows[at], n_jobs=self.n_jobs,
-        )  # fmt: skip
         return solve_full_batch(
-            sums,
-            labeled_sums,
+            coordinates,
+            t,
+            weight,
             problem,
-            lam,
-            strength,
-            stream.block(0).scale,
             start=start,
             annealing=polish.stages,
             tol=polish.tol * min(1.0, unit),
@@ -318,46 +326,38 @@ class RandomFeatureS3VM(KernelParameters, OnlineS3VM):
     def _start(self, data, problem, index):
         if index == 0 and not hasattr(self, "stream_"):  # not called by fit
             self._prepare(data)
-        m = self.stream_.block_size
-        X = single(data.X[:0])
-        empty = np.zeros(0)
-        return Machine(problem, X, empty, empty, 0.0, np.zeros((0, m)), 0.0, 0)
+        alpha = np.zeros((0, self.stream_.block_size))
+        return OnlineProblem(problem, single(data.X[:0]), alpha)
 
     def _keep(self, machine, data, t):
-        """Add the labeled rows of a batch to those that are kept, and count the others."""
+        """Add the rows of a batch to those that are kept, and count the unlabeled ones."""
         old, new = np.flatnonzero(t == 0), np.flatnonzero(t != 0)
         machine.mass = machine.mass + float(data.loss_weight[old].sum())
         limit = self._schedule.unlabeled_kept
-        machine.X_unlabeled = _newest(machine.X_unlabeled, data.X, old, limit)
-        parts = [machine.weight_unlabeled, data.loss_weight[old]]
-        machine.weight_unlabeled = np.concatenate(parts)[-limit:]
+        machine.unlabeled = machine.unlabeled.joined(data, t, old, limit)
         limit = self._schedule.labeled_kept
-        machine.X = _newest(machine.X, data.X, new, limit)
-        machine.t = np.concatenate([machine.t, t[new]])[-limit:]
-        machine.weight = np.concatenate([machine.weight, data.loss_weight[new]])[-limit:]
-        parts = [machine.sample_weight, data.sample_weight[new]]
-        machine.sample_weight = np.concatenate(parts)[-limit:]
+        machine.labeled = machine.labeled.joined(data, t, new, limit)
 
     def _update(self, machine, data, t, problem, index):
         unlabeled = np.flatnonzero(t == 0)
         # Rows of earlier calls join a small batch, which would stand for all by itself otherwise.
         schedule, stream = self._schedule, self.stream_
         most = unlabeled.size + schedule.unlabeled_kept
-        rows = _newest(machine.X_unlabeled, data.X, unlabeled, most)
-        part = np.concatenate([machine.weight_unlabeled, data.loss_weight[unlabeled]])[-most:]
+        rows = machine.unlabeled.joined(data, t, unlabeled, most)
         self._keep(machine, data, t)
         machine.problem = self._problem_so_far(machine, data, index)
         history, status, alpha = [], "completed", machine.average[0]
-        if machine.t.size:
+        labeled, part = machine.labeled, rows.weight
+        if labeled.t.size:
             planned = max(_FEWEST_ONLINE, math.ceil(unlabeled.size / schedule.batch_size))
             if machine.n_steps:
                 schedule = replace(schedule, ramp=0.0)
-            X = _stacked(machine.X, rows)
-            self._check_memory(X, machine.t.size)
-            labels = np.concatenate([machine.t, np.zeros(part.size)])
+            X = _stacked(labeled.X, rows.X)
+            self._check_memory(X, labeled.t.size)
+            labels = np.concatenate([labeled.t, rows.t])
             # These rows stand for all unlabeled rows so far.
             part = part * (machine.mass / part.sum()) if part.size else part
-            weight = np.concatenate([machine.weight, part])
+            weight = np.concatenate([labeled.weight, part])
             start = (machine.alpha, machine.offset) if len(machine.alpha) else None
             run = self._steps(
                 X, labels, weight, machine.problem, stream, int(self.n_steps or planned), schedule,
@@ -374,7 +374,8 @@ class RandomFeatureS3VM(KernelParameters, OnlineS3VM):
 
     def _problem_so_far(self, machine, data, index):
         """C* and the share of positives as they follow from all batches so far."""
-        mass, problem = float(machine.sample_weight.sum()), machine.problem
+        labeled, problem = machine.labeled, machine.problem
+        mass = float(labeled.sample_weight.sum())
         rest, C_star = machine.mass, self.C_star
         if rest == 0 or mass == 0:
             C_star = 0.0
@@ -383,7 +384,7 @@ class RandomFeatureS3VM(KernelParameters, OnlineS3VM):
         ratio = None
         if rest > 0 and mass > 0 and self.balance is not None:
             if isinstance(self.balance, str):
-                ratio = float(machine.sample_weight[machine.t > 0].sum() / mass)
+                ratio = float(labeled.sample_weight[labeled.t > 0].sum() / mass)
             else:
                 positive = 1 if data.n_classes == 2 else index
                 ratio = float(self._shares(self.balance, data)[positive])
@@ -426,13 +427,6 @@ def _stacked(A, B):
     if sp.issparse(A) or sp.issparse(B):
         return sp.vstack([A, B]).tocsr()
     return np.concatenate([A, B])
-
-
-def _newest(kept, X, rows, limit):
-    """The last ``limit`` of the rows that were kept and new ones, in single precision."""
-    if rows.size:
-        kept = _stacked(kept, single(X[rows[-limit:]]))
-    return kept[max(0, kept.shape[0] - limit) :]
 
 
 def _steepness(X, t, weight, problem):

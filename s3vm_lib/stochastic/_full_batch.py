@@ -1,14 +1,11 @@
-"""L-BFGS on the sum over all rows: the smooth objectives of `QNS3VM` on random features.
+"""L-BFGS on the sum over all rows: the smooth objectives of `QNS3VM` on random features."""
 
-With its annealing, in the weights w of D features; what sums over rows ask for is `BlockSum`.
-"""
-
-from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 
-from s3vm_lib.quasi_newton import ANNEALING, Stage, minimize_lbfgs
+from s3vm_lib.smooth import ANNEALING, Continuation, ScaledObjective, annealed, minimize_lbfgs
+from s3vm_lib.stochastic._blocks import BlockSum
 
 
 class Polished(NamedTuple):
@@ -26,13 +23,66 @@ def loss_codes(problem):
     return tuple(value for loss in problem.losses for value in (loss.code, loss.p))
 
 
+class StreamFeatures:
+    """The coordinates w = √D α of D features of a stream, with all sums taken by `BlockSum`.
+
+    Parameters
+    ----------
+    stream, n_blocks, X, rows, n_jobs, client
+        See `BlockSum`.
+    t, weight : ndarrays of shape (n,)
+        Labels, and scaled weights.
+    problem : Problem
+        With ``balance="mean"`` the features are centered on the unlabeled rows.
+    mean : ndarray of shape (D,), default=None
+        The mean of the features where it is known.
+    """
+
+    def __init__(
+        self, stream, n_blocks, X, t, weight, problem, *,
+        rows=None, n_jobs=None, client=None, mean=None,
+    ):  # fmt: skip
+        self._given, self._rows, self._n_jobs = (stream, n_blocks, X), rows, n_jobs
+        self._problem, self._t, self._weight = problem, t, weight
+        self._sum = BlockSum(
+            stream, n_blocks, X, t, weight, loss_codes(problem),
+            rows=rows, n_jobs=n_jobs, client=client,
+        )  # fmt: skip
+        self.dimension, self.block_size = self._sum.dimension, stream.block_size
+        self.norm = stream.block(0).scale / np.sqrt(self.dimension)  # k ≈ z·z with z = norm · c
+        self.mean = mean
+        if mean is None and problem.balance == "mean":
+            self.mean = self.norm * self._sum.mean()
+
+    def shift(self, w, b):
+        """The offset of uncentered features where b is that of centered ones."""
+        return b if self.mean is None else b - float(self.mean @ w)
+
+    def sums(self, w, b, lam, t, weight, codes, strength):
+        """Value, gradient and sum of slopes, as those of other coordinates in blocks.
+
+        The `BlockSum` has its own t, weight and codes, which are the same.
+        """
+        value, gradient, total = self._sum(strength, self.norm * w, self.shift(w, b))
+        gradient = self.norm * gradient + 2.0 * lam * w
+        if self.mean is not None:  # b moves along with w
+            gradient -= total * self.mean
+        return value, gradient, total
+
+    def rows(self, index):
+        """The same features on some rows only, with the same mean."""
+        return StreamFeatures(
+            *self._given, self._t[index], self._weight[index], self._problem,
+            rows=index if self._rows is None else self._rows[index],
+            n_jobs=self._n_jobs, mean=self.mean,
+        )  # fmt: skip
+
+
 def solve_full_batch(
-    sums,
-    labeled_sums,
+    coordinates,
+    t,
+    sample_weight,
     problem,
-    lam,
-    strength,
-    scale,
     *,
     start=None,
     annealing=ANNEALING["geometric"],
@@ -46,23 +96,19 @@ def solve_full_batch(
 
     Parameters
     ----------
-    sums : BlockSum
-        ``sums(strength, w, b)`` and ``sums.mean()`` over all rows.
-    labeled_sums : BlockSum
-        The same over the labeled rows, for the supervised stage.
+    coordinates : StreamFeatures
+    t : ndarray of shape (n,)
+        −1 and +1, and 0 for unlabeled rows; at least one labeled row.
+    sample_weight : ndarray of shape (n,)
     problem : Problem
         With ``balance="mean"`` the offset is fixed at 2r − 1 above the mean of f over the
         unlabeled rows. Otherwise b is regularized (½b²), or absent with ``bias="none"``.
-    lam, strength : float
-        See `Problem.scaled`.
-    scale : float
-        Factor of the features: φ = scale · c.
     start : tuple (alpha, offset), default=None
         Begin here, with the whole unlabeled term. None anneals it in.
     annealing : sequence of float
         Factors of the unlabeled term, after a first stage without it.
     tol, ftol, max_iter, memory
-        Of L-BFGS, for each stage; see `s3vm_lib.quasi_newton.minimize_lbfgs`.
+        Of L-BFGS, for each stage; see `s3vm_lib.smooth.minimize_lbfgs`.
     callback : callable, default=None
         Called with each `Stage`; a true value stops.
 
@@ -70,69 +116,20 @@ def solve_full_batch(
     -------
     Polished
     """
-    objective = _Objective(sums, problem, lam, scale)
-    x = objective.at(start)
-    # From a start with the whole unlabeled term; otherwise from the labels alone, and it rises.
-    plan = [1.0]
-    if start is None:
-        plan = [0.0, *(annealing if strength > 0 else ())]
-    history, status = [], "stopped"
-    for factor in plan:
-        total = labeled_sums if factor == 0.0 else sums
-        function = partial(objective.value, total, factor * strength)
+    root = np.sqrt(coordinates.dimension)
+    if start is not None:
+        start = start[0].ravel() * root, start[1], problem.C_star
+    stages = Continuation(coordinates, t, sample_weight, problem, start)
+    factors = stages.factors(annealing) if start is None else (1.0,)
+
+    def descend(alpha, x):
+        function = ScaledObjective(*stages.at(alpha))
         found = minimize_lbfgs(function, x, tol, ftol, max_iter, memory)
-        x = found.x
-        largest = float(np.abs(found.gradient).max(initial=0.0))
-        counts = (found.n_iter, found.n_evaluations, found.status)
-        history.append(Stage(factor, float(found.value), largest, *counts))
-        if callback is not None and callback(history[-1]):
-            break
-    else:
-        status = history[-1].status
-    alpha = objective.coefficients(x).reshape(-1, sums.stream.block_size)
+        return found._replace(value=float(found.value))
+
+    report = None if callback is None else lambda stage, x: callback(stage)
+    x, history, status = annealed(factors, stages.start, descend, report)
+    w, b = stages.split(x)
+    alpha = (w / root).reshape(-1, coordinates.block_size)
     n_iter = sum(stage.n_iter for stage in history)
-    return Polished(alpha, objective.offset(x), n_iter, status, tuple(history))
-
-
-class _Objective:
-    """F at x: the weights √D α of features with k ≈ z·z', then b where it is regularized."""
-
-    def __init__(self, sums, problem, lam, scale):
-        self.D, self.lam = sums.dimension, lam
-        self.norm = scale / np.sqrt(self.D)  # z = norm · c
-        self.fixed = problem.balance == "mean"
-        self.with_bias = not self.fixed and problem.bias == "regularized"
-        if self.fixed:
-            self.mean, self.target = self.norm * sums.mean(), 2.0 * problem.ratio - 1.0
-
-    def at(self, start):
-        """x of (alpha, offset); 0 for None."""
-        x = np.zeros(self.D + self.with_bias)
-        if start is not None:
-            x[: self.D] = start[0].ravel() * np.sqrt(self.D)
-            if self.with_bias:
-                x[-1] = start[1]
-        return x
-
-    def coefficients(self, x):
-        """α, in one row."""
-        return x[: self.D] / np.sqrt(self.D)
-
-    def offset(self, x):
-        """b, which holds the mean output at its target where that is fixed."""
-        if self.fixed:
-            return self.target - float(self.mean @ x)
-        return float(x[-1]) if self.with_bias else 0.0
-
-    def value(self, total, strength, x):
-        """F and its gradient, with the sums over these rows."""
-        w = x[: self.D]
-        value, gradient, slopes = total(strength, self.norm * w, self.offset(x))
-        gradient = self.norm * gradient + 2.0 * self.lam * w
-        value += self.lam * float(w @ w)
-        if self.fixed:  # b moves along with w
-            gradient -= slopes * self.mean
-        elif self.with_bias:
-            value += self.lam * x[-1] ** 2
-            gradient = np.append(gradient, slopes + 2.0 * self.lam * x[-1])
-        return value, gradient
+    return Polished(alpha, coordinates.shift(w, b), n_iter, status, tuple(history))

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 import numpy as np
 from sklearn.utils._param_validation import Interval
 
-from s3vm_lib.quasi_newton import ANNEALING, annealing_stages
+from s3vm_lib.smooth import ANNEALING, annealing_stages
 from s3vm_lib.utils.limits import (
     Checked,
     Count,

@@ -6,6 +6,7 @@ the blocks in their order: where the blocks lie has no influence on a single bit
 """
 
 from functools import partial
+from operator import getitem, matmul
 from typing import NamedTuple
 
 import numpy as np
@@ -13,8 +14,9 @@ import scipy.sparse as sp
 from scipy.linalg import solve_triangular
 
 from s3vm_lib.kernels import Kernel, squared_norms
-from s3vm_lib.quasi_newton._compiled import add_losses, losses_and_slopes
-from s3vm_lib.quasi_newton._coordinates import Features, inverse_root, low_rank
+from s3vm_lib.smooth._compiled import add_losses
+from s3vm_lib.smooth._coordinates import Features, inverse_root, low_rank
+from s3vm_lib.smooth._objective import losses_and_slopes
 from s3vm_lib.utils.row_blocks import (
     BlockStore,
     ClusterBlocks,
@@ -86,24 +88,12 @@ def _moments(Z, weight):
     return np.asarray(Z.T @ weight), float(squared_norms(Z).sum())
 
 
-def _outputs(Z, w):
-    return Z @ w
-
-
 def _adjoint(Z, a):
     return Z.T @ a
 
 
-def _columns(Z, part):
-    return Z[:, part]
-
-
 def _gram(Z, D):
     return Features(doubles(Z))._gram_of(D)
-
-
-def _rows(Z, wanted):
-    return Z[wanted]
 
 
 # --- Where the blocks are -------------------------------------------------------------------------
@@ -225,14 +215,15 @@ class BlockFeatures(Features):
 
     coarse = arrays  # in single precision they are already
 
-    def sums(self, w, b, t, weight, codes, strength):
-        """Losses at the outputs f + b, their gradient in w and the sum of their slopes: one pass.
+    def sums(self, w, b, lam, t, weight, codes, strength):
+        """Losses at the outputs f + b, the gradient in w and the sum of the slopes: one pass.
 
         Parameters
         ----------
-        w, b : ndarray of shape (d,), float
+        w, b, lam : ndarray of shape (d,), float, float
+            The gradient is that of the losses and of λ‖w‖².
         t, weight, codes, strength
-            See `s3vm_lib.quasi_newton.ScaledObjective`.
+            See `s3vm_lib.smooth.ScaledObjective`.
 
         Returns
         -------
@@ -247,10 +238,11 @@ class BlockFeatures(Features):
             gradient += part[1]
         if self.mean is not None:
             gradient -= total * self.mean
+        gradient += 2.0 * lam * w
         return value, gradient, total
 
     def _times(self, w):
-        return np.concatenate(list(self.blocks.each(_outputs, (), w)))
+        return np.concatenate(list(self.blocks.each(matmul, (), w)))
 
     def _adjoint(self, a):
         return sum(self.blocks.each(_adjoint, (a,)))
@@ -274,7 +266,7 @@ class BlockFeatures(Features):
         """
         found = np.empty((self.dimension, self.dimension))
         for part in row_slices(self.dimension, columns):
-            pieces = list(self.blocks.each(_columns, (), part))  # in single precision
+            pieces = list(self.blocks.each(getitem, (), (slice(None), part)))  # in single precision
             F = product(np.concatenate(pieces, dtype=np.float64))
             found[:, part] = self._adjoint(F)
         return found
@@ -283,7 +275,7 @@ class BlockFeatures(Features):
         """The same features on some rows only, with the same μ."""
         wanted = np.zeros(self.blocks.slices[-1].stop, dtype=bool)
         wanted[index] = True  # sorted, as those of the labeled rows are
-        parts = [doubles(part) for part in self.blocks.each(_rows, (wanted,))]
+        parts = [doubles(part) for part in self.blocks.each(getitem, (wanted,))]
         chosen = Features(sp.vstack(parts, "csr") if sp.issparse(parts[0]) else np.vstack(parts))
         chosen.mean = self.mean
         return chosen

@@ -1,13 +1,12 @@
-"""The objective (4) with offset and balance, and the annealing loop of Algorithm 1."""
-
-from typing import NamedTuple
+"""Algorithm 1: quasi-Newton engines along the stages of C*, with the share of (12)."""
 
 import numpy as np
 from scipy.special import expit
 
-from s3vm_lib.quasi_newton._compiled import losses_and_slopes, minimize_dense
-from s3vm_lib.quasi_newton._engines import ENGINES
-from s3vm_lib.quasi_newton._stages import SMALL, Continuation
+from s3vm_lib.smooth._annealing import SMALL, Continuation, annealed
+from s3vm_lib.smooth._compiled import minimize_dense
+from s3vm_lib.smooth._engines import ENGINES
+from s3vm_lib.smooth._objective import ScaledObjective
 
 # Factors of the unlabeled term, by name: eight in geometric progression, which pass the point where
 # the objective stops being convex in small steps, and the paper's, which leap over it.
@@ -21,98 +20,6 @@ ROUGHLY = 10, 100
 # at most this many rounds after the last stage; the count itself is then met exactly.
 SHARE_TOL, SHARE_ROUNDS = 1e-4, 20
 _TIED = 1e-12  # relative: outputs nearer to each other are equal
-
-
-class Stage(NamedTuple):
-    """One stage of the annealing."""
-
-    alpha: float  # share of the unlabeled term
-    value: float  # scaled objective F at the end
-    gradient_norm: float  # largest gradient entry at the end
-    n_iter: int
-    n_evaluations: int
-    status: str
-
-
-class ScaledObjective:
-    """F_α = J_α / (C Σ_L s) as a function of the coefficients, and of the offset if it is free.
-
-    F_α(w, b) = Σ_L s̄_i ℓ(t_i, f_i) + αλ′ Σ_U s̄_j u(f_j) + λ‖f‖², the paper's (4), where s̄ are
-    the weights divided by their sum over the labeled or the unlabeled rows.
-
-    Parameters
-    ----------
-    coordinates : Features or RawCoefficients
-    t : ndarray of shape (n,)
-        −1, +1, and 0 for unlabeled rows.
-    weight : ndarray of shape (n,)
-        s̄ (see above).
-    labeled_loss : LabeledLoss
-    unlabeled_loss : UnlabeledLoss
-    strength : float
-        αλ′.
-    lam : float
-        λ.
-    offset : float or None
-        The fixed offset b; None appends b to the coefficients.
-    share : SharePenalty or None
-        Extra term of the tolerance form (12).
-    """
-
-    def __init__(
-        self,
-        coordinates,
-        t,
-        weight,
-        labeled_loss,
-        unlabeled_loss,
-        strength,
-        lam,
-        offset,
-        share=None,
-    ):
-        self.coordinates, self.t, self.weight = coordinates, t, weight
-        self.codes = (labeled_loss.code, labeled_loss.p, unlabeled_loss.code, unlabeled_loss.p)
-        self.strength, self.lam, self.offset, self.share = strength, lam, offset, share
-        self.slope = np.empty(t.size)
-
-    def __call__(self, x):
-        """Value and gradient at x, shape (d,) or (d + 1,) with a free offset."""
-        w, b = (x, self.offset) if self.offset is not None else (x[:-1], x[-1])
-        if self.share is None and hasattr(self.coordinates, "sums"):
-            return self._by_blocks(w, b)
-        f = self.coordinates.outputs(w)
-        norm = self.coordinates.squared_norm(w, f)
-        if b != 0.0:
-            f += b
-        value = losses_and_slopes(*self.codes, self.t, self.weight, self.strength, f, self.slope)
-        if self.share is not None:
-            value += self.share.add(f, self.slope)
-        gradient = self.coordinates.gradient(self.slope, w, self.lam)
-        if self.offset is None:
-            gradient = np.append(gradient, self.slope.sum())
-        return value + self.lam * norm, gradient
-
-    def _by_blocks(self, w, b):
-        """Value and gradient by one pass over the rows."""
-        arguments = self.t, self.weight, self.codes, self.strength
-        value, gradient, total = self.coordinates.sums(w, b, *arguments)
-        gradient += 2.0 * self.lam * w
-        if self.offset is None:
-            gradient = np.append(gradient, total)
-        return value + self.lam * float(w @ w), gradient
-
-    def coarsen(self):
-        """Go on in single precision where that pays, see `Features.coarse`; whether it does."""
-        coarse = getattr(self.coordinates, "coarse", lambda: None)()
-        if coarse is not None:
-            self.coordinates = coarse
-        return coarse is not None
-
-    def arrays(self):
-        """Dense features and their mean, which compiled code can work on, or None."""
-        arrays = getattr(self.coordinates, "arrays", None)
-        return None if arrays is None else arrays()
 
 
 class SharePenalty:
@@ -138,6 +45,7 @@ class SharePenalty:
         self.weight = weight[self.rows]
         self.low, self.high = ratio - tol, ratio + tol
         self.sharpness, self.rho, self.multiplier = sharpness, rho, 0.0
+        self.violation = np.inf  # of (12), when the multiplier was last set
 
     def add(self, f, slope):
         """Value of the term at the outputs f; its derivatives are added to ``slope``."""
@@ -156,10 +64,10 @@ class SharePenalty:
         return self.rho * (moved - min(max(moved, self.low), self.high))
 
     def update(self, f):
-        """Set the multiplier from the outputs f; return by how much (12) is violated."""
+        """Set the multiplier from the outputs f, and by how much they violate (12)."""
         share = self.weight @ expit(self.sharpness * f[self.rows])
         self.multiplier = self._force(share)
-        return max(self.low - share, share - self.high, 0.0)
+        self.violation = max(self.low - share, share - self.high, 0.0)
 
 
 def offset_for_share(f, weight, ratio, tol):
@@ -273,43 +181,45 @@ def solve_quasi_newton(
     tol *= min(1.0, coordinates.unit)
     # Only down: large features may be far from 0 and not large beside their mean.
     unit = 1024.0 ** min(0.0, np.round(0.1 * np.log2(coordinates.unit or 1.0)))
-    x, history, status = stages.start, [], "stopped"
     # The numbers are the lines of the chapter's algorithm. 1 is the stage α = 0; 2: the others.
-    factors = stages.factors(annealing)
-    plan = [(alpha, penalty if alpha > 0 else None) for alpha in factors]
-    if penalty is not None:
-        plan += [(factors[-1], penalty)] * SHARE_ROUNDS
-    for number, (alpha, term) in enumerate(plan):
-        function = ScaledObjective(*stages.at(alpha, everywhere=term is not None), term)
+    factors, term = stages.factors(annealing), None
+
+    def plan():
+        nonlocal term
+        for alpha in factors:
+            term = penalty if alpha > 0 else None
+            yield alpha
+        term = penalty
+        for _ in range(SHARE_ROUNDS if penalty is not None else 0):
+            yield factors[-1]
+            if penalty.violation <= SHARE_TOL:
+                return
+
+    def descend(alpha, x):
+        function = ScaledObjective(*stages.at(alpha, everywhere=term is not None), share=term)
         stop = tol, ftol
         if 0 < alpha < factors[-1] and function.coarsen():
             stop = ROUGHLY[0] * tol, ROUGHLY[1] * ftol
         # 3 to 9: the engine begins without pairs, and ends where the gradient is small.
         arrays = function.arrays() if engine == "lbfgs" else None
-        size, counts = 1.0, np.zeros(2, dtype=int)
+        size, n_iter, n_evaluations = 1.0, 0, 0
         while True:
             ends = size * stop[0], size * stop[1], max_iter, memory
             if arrays is None:
                 minimum = _minimized(ENGINES[engine], function, unit, x, *ends)
             else:
                 minimum = minimize_dense(function, arrays, x, *ends)
-            # 10: the next stage starts here.
-            x, counts = minimum.x, counts + minimum[3:5]
+            x = minimum.x  # 10: the next stage starts here
+            n_iter, n_evaluations = n_iter + minimum.n_iter, n_evaluations + minimum.n_evaluations
             if minimum.status != "converged" or SMALL * abs(minimum.value) > 0.1 * size:
                 break
             size = SMALL * abs(minimum.value)
-        norm = float(np.abs(minimum.gradient).max(initial=0.0))
-        counts = (*counts.tolist(), minimum.status)
-        history.append(Stage(alpha, minimum.value, norm, *counts))
-        if callback is not None and callback(history[-1], *stages.split(x)):
-            break
         if term is not None:
-            violation = term.update(stages.outputs(x))
-            if number >= len(factors) and violation <= SHARE_TOL:
-                status = minimum.status
-                break
-    else:
-        status = minimum.status
+            term.update(stages.outputs(x))
+        return minimum._replace(n_iter=n_iter, n_evaluations=n_evaluations)
+
+    report = None if callback is None else lambda stage, x: callback(stage, *stages.split(x))
+    x, history, status = annealed(plan(), stages.start, descend, report)
     shift = 0.0
     if penalty is not None:  # a share that it has nearly met is met exactly by the offset
         f, weight = stages.outputs(x)[unlabeled], stages.weight[unlabeled]

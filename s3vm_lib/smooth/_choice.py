@@ -1,48 +1,33 @@
-"""What the estimators for differentiable objectives share: `QNS3VM` and Newton's method."""
+"""Which coordinates: their name, their rank, and the memory that they may take."""
 
 from dataclasses import dataclass
 from numbers import Real
-from typing import Annotated, Literal, get_args
+from typing import Annotated, Literal
 
 import numpy as np
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval
 
-from s3vm_lib.base.classifier import Balance, BaseS3VM, checked_labeled_loss
-from s3vm_lib.base.machine import BinaryFit
-from s3vm_lib.losses import unlabeled_loss
-from s3vm_lib.objective import Problem
-from s3vm_lib.quasi_newton._blocked import (
+from s3vm_lib.smooth._blocked import (
     block_coordinates,
     mapped_coordinates,
     megabytes_needed,
     reads_the_disk,
 )
-from s3vm_lib.quasi_newton._coordinates import (
+from s3vm_lib.smooth._coordinates import (
     RawCoefficients,
     cholesky_coordinates,
     default_rank,
     eigen_coordinates,
     kpca_coordinates,
     linear_coordinates,
-    mean_weight,
     regressor_coordinates,
 )
-from s3vm_lib.quasi_newton._second import contradicted
-from s3vm_lib.utils.limits import (
-    Checked,
-    Count,
-    Megabytes,
-    Shape,
-    Tolerance,
-    ToleranceOrZero,
-    WeightOrZero,
-)
+from s3vm_lib.utils.limits import Checked, Count, Megabytes
 from s3vm_lib.utils.row_blocks import doubles
-from s3vm_lib.utils.validation import Client, KernelParameters, parameters
+from s3vm_lib.utils.validation import Client
 
 CoordinateName = Literal["cholesky", "eigen", "raw", "regressors", "kpca"]
-SmoothLoss = Literal["modified_logistic", "squared_hinge", "smooth_hinge", "logistic"]
 
 
 @dataclass(frozen=True)
@@ -154,121 +139,3 @@ class Coordinates(Checked):
             kept = generator.permutation(labeled)[: (rank + 1) // 2]
             order = np.concatenate([kept, order[~np.isin(order, kept)]])
         return np.sort(order[:rank])
-
-
-def annealing_stages(annealing, schedules):
-    """The factors of C*, one for each stage of an annealing.
-
-    Parameters
-    ----------
-    annealing : str or sequence of float
-        One of the names, or the factors themselves.
-    schedules : dict of str to tuple
-        The factors that the names stand for.
-
-    Returns
-    -------
-    tuple of float
-
-    Raises
-    ------
-    ValueError
-        For a sequence that does not increase from a positive number to 1.
-    """
-    if isinstance(annealing, str):
-        return schedules[annealing]
-    stages = np.asarray(annealing, dtype=float)
-    rising = stages.ndim == 1 and stages.size > 0 and np.all(np.diff(stages) > 0)
-    if not (rising and stages[0] > 0 and stages[-1] == 1):
-        raise ValueError(
-            f"annealing must be one of {sorted(schedules)} or an increasing sequence of "
-            f"positive numbers that ends with 1, got {annealing!r}"
-        )
-    return tuple(stages.tolist())
-
-
-@parameters
-class SmoothS3VM(KernelParameters, BaseS3VM):
-    """Losses by name, coordinates, stages of annealing, and the model that coordinates stand for.
-
-    Subclasses have the parameters ``labeled_loss``, ``unlabeled_loss``, ``s``,
-    ``fit_intercept`` and ``annealing``, and name their schedules in ``_schedules``. Those with
-    ``coordinates`` name the ones they can search in (``_searched``).
-    """
-
-    C_star: WeightOrZero | None = None
-    unlabeled_loss: Literal["gaussian", "squared_symmetric_hinge"] = "gaussian"
-    s: Shape = 3.0
-    balance: Balance = "auto"
-    fit_intercept: bool = True
-    tol: Tolerance = 1e-5
-    ftol: ToleranceOrZero = 1e-9
-    max_iter: Count = 500
-
-    _reads_maps = True
-    _labeled = get_args(SmoothLoss)
-    _schedules = {}
-    _side_by_side = True
-    _late = frozenset("C C_star labeled_loss unlabeled_loss s annealing tol ftol max_iter".split())
-
-    def _prepare(self, data):
-        """The coordinates, which all two-class problems share."""
-        self._check_intercept()
-        chosen = self.coordinates
-        if isinstance(chosen, str):
-            chosen = Coordinates(chosen)
-        if chosen.name not in self._searched:
-            raise ValueError(
-                f"coordinates of {type(self).__name__} must be one of {list(self._searched)}, got "
-                f"{chosen!r}"
-            )
-        center = mean_weight(data.sample_weight, data.codes < 0) if self.fit_intercept else None
-        with self._progress("blocks") as tick:
-            return chosen.of(data, center, getattr(self, "random_state", None), tick)
-
-    def _check_intercept(self):
-        if not self.fit_intercept and self.balance is not None:
-            raise ValueError(
-                "fit_intercept=False needs balance=None, because the balance constraint sets the "
-                f"offset; got balance={self.balance!r}"
-            )
-
-    def _stages(self):
-        """The factors of C*, one for each stage."""
-        return annealing_stages(self.annealing, self._schedules)
-
-    def _problem(self, data, ratio):
-        """What is minimized; ``ratio`` None leaves the balance constraint out."""
-        s = self.s if self.unlabeled_loss == "gaussian" else None
-        balance_tol = getattr(self, "balance_tol", None)
-        balance = "mean" if balance_tol is None else "share"
-        return Problem(
-            checked_labeled_loss(self.labeled_loss, self._labeled),
-            unlabeled_loss(self.unlabeled_loss, s),
-            *self._penalties(data),
-            data.kernel,
-            "free" if self.fit_intercept else "none",
-            "none" if ratio is None else balance,
-            ratio,
-            balance_tol or 0.0,
-        )
-
-    def _start(self, problem, index):
-        """Where the solution for a smaller C* lies, if `Preparation` has one."""
-        earlier, fit = self._easier(problem, index)
-        return None if fit is None else (*fit.extra["end"], earlier.C_star)
-
-    def _model(self, data, coordinates, t, problem, solution):
-        """The solution in coordinates as a `BinaryFit`."""
-        wrong, total = contradicted(coordinates, solution, t, data.sample_weight, problem)
-        support, coefficients, constant = coordinates.model(solution.w)
-        dual, coef = None, None
-        if support is None:
-            coef = data.kernel.sigma_f * coefficients
-        else:
-            dual = np.zeros(data.codes.size)
-            dual[support] = coefficients
-            if data.kernel.name == "linear":
-                coef = data.kernel.sigma_f**2 * (dual @ data.X)
-        extra = {"end": (solution.w, solution.b), "contradicted_": wrong / total}
-        return BinaryFit.of(solution, dual, coef, solution.b + constant, solution.outputs, extra)

@@ -197,9 +197,13 @@ class RawCoefficients:
         """Mean of k(x, x) over the rows."""
         return float(np.diagonal(self.K).mean())
 
+    def applied(self, a):
+        """K̃a, shape (n,)."""
+        return self.K @ a
+
     def outputs(self, c):
         """Outputs f = K̃c, shape (n,), without the offset."""
-        return self.K @ c
+        return self.applied(c)
 
     def squared_norm(self, c, f):
         """‖f‖² = cᵀf in the RKHS."""
@@ -207,11 +211,7 @@ class RawCoefficients:
 
     def gradient(self, a, c, lam):
         """Gradient K̃a + 2λK̃c of equation (5), by one product with K̃."""
-        return self.K @ (a + 2.0 * lam * c)
-
-    def applied(self, a):
-        """K̃a, shape (n,)."""
-        return self.K @ a
+        return self.applied(a + 2.0 * lam * c)
 
     def model(self, c):
         """Coefficients and constant of f on new points (see `Features.model`)."""
@@ -222,7 +222,7 @@ class RawCoefficients:
         return support, alpha, -float(self.column_mean @ alpha)
 
 
-class RawLinearCoefficients:
+class RawLinearCoefficients(RawCoefficients):
     """The paper's coordinates c for the linear kernel, without the Gram matrix.
 
     Kc = Z(Zᵀc) costs two products with the data (equation (8), Theorems 2 and 3); the centered
@@ -245,29 +245,13 @@ class RawLinearCoefficients:
         """Mean of k(x, x) over the rows."""
         return self.features.unit**2
 
-    def _weights(self, c):
-        """w = (Z − 1μᵀ)ᵀc."""
-        return self.features.gradient(c, 0.0, 0.0)
-
-    def outputs(self, c):
-        """Outputs f = K̃c, shape (n,), without the offset."""
-        return self.features.outputs(self._weights(c))
-
-    def squared_norm(self, c, f):
-        """‖f‖² = cᵀf in the RKHS."""
-        return c @ f
-
-    def gradient(self, a, c, lam):
-        """Gradient K̃a + 2λK̃c of equation (5)."""
-        return self.outputs(a + 2.0 * lam * c)
-
     def applied(self, a):
         """K̃a, shape (n,)."""
-        return self.outputs(a)
+        return self.features.applied(a)
 
     def model(self, c):
         """Weight vector and constant of f on new points (see `Features.model`)."""
-        return self.features.model(self._weights(c))
+        return self.features.model(self.features.gradient(c, 0.0, 0.0))
 
 
 def centered(K, mean_weight):
@@ -410,8 +394,7 @@ def eigen_coordinates(K, tol=1e-12, mean_weight=None):
     -------
     Features
     """
-    W = inverse_root(K, tol)
-    return Features(K @ W, mean_weight, lambda w: (np.arange(K.shape[0]), W @ w))
+    return regressor_coordinates(K, K, np.arange(K.shape[0]), tol, mean_weight)
 
 
 def regressor_coordinates(columns, corner, index, tol=1e-12, mean_weight=None):

@@ -1,16 +1,134 @@
-"""The estimator `QNS3VM`."""
+"""QN-S3VM: quasi-Newton annealing (Gieseke, Airola, Pahikkala and Kramer, 2014).
+
+The solver is in `s3vm_lib.smooth`. Here are `SmoothS3VM`, which has what the estimators for
+differentiable objectives share, and `QNS3VM`.
+"""
 
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Literal, get_args
 
-from s3vm_lib.losses import LabeledLoss
-from s3vm_lib.quasi_newton._coordinates import Features
-from s3vm_lib.quasi_newton._second import reconsidered
-from s3vm_lib.quasi_newton._smooth import CoordinateName, Coordinates, SmoothLoss, SmoothS3VM
-from s3vm_lib.quasi_newton._solver import ANNEALING, solve_quasi_newton
-from s3vm_lib.utils.limits import InnerShare, RandomState
-from s3vm_lib.utils.validation import parameters
+import numpy as np
+
+from s3vm_lib.base.classifier import Balance, BaseS3VM, checked_labeled_loss
+from s3vm_lib.base.machine import BinaryFit
+from s3vm_lib.losses import LabeledLoss, unlabeled_loss
+from s3vm_lib.objective import Problem
+from s3vm_lib.smooth import (
+    ANNEALING,
+    CoordinateName,
+    Coordinates,
+    Features,
+    annealing_stages,
+    contradicted,
+    mean_weight,
+    reconsidered,
+    solve_quasi_newton,
+)
+from s3vm_lib.utils.limits import (
+    Count,
+    InnerShare,
+    RandomState,
+    Shape,
+    Tolerance,
+    ToleranceOrZero,
+    WeightOrZero,
+)
+from s3vm_lib.utils.validation import KernelParameters, parameters
+
+SmoothLoss = Literal["modified_logistic", "squared_hinge", "smooth_hinge", "logistic"]
+
+
+@parameters
+class SmoothS3VM(KernelParameters, BaseS3VM):
+    """Losses by name, coordinates, stages of annealing, and the model that coordinates stand for.
+
+    Subclasses have the parameters ``labeled_loss``, ``unlabeled_loss``, ``s``,
+    ``fit_intercept`` and ``annealing``, and name their schedules in ``_schedules``. Those with
+    ``coordinates`` name the ones they can search in (``_searched``).
+    """
+
+    C_star: WeightOrZero | None = None
+    unlabeled_loss: Literal["gaussian", "squared_symmetric_hinge"] = "gaussian"
+    s: Shape = 3.0
+    balance: Balance = "auto"
+    fit_intercept: bool = True
+    tol: Tolerance = 1e-5
+    ftol: ToleranceOrZero = 1e-9
+    max_iter: Count = 500
+
+    _reads_maps = True
+    _labeled = get_args(SmoothLoss)
+    _schedules = {}
+    _side_by_side = True
+    _late = frozenset("C C_star labeled_loss unlabeled_loss s annealing tol ftol max_iter".split())
+
+    def _prepare(self, data):
+        """The coordinates, which all two-class problems share."""
+        self._check_intercept()
+        chosen = self.coordinates
+        if isinstance(chosen, str):
+            chosen = Coordinates(chosen)
+        if chosen.name not in self._searched:
+            raise ValueError(
+                f"coordinates of {type(self).__name__} must be one of {list(self._searched)}, got "
+                f"{chosen!r}"
+            )
+        center = mean_weight(data.sample_weight, data.codes < 0) if self.fit_intercept else None
+        with self._progress("blocks") as tick:
+            return chosen.of(data, center, getattr(self, "random_state", None), tick)
+
+    def _check_intercept(self):
+        if not self.fit_intercept and self.balance is not None:
+            raise ValueError(
+                "fit_intercept=False needs balance=None, because the balance constraint sets the "
+                f"offset; got balance={self.balance!r}"
+            )
+
+    def _stages(self):
+        """The factors of C*, one for each stage."""
+        return annealing_stages(self.annealing, self._schedules)
+
+    def _ends(self, stages):
+        """Options of a solver: the stages, and where each of them ends."""
+        limits = {"tol": self.tol, "ftol": self.ftol, "max_iter": self.max_iter}
+        return {"annealing": stages, **limits}
+
+    def _problem(self, data, ratio):
+        """What is minimized; ``ratio`` None leaves the balance constraint out."""
+        s = self.s if self.unlabeled_loss == "gaussian" else None
+        balance_tol = getattr(self, "balance_tol", None)
+        balance = "mean" if balance_tol is None else "share"
+        return Problem(
+            checked_labeled_loss(self.labeled_loss, self._labeled),
+            unlabeled_loss(self.unlabeled_loss, s),
+            *self._penalties(data),
+            data.kernel,
+            "free" if self.fit_intercept else "none",
+            "none" if ratio is None else balance,
+            ratio,
+            balance_tol or 0.0,
+        )
+
+    def _start(self, problem, index):
+        """Where the solution for a smaller C* lies, if `Preparation` has one."""
+        earlier, fit = self._easier(problem, index)
+        return None if fit is None else (*fit.extra["end"], earlier.C_star)
+
+    def _model(self, data, coordinates, t, problem, solution):
+        """The solution in coordinates as a `BinaryFit`."""
+        wrong, total = contradicted(coordinates, solution, t, data.sample_weight, problem)
+        support, coefficients, constant = coordinates.model(solution.w)
+        dual, coef = None, None
+        if support is None:
+            coef = data.kernel.sigma_f * coefficients
+        else:
+            dual = np.zeros(data.codes.size)
+            dual[support] = coefficients
+            if data.kernel.name == "linear":
+                coef = data.kernel.sigma_f**2 * (dual @ data.X)
+        extra = {"end": (solution.w, solution.b), "contradicted_": wrong / total}
+        return BinaryFit.of(solution, dual, coef, solution.b + constant, solution.outputs, extra)
 
 
 @parameters
@@ -208,18 +326,9 @@ default="cholesky"
         def solve(coordinates, start, stages=stages):
             with self._reporting("stages", 1 + len(stages)) as callback:
                 return solve_quasi_newton(
-                    coordinates,
-                    t,
-                    data.loss_weight,
-                    problem,
-                    annealing=stages,
-                    engine=self.engine,
-                    tol=self.tol,
-                    ftol=self.ftol,
-                    max_iter=self.max_iter,
-                    start=start,
-                    callback=callback,
-                )
+                    coordinates, t, data.loss_weight, problem,
+                    engine=self.engine, start=start, callback=callback, **self._ends(stages),
+                )  # fmt: skip
 
         start = self._start(problem, index)
         silent = self.callback is None and not self.verbose

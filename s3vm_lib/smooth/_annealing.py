@@ -1,4 +1,4 @@
-"""What Algorithm 1 and Newton's method share: the stages of C*, and what is returned."""
+"""What all smooth solvers share: the stages of C*, one descent after the other, the result."""
 
 from typing import NamedTuple
 
@@ -8,6 +8,17 @@ SMALL = 1e3  # tolerances fall with the scaled objective where this times F, 1 a
 _RISE = 10 * (1 + 1e-9)  # of C* from one stage to the next, where the start is a solution
 _WIDE, _NEAR = 10.0, 0.01  # times F: bounds on the distance to the minimum, to go on and to end
 _LEAST = 1e-30  # smallest ftol
+
+
+class Stage(NamedTuple):
+    """One stage of the annealing."""
+
+    alpha: float  # share of the unlabeled term
+    value: float  # scaled objective F at the end
+    gradient_norm: float  # largest gradient entry at the end
+    n_iter: int
+    n_evaluations: int
+    status: str
 
 
 class Solution(NamedTuple):
@@ -20,6 +31,42 @@ class Solution(NamedTuple):
     n_iter: int  # iterations of all stages together
     status: str  # of the last stage, or "stopped" (by the callback)
     history: tuple  # Stage by Stage; the first has alpha = 0
+
+
+def annealed(factors, x, descend, callback=None, kind=Stage):
+    """Minimize F_α for one factor α after the other, each from where the last one ended.
+
+    Parameters
+    ----------
+    factors : iterable of float
+    x : ndarray of shape (d,)
+        Start.
+    descend : callable
+        From (α, x) to a `Minimum`.
+    callback : callable, default=None
+        Called after each stage with what is kept of it and x; a true value stops.
+    kind : type, default=Stage
+        What is kept of a stage: α, the value, the largest gradient entry, and all that the minimum
+        counts.
+
+    Returns
+    -------
+    x : ndarray of shape (d,)
+    history : list of Stage
+    status : str
+        Of the last stage, or ``"stopped"``.
+    """
+    history, status = [], "stopped"
+    for alpha in factors:
+        minimum = descend(alpha, x)
+        x = minimum.x
+        norm = float(np.abs(minimum.gradient).max(initial=0.0))
+        history.append(kind(alpha, minimum.value, norm, *minimum[3:]))
+        if callback is not None and callback(history[-1], x):
+            break
+    else:
+        status = minimum.status
+    return x, history, status
 
 
 class Continuation:
@@ -41,7 +88,8 @@ class Continuation:
     weight, lam, strength
         s̄, λ and λ′ (see `Problem.scaled`).
     offset : float or None
-        b where it is fixed: 0 without one, 2r − 1 with ``balance="mean"``. None: one more variable.
+        b where it is fixed: 0 without one, 2r − 1 with ``balance="mean"``. None: one more variable,
+        which is regularized, ½b², with ``bias="regularized"``.
     start : ndarray of shape (d,) or (d + 1,)
         Zeros, or the given start.
     """
@@ -88,7 +136,8 @@ class Continuation:
             if labeled.size <= getattr(coordinates, "most_rows", labeled.size):
                 rows, coordinates = labeled, coordinates.rows(labeled)
         terms = (*self.problem.losses, alpha * self.strength, self.lam, self.offset)
-        return coordinates, self.t[rows], self.weight[rows], *terms
+        regularized = self.problem.bias == "regularized" and self.offset is None
+        return coordinates, self.t[rows], self.weight[rows], *terms, regularized
 
     def polished(self, descend, minimum, tol, ftol):
         """The `Minimum`, and what `descend` makes of it at smaller tolerances where F asks for it.
@@ -128,3 +177,34 @@ class Continuation:
         value = sum(self.problem.data_terms(f, self.t, self.sample_weight)) + 0.5 * norm2
         n_iter = sum(stage.n_iter for stage in history)
         return Solution(w, b + shift, f, float(value), n_iter, status, tuple(history))
+
+
+def annealing_stages(annealing, schedules):
+    """The factors of C*, one for each stage of an annealing.
+
+    Parameters
+    ----------
+    annealing : str or sequence of float
+        One of the names, or the factors themselves.
+    schedules : dict of str to tuple
+        The factors that the names stand for.
+
+    Returns
+    -------
+    tuple of float
+
+    Raises
+    ------
+    ValueError
+        For a sequence that does not increase from a positive number to 1.
+    """
+    if isinstance(annealing, str):
+        return schedules[annealing]
+    stages = np.asarray(annealing, dtype=float)
+    rising = stages.ndim == 1 and stages.size > 0 and np.all(np.diff(stages) > 0)
+    if not (rising and stages[0] > 0 and stages[-1] == 1):
+        raise ValueError(
+            f"annealing must be one of {sorted(schedules)} or an increasing sequence of "
+            f"positive numbers that ends with 1, got {annealing!r}"
+        )
+    return tuple(stages.tolist())

@@ -13,7 +13,7 @@ from s3vm_lib.losses import (
     unlabeled_derivative,
     unlabeled_value,
 )
-from s3vm_lib.quasi_newton._engines import (
+from s3vm_lib.smooth._engines import (
     ARMIJO,
     CONVERGED,
     CURVATURE,
@@ -27,47 +27,6 @@ from s3vm_lib.utils.jit import njit
 
 _STATUS = (CONVERGED, MAX_ITER, NO_STEP)
 _SUMS = {"reassoc", "contract", "nsz"}  # in which order a sum is taken
-
-
-@njit
-def losses_and_slopes(
-    labeled_code, labeled_p, unlabeled_code, unlabeled_p, t, weight, strength, f, slope
-):
-    """Weighted sums of both losses; the derivatives with respect to f go to ``slope``.
-
-    Parameters
-    ----------
-    labeled_code, unlabeled_code : int
-        Losses (see `s3vm_lib.losses`).
-    labeled_p, unlabeled_p : float
-        Their parameters.
-    t : ndarray of shape (n,)
-        −1 or +1 for labeled rows, 0 for unlabeled ones.
-    weight : ndarray of shape (n,)
-        Weights, which sum to one over the labeled and to one over the unlabeled rows.
-    strength : float
-        Factor αλ′ of the unlabeled term.
-    f : ndarray of shape (n,)
-        Outputs.
-    slope : ndarray of shape (n,)
-        Written: the vector a of equation (5).
-
-    Returns
-    -------
-    float
-        Labeled term plus ``strength`` times the unlabeled term.
-    """
-    labeled, unlabeled = 0.0, 0.0
-    for i in range(f.size):
-        if t[i] != 0.0:
-            labeled += weight[i] * labeled_value(labeled_code, t[i], f[i], labeled_p)
-            slope[i] = weight[i] * labeled_derivative(labeled_code, t[i], f[i], labeled_p)
-        else:
-            unlabeled += weight[i] * unlabeled_value(unlabeled_code, f[i], unlabeled_p)
-            slope[i] = (
-                strength * weight[i] * unlabeled_derivative(unlabeled_code, f[i], unlabeled_p)
-            )
-    return labeled + strength * unlabeled
 
 
 @njit(fastmath=_SUMS)
@@ -112,6 +71,7 @@ def add_losses(
     """
     total, share, share_total = 0.0, 0.0, 0.0
     for i in range(t.size):
+        # In double precision, whatever the precision of Z.
         f = shift + dot(Z[i], w)
         if t[i] != 0.0:
             loss = labeled_value(codes[0], t[i], f, loss_p[0])
@@ -124,6 +84,7 @@ def add_losses(
         value += factor * loss
         slope *= factor
         total += slope
+        # Beyond the margin the slope is 0 and the row need not be read again.
         if slope != 0.0:
             for j in range(w.size):
                 gradient[j] += slope * Z[i, j]
@@ -153,6 +114,7 @@ def value_and_gradient(
         b = x[d]
     for j in range(d):
         gradient[j] = 2.0 * lam * w[j]
+    # Features are centered by one number for all outputs: Z itself stays as it is.
     shift = b - dot(w, mean)
     sharpness, rho, multiplier, low, high = penalty
     share_gradient = np.zeros(d if sharpness != 0.0 else 0)
@@ -160,6 +122,7 @@ def value_and_gradient(
         Z, w, shift, t, weight, codes, loss_p, strength, sharpness, value, gradient, share_gradient
     )
     if sharpness != 0.0:
+        # (12): the force that pulls the share into its interval.
         moved = share + multiplier / rho
         force = rho * (moved - min(max(moved, low), high))
         value += 0.5 * force**2 / rho
@@ -174,24 +137,16 @@ def value_and_gradient(
 
 
 @njit
-def descended(
-    x,
-    Z,
-    mean,
-    t,
-    weight,
-    codes,
-    loss_p,
-    strength,
-    lam,
-    offset,
-    penalty,
-    tol,
-    ftol,
-    max_iter,
-    memory,
-):
+def descended(x, problem, tol, ftol, max_iter, memory):
     """L-BFGS from x, which becomes the minimizer.
+
+    Parameters
+    ----------
+    x : ndarray of shape (d,)
+    problem : tuple
+        What `value_and_gradient` takes between x and the gradient.
+    tol, ftol, max_iter, memory
+        As in `minimize_lbfgs`.
 
     Returns
     -------
@@ -200,13 +155,13 @@ def descended(
     n_iter, n_evaluations, status : int
         The status as an index of `_STATUS`.
     """
-    problem = (Z, mean, t, weight, codes, loss_p, strength, lam, offset, penalty)
     m, d = min(memory, max_iter), x.size
     S, Y, rho, share = np.empty((m, d)), np.empty((m, d)), np.empty(m), np.empty(m)
     q, x_new, gradient_new = np.empty(d), np.empty(d), np.empty(d)
     gradient = np.empty(d)
     value = value_and_gradient(x, *problem, gradient)
     n_iter, n_evaluations = 0, 1
+    # The pairs (step, change of the gradient) are rows of S and Y, the oldest is overwritten.
     while largest(gradient) > tol:
         if n_iter == max_iter:
             return value, gradient, n_iter, n_evaluations, 1
@@ -214,6 +169,7 @@ def descended(
         step, low, high, found = 1.0, 0.0, np.inf, False
         if n_iter == 0:
             step = min(1.0, 1.0 / np.sqrt(dot(gradient, gradient)))
+        # Shorten or lengthen the step until it meets Armijo's and the curvature condition.
         along, value_new = dot(gradient, q), value
         for _ in range(TRIALS):
             for j in range(d):
@@ -233,7 +189,7 @@ def descended(
             Y[row, j] = gradient_new[j] - gradient[j]
             x[j] = x_new[j]
             gradient[j] = gradient_new[j]
-        rho[row] = 1.0 / dot(S[row], Y[row])
+        rho[row] = 1.0 / dot(S[row], Y[row])  # positive, by the curvature condition
         decrease = value - value_new
         value = value_new
         n_iter += 1
@@ -258,6 +214,7 @@ def direction(gradient, S, Y, rho, share, n_iter, q):
     first = max(0, n_iter - m)
     for j in range(d):
         q[j] = -gradient[j]
+    # From the newest pair to the oldest, then H₀ of the newest, then back.
     for k in range(n_iter - 1, first - 1, -1):
         row = k % m
         share[row] = rho[row] * dot(S[row], q)
@@ -291,8 +248,7 @@ def minimize_dense(function, arrays, x, tol=1e-5, ftol=1e-9, max_iter=500, memor
     Minimum
     """
     x, codes, offset = x.astype(np.float64), function.codes, function.offset
-    value, gradient, *counts, status = descended(
-        x,
+    problem = (
         *arrays,
         function.t,
         function.weight,
@@ -302,9 +258,7 @@ def minimize_dense(function, arrays, x, tol=1e-5, ftol=1e-9, max_iter=500, memor
         float(function.lam),
         np.nan if offset is None else float(offset),
         (0.0,) * 5 if function.share is None else function.share.numbers(),
-        float(tol),
-        float(ftol),
-        max_iter,
-        memory,
     )
+    ends = float(tol), float(ftol), max_iter, memory
+    value, gradient, *counts, status = descended(x, problem, *ends)
     return Minimum(x, value, gradient, *counts, _STATUS[status])
