@@ -1,6 +1,5 @@
 # The public names, each with its module: read by type checkers, and by `__init__.py`.
 from s3vm_lib._compile import compile as compile
-from s3vm_lib._versions import show_versions as show_versions
 from s3vm_lib.annealing import DAS3VM as DAS3VM
 from s3vm_lib.base.classifier import capabilities as capabilities
 from s3vm_lib.base.findings import FitWarning as FitWarning
@@ -25,5 +24,6 @@ from s3vm_lib.stochastic import FRS3VM as FRS3VM
 from s3vm_lib.stochastic import TSGS3VM as TSGS3VM
 from s3vm_lib.utils.labels import encode_labels as encode_labels
 from s3vm_lib.utils.labels import mark_unlabeled as mark_unlabeled
+from s3vm_lib.utils.versions import show_versions as show_versions
 
 __version__: str

@@ -15,7 +15,7 @@ from sklearn.impute import SimpleImputer
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
 
-from s3vm_lib import readers
+from s3vm_lib.exchange import readers
 from s3vm_lib.s3vc import S3VC
 
 _TABLES = {".csv", ".tsv", ".parquet"}

@@ -5,8 +5,8 @@ import pandas as pd
 import pytest
 from sklearn.datasets import make_blobs
 
-from s3vm_lib import readers
 from s3vm_lib.__main__ import main
+from s3vm_lib.exchange import readers
 
 
 def clouds(n=80, seed=0):

@@ -16,7 +16,7 @@ from sklearn.preprocessing import StandardScaler
 import s3vm_lib
 from benchmarks.equality import FEWER, problem
 from s3vm_lib.calibration import CalibratedS3VM
-from s3vm_lib.export import register_converters, to_sklearn, write_libsvm_model
+from s3vm_lib.exchange.export import register_converters, to_sklearn, write_libsvm_model
 from s3vm_lib.model_selection import S3VMSearchCV
 
 KERNELS = ("linear", "poly", "rbf", "laplacian")

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from s3vm_lib import SVM
-from s3vm_lib.rankings import accept, out_of_fold, q_values, share_of_right_targets
+from s3vm_lib.model_selection.rankings import accept, out_of_fold, q_values, share_of_right_targets
 
 
 def by_definition(scores, is_target, factor=1.0):

@@ -12,7 +12,7 @@ from scipy.io import savemat
 from sklearn.datasets import load_svmlight_file
 
 from s3vm_lib import SVM
-from s3vm_lib import readers as r
+from s3vm_lib.exchange import readers as r
 
 
 def file(text):

@@ -58,7 +58,7 @@ class Table(tuple):
     Examples
     --------
     >>> import io
-    >>> from s3vm_lib.readers import read_svmlight
+    >>> from s3vm_lib.exchange.readers import read_svmlight
     >>> table = read_svmlight(io.BytesIO(b"1 1:2\\n-1 2:1\\n0 1:1\\n"))
     >>> X, y = table
     >>> y.tolist(), table.classes.tolist()

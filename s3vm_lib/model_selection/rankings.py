@@ -77,7 +77,7 @@ def q_values(
 
     Examples
     --------
-    >>> from s3vm_lib.rankings import q_values
+    >>> from s3vm_lib.model_selection.rankings import q_values
     >>> q_values([5, 4, 3, 2, 1], [True, True, False, True, False]).round(2).tolist()
     [0.5, 0.5, 0.67, 0.67, 1.0]
     """

@@ -1,6 +1,7 @@
 """Which versions ran: the last cell of every chapter, and the first question about an error."""
 
 import platform
+import sys
 from importlib import metadata
 
 PACKAGES = ("numpy", "scipy", "scikit-learn", "numba", "matplotlib")
@@ -18,9 +19,8 @@ def show_versions():
     s3vm_lib 0.1.0
     ...
     """
-    import s3vm_lib
-
-    print("s3vm_lib", s3vm_lib.__version__)
+    package = sys.modules[__name__.partition(".")[0]]  # this library, above this module
+    print("s3vm_lib", package.__version__)
     for package in PACKAGES:
         try:
             print(package, metadata.version(package))

@@ -44,7 +44,7 @@ def to_sklearn(model):
     --------
     >>> import numpy as np
     >>> from s3vm_lib import SVM
-    >>> from s3vm_lib.export import to_sklearn
+    >>> from s3vm_lib.exchange.export import to_sklearn
     >>> X = np.array([[0.0], [1.0], [2.0], [3.0]])
     >>> model = SVM().fit(X, [0, 0, 1, 1], unlabeled_mask=[False] * 4)
     >>> twin = to_sklearn(model)
