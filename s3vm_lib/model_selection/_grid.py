@@ -130,9 +130,7 @@ def _rising(member):
 
 def late_parameters(estimator):
     """Parameters for whose values one `Preparation` is enough."""
-    if isinstance(estimator, BaseS3VM) and not getattr(estimator, "warm_start", False):
-        return estimator._late
-    return frozenset()
+    return estimator._late if isinstance(estimator, BaseS3VM) else frozenset()
 
 
 def _ties(found, estimators):
