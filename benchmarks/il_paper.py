@@ -246,7 +246,7 @@ def arrive(machine, X_new, t_new):
     """Rows arrive at a `Follower`, which does what ``partial_fit`` has it do."""
     ids = machine.store.append(X_new)
     machine.take(ids, t_new, np.where(t_new == 0, C_STAR, C))
-    machine.learn(ids, machine.mode("auto") == "block")
+    machine.learn(ids, machine.mode() == "block")
     machine.finish()
     return machine
 

@@ -20,17 +20,17 @@ import numpy as np
 from s3vm_lib.base.classifier import Balance, BaseS3VM
 from s3vm_lib.base.machine import BinaryFit
 from s3vm_lib.finite_newton import linear_rows, solve_finite_newton
-from s3vm_lib.losses import LabeledLoss, UnlabeledLoss
+from s3vm_lib.losses import LabeledLoss
 from s3vm_lib.objective import Problem
 from s3vm_lib.utils.jit import njit
 from s3vm_lib.utils.limits import Count, Ratio, Shape, Tolerance, WeightOrZero
-from s3vm_lib.utils.validation import Client, parameters
+from s3vm_lib.utils.validation import Client, options, parameters
 
 _TINY = 1e-300
 _MOST_HALVINGS = 2200  # from the largest interval of doubles to the smallest
 
 
-class Stage(NamedTuple):
+class Temperature(NamedTuple):
     """One temperature."""
 
     temperature: float  # T; infinite for the start, where all p are equal
@@ -53,7 +53,7 @@ class Solution(NamedTuple):
     objective: float  # J at v
     n_iter: int  # Newton steps
     status: str
-    history: tuple  # Stage by Stage
+    history: tuple  # Temperature by Temperature
 
 
 # --- The step in p --------------------------------------------------------------------------------
@@ -69,7 +69,7 @@ def loss_gaps(o, gap):
 
 @njit
 def probabilities(gap, share, nu, T, p):
-    """p_j = 1 / (1 + exp((G_j − ν)/T)), the minimizer of Φ_T in p for the multiplier ν.
+    """Return p_j = 1 / (1 + exp((G_j − ν)/T)), the minimizer of Φ_T in p for the multiplier ν.
 
     Parameters
     ----------
@@ -98,7 +98,7 @@ def probabilities(gap, share, nu, T, p):
 
 @njit
 def balance_multiplier(gap, share, ratio, T, nu, p):
-    """The multiplier ν with Σ_j share_j p_j = r; the p are written.
+    """Return the multiplier ν with Σ_j share_j p_j = r; the p are written.
 
     The mean of p increases in ν, is at most r at min G + T log(r/(1 − r)) and at least r at
     max G + T log(r/(1 − r)): Newton steps inside this bracket, bisection where they leave it.
@@ -144,7 +144,7 @@ def balance_multiplier(gap, share, ratio, T, nu, p):
 
 @njit
 def mean_divergence(p, q, share):
-    """Weighted mean of p log(p/q) + (1 − p) log((1 − p)/(1 − q))."""
+    """Return weighted mean of p log(p/q) + (1 − p) log((1 − p)/(1 − q))."""
     total = 0.0
     for j in range(p.size):
         if p[j] > 0.0:
@@ -156,7 +156,7 @@ def mean_divergence(p, q, share):
 
 @njit
 def mean_entropy(p, share):
-    """Weighted mean of −p log p − (1 − p) log(1 − p)."""
+    """Return weighted mean of −p log p − (1 − p) log(1 − p)."""
     total = 0.0
     for j in range(p.size):
         if 0.0 < p[j] < 1.0:
@@ -226,35 +226,21 @@ class AnnealingPath:
         return mean_divergence(self.p, before, self.share)
 
     def free_energy(self, T):
-        """Φ_T at the present v and p."""
+        """Return Φ_T at the present v and p."""
         return self.now.objective - T * self.cost.sum() * mean_entropy(self.p, self.share)
 
     def stage(self, T, energies, status):
-        """The `Stage` that ends here; what it counts starts again from zero."""
-        counts, self.n_iter, self.n_cg = (self.n_iter, self.n_cg), 0, 0
-        entropy = mean_entropy(self.p, self.share)
+        """Return the `Temperature` that ends here; what it counts starts again from zero."""
+        counts, self.n_iter, self.n_cg = (len(energies), self.n_iter, self.n_cg), 0, 0
         status = "max_iter" if self.now.status == "max_iter" else status
-        rounds = len(energies)
-        return Stage(float(T), energies, self.value, entropy, self.nu, rounds, *counts, status)
+        state = self.value, mean_entropy(self.p, self.share), self.nu
+        return Temperature(float(T), energies, *state, *counts, status)
 
 
 def solve_deterministic_annealing(
-    rows,
-    t,
-    sample_weight,
-    problem,
-    *,
-    temperature=5.0,
-    cooling=1.5,
-    n_temperatures=30,
-    p_tol=1e-6,
-    max_rounds=100,
-    keep="best",
-    tol=1e-3,
-    path_tol=0.03,
-    max_iter=50,
-    callback=None,
-):
+    rows, t, sample_weight, problem, *, temperature=5.0, cooling=1.5, n_temperatures=30, p_tol=1e-6,
+    max_rounds=100, keep="best", tol=1e-3, path_tol=0.03, max_iter=50, callback=None,
+):  # fmt: skip
     """Alternate between p and v while the temperature falls.
 
     Parameters
@@ -289,7 +275,7 @@ def solve_deterministic_annealing(
     max_iter : int, default=50
         Largest number of Newton steps of one training.
     callback : callable, default=None
-        Called after each temperature with the `Stage`; a true value stops.
+        Called after each temperature with the `Temperature`; a true value stops.
 
     Returns
     -------
@@ -326,15 +312,8 @@ def solve_deterministic_annealing(
         n_iter += path.now.n_iter
         if keep == "last" or path.value < value:
             chosen, value = path.now, path.value
-    return Solution(
-        chosen.v,
-        chosen.outputs,
-        probability,
-        value,
-        n_iter,
-        "stopped" if stopped else "max_iter" if path.failed else "converged",
-        tuple(history),
-    )
+    status = "stopped" if stopped else "max_iter" if path.failed else "converged"
+    return Solution(chosen.v, chosen.outputs, probability, value, n_iter, status, tuple(history))
 
 
 # --- The estimator --------------------------------------------------------------------------------
@@ -428,8 +407,8 @@ class DAS3VM(BaseS3VM):
     n_iter_ : int
         Newton steps of all trainings, the largest number over the two-class problems.
     history_ : list
-        One `Stage` (temperature, free_energies, objective, entropy, multiplier, n_rounds, n_iter,
-        n_cg, status) per temperature; the first has T = ∞ and all p equal to r.
+        One `Temperature` (temperature, free_energies, objective, entropy, multiplier, n_rounds,
+        n_iter, n_cg, status) each; the first has T = ∞ and all p equal to r.
     termination_condition_ : str
         ``"converged"``, ``"max_iter"`` (a training met its limit) or ``"stopped"`` (by the
         callback); a list of these with more than two classes.
@@ -493,39 +472,19 @@ class DAS3VM(BaseS3VM):
     _late = frozenset({"C", "C_star"})
 
     def _prepare(self, data):
-        """The rows, which all two-class problems share."""
+        """Return the rows, which all two-class problems share."""
         return linear_rows(data.X, self.client)
 
     def _problem(self, data, ratio):
-        """What is minimized; the balance is one of p, not of the outputs."""
-        C, C_star = self._penalties(data)
-        return Problem(
-            LabeledLoss("squared_hinge"),
-            UnlabeledLoss("squared_symmetric_hinge"),
-            C,
-            C_star,
-            data.kernel,
-            "regularized",
-            ratio=ratio,
-        )
+        """Return what is minimized; the balance is one of p, not of the outputs."""
+        loss, penalties = LabeledLoss("squared_hinge"), self._penalties(data)
+        return Problem(loss, loss.effective, *penalties, data.kernel, "regularized", ratio=ratio)
 
     def _fit_binary(self, data, rows, t, problem, index):
         with self._reporting("temperatures", 1 + self.n_temperatures) as callback:
+            asked = options(self, solve_deterministic_annealing)
             solution = solve_deterministic_annealing(
-                rows,
-                t,
-                data.loss_weight,
-                problem,
-                temperature=self.temperature,
-                cooling=self.cooling,
-                n_temperatures=self.n_temperatures,
-                p_tol=self.p_tol,
-                max_rounds=self.max_rounds,
-                keep=self.keep,
-                tol=self.tol,
-                path_tol=self.path_tol,
-                max_iter=self.max_iter,
-                callback=callback,
+                rows, t, data.loss_weight, problem, callback=callback, **asked
             )
         coef, b = solution.v[:-1], float(solution.v[-1])
         return BinaryFit.of(solution, None, coef, b, solution.outputs)

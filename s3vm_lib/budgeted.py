@@ -42,7 +42,7 @@ _WORK = 2**27  # multiplications in one compiled call
 
 @njit
 def kernel_value(code, parameters, x, z, row):
-    """k(x, z) of two dense rows; entry ``row`` of x where x is a row of a Gram matrix."""
+    """Return k(x, z) of two dense rows; entry ``row`` of x where x is a row of a Gram matrix."""
     if code == PRECOMPUTED:
         return x[row]
     total = 0.0
@@ -63,13 +63,13 @@ def kernel_value(code, parameters, x, z, row):
 
 @njit
 def _kept(a_r, a_s, kappa, h):
-    """Length of the projection of a_r Φ_r + a_s Φ_s onto Φ_z, z = h x_r + (1 − h) x_s."""
+    """Return length of the projection of a_r Φ_r + a_s Φ_s onto Φ_z, z = h x_r + (1 − h) x_s."""
     return abs(a_r * kappa ** ((1.0 - h) ** 2) + a_s * kappa ** (h * h))
 
 
 @njit
 def merge_point(a_r, a_s, kappa):
-    """Where two points of an rbf kernel merge: h of z = h x_r + (1 − h) x_s.
+    """Return where two points of an rbf kernel merge: h of z = h x_r + (1 − h) x_s.
 
     z maximizes ``|a_r κ^((1−h)²) + a_s κ^(h²)|``, the length of the projection of
     a_r Φ_r + a_s Φ_s onto Φ_z, with κ = k(x_r, x_s) / σ_f². Of coefficients of opposite signs one
@@ -326,11 +326,11 @@ class BudgetedAccumulators(Accumulators):
         return np.column_stack([self.a[: self.size], self.b[: self.size]])
 
     def spread(self, on_listed):
-        """The coefficients of the slots, as they are: a merged point is no training row."""
+        """Return the coefficients of the slots, as they are: a merged point is no training row."""
         return on_listed
 
     def gram(self):
-        """Kernel values between the slots, shape (m, m)."""
+        """Return the kernel values between the slots, shape (m, m)."""
         if self.kernel.name == "precomputed":
             return self.X[np.ix_(self.listed, self.listed)]
         return self.kernel.gram(self.S[: self.size])
@@ -341,7 +341,7 @@ class BudgetedAccumulators(Accumulators):
         return float(dual @ self.gram() @ dual)
 
     def outputs(self, index):
-        """The averaged function at the rows ``index``, offset included."""
+        """Return the averaged function at the rows ``index``, offset included."""
         dual, b = self.average()
         if self.kernel.name == "precomputed":
             return self.X[index][:, self.listed] @ dual + b
@@ -530,7 +530,7 @@ class BGS3VM(GraphClassifier):
     labeled_loss, power, projection = "hinge", 1.0, False  # of `GKM`, fixed by the method
 
     def _budgets(self, pool):
-        """B_l and B_u for these rows."""
+        """Return B_l and B_u for these rows."""
         budget = self.budget_unlabeled
         if budget == "paper":
             budget = max(1, round(0.2 * np.sum(~pool.labeled)))
@@ -547,10 +547,9 @@ class BGS3VM(GraphClassifier):
     def _accumulators(self, problem, pool):
         if self.maintenance == "merging" and self.kernel != "rbf":
             raise ValueError(f"maintenance='merging' needs kernel='rbf', got {self.kernel!r}")
-        budgets, offset = self._budgets(pool), self.fit_intercept
-        return BudgetedAccumulators(
-            pool.X, pool.labeled, problem.kernel, offset, budgets, self.maintenance
-        )
+        limits = self._budgets(pool), self.maintenance
+        rows = pool.X, pool.labeled, problem.kernel
+        return BudgetedAccumulators(*rows, self.fit_intercept, *limits)
 
     def _grown(self, pool, data):
         pool = super()._grown(pool, data)
@@ -559,10 +558,10 @@ class BGS3VM(GraphClassifier):
                 machine.accumulators.allow(self._budgets(pool))
         return pool
 
-    def _reported(self, solution, X, problem, status, bounds):
+    def _reported(self, solution, X, problem, bounds):
         # The coefficients are those of slots, which `_store` sets beside their points.
         empty = solution._replace(beta=np.zeros(X.shape[0]))
-        return super()._reported(empty, X, problem, status, bounds)._replace(coef=None)
+        return super()._reported(empty, X, problem, bounds)._replace(coef=None)
 
     def _store(self, data, problems, fits):
         super()._store(data, problems, fits)
@@ -584,8 +583,3 @@ class BGS3VM(GraphClassifier):
 
     def _snapshot(self, machine):
         return dict(vars(machine)), machine.accumulators.snapshot(shared=["X"])
-
-    def _restore(self, machine, snapshot):
-        for target, values in zip((machine, machine.accumulators), snapshot, strict=True):
-            vars(target).clear()
-            vars(target).update(values)

@@ -34,17 +34,12 @@ from s3vm_lib.objective import Problem
 from s3vm_lib.smo import BIG, Costs, feasible, solve_smo
 from s3vm_lib.utils.limits import Count, Megabytes, Tolerance, WeightOrZero
 from s3vm_lib.utils.linear import centered, linear_model
-from s3vm_lib.utils.validation import Array, KernelParameters, Storage, parameters
+from s3vm_lib.utils.validation import Array, KernelParameters, Storage, options, parameters
 
 __all__ = [
-    "CCCPS3VM",
-    "Loop",
-    "Solution",
-    "concave_slopes",
-    "inner_costs",
-    "solve_cccp",
+    "CCCPS3VM", "Loop", "Solution", "concave_slopes", "inner_costs", "solve_cccp",
     "supervised_problem",
-]
+]  # fmt: skip
 
 _FACE_STEPS = 10  # of SMO in each convex problem
 
@@ -75,7 +70,7 @@ class Solution(NamedTuple):
 
 
 def concave_slopes(loss, f, upper):
-    """δ_j = C* s_j h'(f_j): slopes of the part of the unlabeled loss that is linearized.
+    """Return δ_j = C* s_j h'(f_j): slopes of the part of the unlabeled loss that is linearized.
 
     Parameters
     ----------
@@ -94,7 +89,7 @@ def concave_slopes(loss, f, upper):
 
 
 def inner_costs(t, upper, width, delta, mean_output=None):
-    """The costs (1) of the convex problem.
+    """Return the costs (1) of the convex problem.
 
     Parameters
     ----------
@@ -129,7 +124,7 @@ def inner_costs(t, upper, width, delta, mean_output=None):
 
 
 def supervised_problem(gram, t, sample_weight, problem, **options):
-    """The first convex problem, C* = 0 under the balance constraint, solved by SMO.
+    """Solve the first convex problem, C* = 0 under the balance constraint, by SMO.
 
     It does not depend on C*: `solve_cccp` takes the solution as ``first``.
 
@@ -151,20 +146,9 @@ def supervised_problem(gram, t, sample_weight, problem, **options):
 
 
 def solve_cccp(
-    gram,
-    t,
-    sample_weight,
-    problem,
-    start=None,
-    *,
-    tol=1e-3,
-    max_iter=100,
-    max_inner_iter=1_000_000,
-    null_steps=True,
-    face_steps=_FACE_STEPS,
-    first=None,
-    callback=None,
-):
+    gram, t, sample_weight, problem, start=None, *, tol=1e-3, max_iter=100,
+    max_inner_iter=1_000_000, null_steps=True, face_steps=_FACE_STEPS, first=None, callback=None,
+):  # fmt: skip
     """Minimize J by CCCP: convex problems, each solved by SMO from the solution of the last.
 
     Parameters
@@ -433,22 +417,16 @@ class CCCPS3VM(KernelParameters, BaseS3VM):
     _late = frozenset({"C", "C_star", "unlabeled_loss", "s", "max_iter", "max_inner_iter"})
 
     def _prepare(self, data):
-        """The kernel values and the start, which all two-class problems share."""
+        """Return the kernel values and the start, which all two-class problems share."""
         mean_weights = None
         unlabeled = data.codes < 0
         if self.balance is not None and unlabeled.any():
             mean_weights = np.where(unlabeled, data.sample_weight, 0.0)
             mean_weights /= mean_weights.sum()
         X, center = centered(data.X, data.kernel)
-        gram = Gram(
-            X,
-            data.kernel,
-            self.cache_size,
-            self.gram,
-            n_solves=1 if data.n_classes == 2 else data.n_classes,
-            mean_weights=mean_weights,
-            tol=self._kernel_tol,
-        )
+        n_solves = 1 if data.n_classes == 2 else data.n_classes
+        wanted = dict(n_solves=n_solves, mean_weights=mean_weights, tol=self._kernel_tol)
+        gram = Gram(X, data.kernel, self.cache_size, self.gram, **wanted)
         self.gram_ = gram.storage
         starts = None
         if self.init is not None:
@@ -468,42 +446,28 @@ class CCCPS3VM(KernelParameters, BaseS3VM):
         return super()._training(X, codes, weight, classes)
 
     def _problem(self, data, ratio):
-        """What is minimized; ``ratio`` None leaves the balance constraint out."""
-        C, C_star = self._penalties(data)
-        s = None
+        """Return what is minimized; ``ratio`` None leaves the balance constraint out."""
+        s, balance = None, "none" if ratio is None else "mean"
         if self.unlabeled_loss == "symmetric_ramp":
             s = 0.0 if self.s == "paper" else float(self.s)
-        return Problem(
-            LabeledLoss("hinge"),
-            UnlabeledLoss(self.unlabeled_loss, s),
-            C,
-            C_star,
-            data.kernel,
-            balance="none" if ratio is None else "mean",
-            ratio=ratio,
-        )
+        losses = LabeledLoss("hinge"), UnlabeledLoss(self.unlabeled_loss, s)
+        penalties = self._penalties(data)
+        return Problem(*losses, *penalties, data.kernel, balance=balance, ratio=ratio)
 
     def _fit_binary(self, data, shared, t, problem, index):
         gram, center, starts = shared
         first = None
         if self._kept is not None and starts is None:
-            options = {"tol": self.tol, "max_iter": self.max_inner_iter, "face_steps": _FACE_STEPS}
+            asked = {"tol": self.tol, "max_iter": self.max_inner_iter, "face_steps": _FACE_STEPS}
             first = self._again(
                 f"first {index}",
                 (replace(problem, C_star=0.0, unlabeled_loss=None), self.max_inner_iter),
-                lambda: supervised_problem(gram, t, data.loss_weight, problem, **options),
+                lambda: supervised_problem(gram, t, data.loss_weight, problem, **asked),
             )
+        start = None if starts is None else starts[:, index]
         solution = solve_cccp(
-            gram,
-            t,
-            data.loss_weight,
-            problem,
-            None if starts is None else starts[:, index],
-            tol=self.tol,
-            max_iter=self.max_iter,
-            max_inner_iter=self.max_inner_iter,
-            first=first,
-            callback=lambda loop: self._report(loop._asdict()),
-        )
+            gram, t, data.loss_weight, problem, start, first=first,
+            callback=lambda loop: self._report(loop._asdict()), **options(self, solve_cccp),
+        )  # fmt: skip
         coef, b = linear_model(data.kernel, solution.beta, data.X, solution.b, center)
         return BinaryFit.of(solution, solution.beta, coef, b, solution.outputs)

@@ -25,7 +25,7 @@ from s3vm_lib.losses import LabeledLoss
 from s3vm_lib.objective import Problem
 from s3vm_lib.utils.limits import Count, CountOrZero, Gap, WeightOrZero
 from s3vm_lib.utils.linear import centered, linear_model
-from s3vm_lib.utils.validation import KernelParameters, parameters
+from s3vm_lib.utils.validation import KernelParameters, options, parameters
 
 
 class Arrival(NamedTuple):
@@ -51,7 +51,7 @@ class NearestSolution(NamedTuple):
 
 
 def nearest(diagonal, row, own, candidates, k):
-    """The k candidates nearest to a point in feature space, nearest first.
+    """Return the k candidates nearest to a point in feature space, nearest first.
 
     Parameters
     ----------
@@ -146,12 +146,12 @@ class Kept(NamedTuple):
 
     @classmethod
     def first(cls, X, kernel):
-        """The rows of the first call, which may be none."""
+        """Return the rows of the first call, which may be none."""
         rows, center = centered(X, kernel)
         return cls(X, kernel.gram(rows) if X.shape[0] else np.empty((0, 0)), center)
 
     def extended(self, new, kernel):
-        """With the rows of another batch."""
+        """Return with the rows of another batch."""
         old, n = len(self.K), len(self.K) + new.shape[0]
         if old in (0, n):
             return self if old else Kept.first(new, kernel)
@@ -167,7 +167,7 @@ class Kept(NamedTuple):
         return Kept(append_rows(self.X, old, new, 0), K, self.center)
 
 
-class Machine:
+class NeighborState:
     """What `NNBBS3VM` keeps of a two-class problem. Arrays are replaced, never written to."""
 
     def __init__(self, rows, t) -> None:
@@ -312,11 +312,11 @@ class NNBBS3VM(KernelParameters, KeepingS3VM):
     _further_limits = ("max_inner_iter",)
 
     def _prepare(self, data):
-        """The rows and their Gram matrix, which all two-class problems share."""
+        """Return the rows and their Gram matrix, which all two-class problems share."""
         return Kept.first(data.X, data.kernel)
 
     def _problem(self, data, ratio):
-        """What is minimized."""
+        """Return what is minimized."""
         hinge = LabeledLoss("hinge")
         C, C_star = self._penalties(data)
         if self.C_star is not None:  # unlabeled rows may come later
@@ -324,24 +324,18 @@ class NNBBS3VM(KernelParameters, KeepingS3VM):
         return Problem(hinge, hinge.effective, C, C_star, data.kernel)
 
     def _fit_binary(self, data, shared, t, problem, index):
-        machine = Machine(shared, t)
+        machine = NeighborState(shared, t)
         self._machines.append(machine)
         solution = solve_cccp(
-            Gram(shared.K, Kernel("precomputed"), dtype=np.float64),
-            t,
-            data.loss_weight,
-            problem,
-            tol=self.tol,
-            max_iter=self.max_iter,
-            max_inner_iter=self.max_inner_iter,
-            callback=lambda loop: self._report(loop._asdict()),
-        )
+            Gram(shared.K, Kernel("precomputed"), dtype=np.float64), t, data.loss_weight, problem,
+            callback=lambda loop: self._report(loop._asdict()), **options(self, solve_cccp),
+        )  # fmt: skip
         machine.beta, machine.b = solution.beta, solution.b
         machine.outputs, machine.objective = solution.outputs, solution.objective
         return self._result(machine, problem, solution.n_iter, solution.status, solution.history)
 
     def _start(self, data, problem, index):
-        return Machine(Kept.first(data.X[:0], data.kernel), np.empty(0))
+        return NeighborState(Kept.first(data.X[:0], data.kernel), np.empty(0))
 
     def _update(self, machine, data, t, problem, index):
         if self.C_star is None and problem.C_star == 0 and np.any(t == 0):
@@ -353,7 +347,7 @@ class NNBBS3VM(KernelParameters, KeepingS3VM):
         if index == 0:
             rows = rows.extended(data.X, data.kernel)
         machine.rows, old, weight = rows, machine.t.size, self._held.loss_weight[self._held.used]
-        arrivals, status, n_iter = [], "converged", 0
+        arrivals, status, n_iter, asked = [], "converged", 0, options(self, solve_arrival)
         machine.t = np.append(machine.t, t)
         machine.beta = np.append(machine.beta, np.zeros(t.size))
         new = rows.K[old:] @ machine.beta + machine.b
@@ -361,32 +355,21 @@ class NNBBS3VM(KernelParameters, KeepingS3VM):
         for k in range(old, old + t.size):
             n = k + 1
             found = solve_arrival(
-                problem,
-                rows.K[:n, :n],
-                machine.t[:n],
-                weight[:n],
-                machine.outputs[:n],
-                k,
-                self.n_neighbors,
-                machine.beta[:n],
-                tol=self.tol,
-                max_iter=self.max_iter,
-                callback=self._report,
-            )
+                problem, rows.K[:n, :n], machine.t[:n], weight[:n], machine.outputs[:n], k,
+                self.n_neighbors, machine.beta[:n], callback=self._report, **asked,
+            )  # fmt: skip
             machine.beta = np.append(found.beta, np.zeros(old + t.size - n))
             machine.b, machine.objective = found.b, found.objective
             rest = rows.K[n:, :n] @ found.beta + found.b
             machine.outputs = np.append(found.outputs, rest)
-            arrivals.append(
-                Arrival(found.objective, found.frozen_objective, found.n_iter, found.status)
-            )
+            arrivals.append(Arrival(*(getattr(found, name) for name in Arrival._fields)))
             n_iter += found.n_iter
             if found.status != "converged":
                 status = found.status
         return self._result(machine, problem, n_iter, status, arrivals)
 
     def _result(self, machine, problem, n_iter, status, history):
-        """The machine as a `BinaryFit` on all its rows."""
+        """Return the machine as a `BinaryFit` on all its rows."""
         rows = machine.rows
         coef, b = linear_model(problem.kernel, machine.beta, rows.X, machine.b, rows.center)
         return BinaryFit(

@@ -208,7 +208,7 @@ class FeatureStream:
         return Block(t, W, b, m, math.sqrt(2) * kernel.sigma_f)
 
     def values(self, X, block, out=None):
-        """The features of some rows before the factor ``block.scale``.
+        """Return the features of some rows before the factor ``block.scale``.
 
         Parameters
         ----------
@@ -238,7 +238,7 @@ class FeatureStream:
         return out
 
     def waves(self, block, weight):
-        """Σ_j weight_j c_j as a sum of cosines alone, for the values c_j of rbf and laplacian.
+        """Return Σ_j weight_j c_j as a sum of cosines, for the values c_j of rbf and laplacian.
 
         The cosine and the sine of one frequency are one cosine with a phase, of half the cost:
         u cos θ + v sin θ = √(u² + v²) cos(θ − φ), where φ is the angle of (u, v).
@@ -261,12 +261,12 @@ class FeatureStream:
         return phase.astype(np.float32), amplitude.astype(np.float32)
 
     def features(self, X, block):
-        """φ_j(x_i) of all rows, float64 of shape (n, m): for tests and small data."""
+        """Return φ_j(x_i) of all rows, float64 of shape (n, m): for tests and small data."""
         X = single(X)
         return block.scale * self.values(X, block).astype(np.float64)
 
     def turns(self, X):
-        """Upper estimate of the number of turns that ω·x makes on the rows of X (4 deviations)."""
+        """Return an upper estimate of the turns that ω·x makes on the rows of X (4 deviations)."""
         largest = max(abs(float(X.max())), abs(float(X.min()))) if X.shape[0] else 0.0
         gamma = self.kernel.gamma
         rate = {"rbf": 4 * math.sqrt(2 * gamma * self.n_dims), "laplacian": gamma * self.n_dims}
@@ -274,7 +274,7 @@ class FeatureStream:
 
 
 def _product(X, W, out=None):
-    """XW in single precision for dense or sparse rows."""
+    """Return XW in single precision for dense or sparse rows."""
     if sp.issparse(X):
         T = X @ W
         if out is None:
@@ -285,7 +285,7 @@ def _product(X, W, out=None):
 
 
 def _orthogonalized(W):
-    """Columns of W in groups of d made orthonormal, times the lengths that they had."""
+    """Return columns of W in groups of d made orthonormal, times the lengths that they had."""
     d, h = W.shape
     length = np.sqrt(np.einsum("ij,ij->j", W, W))
     for start in range(0, h, d):
@@ -297,7 +297,7 @@ def _orthogonalized(W):
 
 
 def single(X):
-    """Rows in single precision: contiguous ndarray or CSR matrix of float32, copied if need be."""
+    """Return rows of float32, a contiguous ndarray or CSR matrix, copied if need be."""
     if sp.issparse(X):
         return sp.csr_matrix(X, dtype=np.float32)
     return np.ascontiguousarray(X, dtype=np.float32)
@@ -307,13 +307,13 @@ def single(X):
 
 
 def row_tiles(n, width):
-    """Slices of n rows whose features, ``width`` a row, fit the cache; the same for all threads."""
+    """Return slices of n rows whose features fit the cache; the same for all threads."""
     step = max(16, _TILE // max(1, width))
     return [slice(start, min(start + step, n)) for start in range(0, n, step)]
 
 
 def outputs(stream, X, alpha, blocks=None, n_jobs=None, double=False):
-    """f(x_i) = Σ_t Σ_j α_tj φ_tj(x_i): Algorithm 2 of TSGS3VM, for many rows at a time.
+    """Return f(x_i) = Σ_t Σ_j α_tj φ_tj(x_i): Algorithm 2 of TSGS3VM, for many rows at a time.
 
     Blocks are redrawn in groups, each group once for all rows; then every tile of rows adds them
     in the order of t, so that the number of threads has no influence on a single bit.

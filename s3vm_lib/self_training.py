@@ -18,7 +18,7 @@ from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
 from s3vm_lib.base.findings import given, share_finding, warn, warn_of_time
-from s3vm_lib.base.machine import SemiSupervisedMixin
+from s3vm_lib.base.machine import BaseMachine, SemiSupervisedMixin
 from s3vm_lib.kernels import Kernel
 from s3vm_lib.utils.labels import Labels
 from s3vm_lib.utils.limits import Count, Verbosity
@@ -226,17 +226,11 @@ class SelfTrainingKNN(SemiSupervisedMixin, BaseEstimator):
             self._warn_of_no_unlabeled(codes)
         warn_of_time(self, codes.size, 4)
         X, self._center = nearer(X, Kernel("linear"))  # distances stay, with more digits
+        max_iter = np.inf if self.max_iter is None else self.max_iter
         solution = solve_self_training(
-            X,
-            codes,
-            self.classes_.size,
-            int(self.n_neighbors),
-            self.weights,
-            self.threshold,
-            self.k_best,
-            np.inf if self.max_iter is None else self.max_iter,
-            lambda state: self._report(state._asdict()),
-        )
+            X, codes, self.classes_.size, int(self.n_neighbors), self.weights, self.threshold,
+            self.k_best, max_iter, lambda state: self._report(state._asdict()),
+        )  # fmt: skip
         known = solution.codes >= 0
         self._model = KNeighborsClassifier(
             min(int(self.n_neighbors), int(known.sum())), weights=self.weights
@@ -256,13 +250,10 @@ class SelfTrainingKNN(SemiSupervisedMixin, BaseEstimator):
         warn(type(self).__name__, self.findings_, 4)
         return self
 
-    def _report(self, state):
-        if self.verbose:
-            print(f"{type(self).__name__}: " + ", ".join(f"{k} {v:.6g}" for k, v in state.items()))
-        return bool(self.callback(state)) if self.callback is not None else False
+    _report = BaseMachine._report
 
     def predict_proba(self, X: Rows) -> np.ndarray:
-        """Shares of the votes of the nearest labeled rows, shape (m, n_classes)."""
+        """Return the shares of the votes of the nearest labeled rows, shape (m, n_classes)."""
         check_is_fitted(self)
         X = checked_new_rows(self, X, [np.float64])
         if self._center is not None:
@@ -270,7 +261,7 @@ class SelfTrainingKNN(SemiSupervisedMixin, BaseEstimator):
         return self._model.predict_proba(X)
 
     def predict(self, X: Rows) -> np.ndarray:
-        """Class of each row.
+        """Return the class of each row.
 
         Parameters
         ----------

@@ -11,7 +11,7 @@ from scipy.optimize import minimize
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.svm import SVC
 
-from s3vm_lib import QNS3VM, BranchBoundS3VM
+from s3vm_lib import QNS3VM, BranchBoundS3VM, losses
 from s3vm_lib.branch_and_bound import solve_branch_and_bound
 from s3vm_lib.branch_and_bound._decisions import FLAT, Decisions, twins
 from s3vm_lib.branch_and_bound._gains import joint_gain, single_gains
@@ -822,7 +822,7 @@ def data():
         {"balance": 0.4, "bias": "regularized"},
         {"balance": None, "bias": "none"},
         {"unlabeled_loss": "symmetric_ramp", "s": -0.5},
-        {"labeled_loss": "smooth_hinge", "loss_parameter": 0.8},
+        {"labeled_loss": LabeledLoss("smooth_hinge", 0.8)},
         {"labeled_loss": "logistic", "balance": None},
         {"kernel": "linear", "labeled_loss": "squared_hinge"},
     ],
@@ -833,9 +833,7 @@ def test_estimator_reports_its_problem(data, options):
     model = BranchBoundS3VM(C=2.0, C_star=0.5, **options).fit(X, y)
     problem = model.problem_
     assert (problem.C, problem.C_star) == (2.0, 0.5)
-    assert problem.labeled_loss.name == options.get("labeled_loss", "hinge")
-    default = 20.0 if problem.labeled_loss.name == "modified_logistic" else None
-    assert problem.labeled_loss.parameter == options.get("loss_parameter", default)
+    assert problem.labeled_loss == losses.labeled_loss(options.get("labeled_loss", "hinge"))
     if problem.unlabeled_loss.name in ("gaussian", "symmetric_ramp"):
         assert problem.unlabeled_loss.parameter == options.get("s", 3.0)
     found = evaluate(model, X, y, problem)
@@ -892,7 +890,7 @@ def test_counts_refuse_unequal_weights_of_unlabeled_rows(data):
     [
         (dict(labeled_loss="gaussian"), "'labeled_loss' parameter"),
         (dict(unlabeled_loss="hinge"), "'unlabeled_loss' parameter"),
-        (dict(loss_parameter=0.5), "'hinge' has no parameter"),
+        (dict(labeled_loss=LabeledLoss("smooth_hinge", 1e20)), "its parameter"),
         (dict(s=-1.0), "'s' parameter"),
         (dict(unlabeled_loss="symmetric_ramp", s=1.0), r"must lie in \(-1, 1\)"),
         (dict(unlabeled_loss="gaussian", s=-0.3), r"must lie in \(0, inf\)"),

@@ -19,7 +19,8 @@ from s3vm_lib.kernels import Kernel
 from s3vm_lib.losses import LabeledLoss, UnlabeledLoss
 from s3vm_lib.objective import Problem, evaluate
 from s3vm_lib.reference import cccp as twin
-from s3vm_lib.smo import BIG, Costs, face_step, feasible, line_minimum, null_step, solve_smo
+from s3vm_lib.smo import BIG, Costs, feasible, line_minimum, null_step, solve_smo
+from s3vm_lib.smo._solver import face_step
 
 RBF = Kernel("rbf", 0.3)
 KERNELS = [

@@ -12,7 +12,7 @@ from s3vm_lib import QNS3VM, BranchBoundS3VM, NewtonS3VM
 from s3vm_lib.branch_and_bound import solve_branch_and_bound
 from s3vm_lib.branch_and_bound._envelopes import (
     LINE,
-    Costs,
+    BoxCosts,
     envelope,
     envelope_value,
     interval_conjugate,
@@ -157,7 +157,7 @@ def box_problem(name, K, t, low, high, share_some=True):
     bracket = share_penalty(G, fixed, bend if share_some else 0 * bend)
     loss, n = problem.labeled_loss, len(t)
     lines, code = np.zeros(n, LINE), np.full(n, loss.code)
-    costs = Costs(code, np.full(n, loss.p), t, weight, 3.0, bracket.d, low, high, U, lines)
+    costs = BoxCosts(code, np.full(n, loss.p), t, weight, 3.0, bracket.d, low, high, U, lines)
     set_envelopes(costs)
     return problem, G, fixed, bracket, costs
 

@@ -22,8 +22,8 @@ from s3vm_lib.label_switching import (
 )
 from s3vm_lib.label_switching._light import (
     annealing_levels,
-    first_labels,
     settle,
+    top_labels,
     wrong_signs,
 )
 from s3vm_lib.losses import LabeledLoss, UnlabeledLoss
@@ -117,7 +117,7 @@ def test_all_worst_pairs_give_the_best_labels_of_their_count(seed):
     switched = labels.copy()
     switched[i], switched[j] = -1, 1
     n_plus = int(np.sum(labels > 0))
-    assert_array_equal(switched, first_labels(f, n_plus))
+    assert_array_equal(switched, top_labels(f, n_plus))
     values = [
         hinge_sum(f, np.array(s), *costs)
         for s in itertools.product([-1, 1], repeat=u)
@@ -159,7 +159,7 @@ def test_wrong_signs_give_the_best_labels_without_a_count(seed):
     flipped[rows] *= -1
     values = [hinge_sum(f, np.array(s), 0.7, 0.7) for s in itertools.product([-1, 1], repeat=7)]
     assert_allclose(hinge_sum(f, flipped, 0.7, 0.7), min(values))
-    assert_array_equal(flipped, first_labels(f))
+    assert_array_equal(flipped, top_labels(f))
     # A flip is a switch with a partner on the boundary.
     gain = np.sum(switch_gain(labels[rows] * f[rows], 0.0, 0.7, 0.7))
     assert_allclose(hinge_sum(f, labels, 0.7, 0.7) - min(values), gain)

@@ -91,14 +91,14 @@ print("right")
 def copy_with_new_loss(folder, proved=False, forget=None):
     package = folder / "s3vm_lib"
     shutil.copytree(ROOT / "s3vm_lib", package, ignore=shutil.ignore_patterns("__pycache__"))
-    path = package / "losses" / "_labeled.py"
+    path = package / "losses" / "_formulas.py"
     text = path.read_text("utf-8")
     text = text.replace(
         "\n}\nLABELED_LOSSES", '\n    "squared": Facts(math.inf, lambda p: 1.0),\n}\nLABELED_LOSSES'
     )
-    text = text.replace(
-        "    EPSILON_INSENSITIVE,\n) = range", "    EPSILON_INSENSITIVE,\n    SQUARED,\n) = range"
-    )
+    codes = "EPSILON_INSENSITIVE = range(7)"
+    assert text.count(codes) == 1
+    text = text.replace(codes, "EPSILON_INSENSITIVE, SQUARED = range(8)")
     for name, value in BRANCHES.items():
         if name != forget:
             start = text.index(f"def {name}(")

@@ -19,8 +19,8 @@ from s3vm_lib.gram import KernelStore
 from s3vm_lib.kernels import Kernel
 from s3vm_lib.losses import LabeledLoss, UnlabeledLoss
 from s3vm_lib.objective import Problem
-from s3vm_lib.path_following import Follower, _estimator, solve_bordered
-from s3vm_lib.path_following._factor import append, delete, triangular
+from s3vm_lib.path_following import Follower, _estimator
+from s3vm_lib.path_following._algebra import append, delete, solve_bordered, triangular
 from s3vm_lib.reference import path_following as twin
 from s3vm_lib.reference import path_steps
 from s3vm_lib.utils.threads import thread_count
@@ -448,7 +448,7 @@ def test_newton_steps_where_the_margin_set_is_large():
     learn(machine, ids[:200], "together")
     machine.finish()
     assert machine.n_margin > 100
-    assert machine.mode("auto") == "block"
+    assert machine.mode() == "block"
     rounds = smaller = 0
     for part in np.split(rng.permutation(ids[200:]), 10):
         before = machine.n_iter, machine.n_margin
@@ -1491,9 +1491,9 @@ def test_classes_with_large_margin_sets_share_a_small_cache():
 def test_a_path_that_costs_too_much_is_given_up_and_may_go_on():
     X, t = clouds(60, seed=2)
     machine, ids = follower(X, t)
-    assert machine.learn(ids[:30]).status == "converged"
-    done = machine.learn(ids[30:], work=0.0)
-    assert done.status == "given up"
+    assert machine.learn(ids[:30])[0] == "converged"
+    status, _ = machine.learn(ids[30:], work=0.0)
+    assert status == "given up"
     assert machine.n_moving > 0
     assert machine.run()
     assert machine.finish() < 1e-9

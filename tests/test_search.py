@@ -106,7 +106,6 @@ def assert_same(search, other):
         (S3VMLight(balance="labels", gamma=8.0), ("C", "C_star"), 10),
         (MultiSwitchTSVM(balance="labels"), ("C_star",), 5),
         (LapSVM(), ("gamma",), 10),
-        (SVM(warm_start=True), ("C", "gamma"), 30),
         (LabelSpreading(), ("gamma",), 10),
     ],
     ids=lambda value: type(value).__name__ if hasattr(value, "fit") else None,

@@ -559,41 +559,6 @@ def test_a_start_at_a_nearby_solution_saves_iterations(two_gaussians):
     assert took[1] < 0.8 * took[0]
 
 
-def test_warm_start_of_the_estimator(two_gaussians):
-    X, t = two_gaussians(n=200, seed=8)
-    y = t + 2
-    y[::9] = -1
-    model = SVM(gamma=0.3, tol=1e-6, warm_start=True).fit(X, y)
-    cold = model.n_iter_
-    again = model.fit(X, y)
-    assert again.n_iter_ <= 2 < cold
-    model.set_params(C=1.1).fit(X, y)
-    fresh = SVM(gamma=0.3, tol=1e-6, C=1.1).fit(X, y)
-    assert model.n_iter_ < fresh.n_iter_
-    assert_allclose(model.decision_function(X), fresh.decision_function(X), atol=1e-5)
-
-
-def test_warm_start_of_every_class_at_its_own_solution(semi_supervised):
-    X, y = semi_supervised(n=90, n_labeled=60, n_classes=3)
-    model = SVM(gamma=0.5, tol=1e-6, warm_start=True).fit(X, y)
-    cold = model.n_iter_  # the largest of the three
-    assert model.fit(X, y).n_iter_ <= 2 < cold / 4
-
-
-@pytest.mark.parametrize("n", [30, 100, 250])
-def test_warm_start_survives_other_data(two_gaussians, semi_supervised, n):
-    X, t = two_gaussians(n=100, seed=8)
-    model = SVM(warm_start=True, tol=1e-7).fit(X, t + 2)
-    other, s = two_gaussians(n=n, seed=9)
-    model.fit(other, 2 - s)
-    fresh = SVM(tol=1e-7).fit(other, 2 - s)
-    assert_allclose(model.decision_function(other), fresh.decision_function(other), atol=1e-5)
-    X3, y3 = semi_supervised(n=60, n_labeled=40, n_classes=3)
-    model.fit(X3, y3)
-    fresh.fit(X3, y3)
-    assert_allclose(model.decision_function(X3), fresh.decision_function(X3), atol=1e-5)
-
-
 def test_the_limit_on_iterations_is_kept(two_gaussians):
     X, t = two_gaussians(n=200, seed=8)
     gram = Gram(X, Kernel("rbf", 0.3))

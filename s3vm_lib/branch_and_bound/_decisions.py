@@ -13,7 +13,7 @@ _ROUNDING = 8 * np.finfo(float).eps  # of kernel values, relative to the largest
 
 @njit
 def labeled_costs(code, p, weight, t, f, rows):
-    """Σ c_i ℓ(t_i, f_i) over the given rows."""
+    """Return Σ c_i ℓ(t_i, f_i) over the given rows."""
     value = 0.0
     for i in rows:
         value += weight[i] * labeled_value(code[i], t[i], f[i], p[i])
@@ -22,7 +22,7 @@ def labeled_costs(code, p, weight, t, f, rows):
 
 @njit
 def piece_costs(code, p, weight, f, rows, negative, positive):
-    """c ℓ(−1, f) and c ℓ(+1, f) of the given rows."""
+    """Write c ℓ(−1, f) and c ℓ(+1, f) of the given rows."""
     for k in range(rows.size):
         i = rows[k]
         negative[k] = weight[i] * labeled_value(code[i], -1.0, f[i], p[i])
@@ -51,7 +51,7 @@ class Decisions:
         self.slack = 1e-9 * mass.sum()
 
     def assign(self, negative, positive):
-        """Decisions that keep the balance, and their cost (infinite if none were found).
+        """Return the decisions that keep the balance, and their cost (infinite if none were found).
 
         They are the cheapest if all rows have the same mass. Otherwise the rows with label +1 are
         those that gain most by it, as many as it takes, and better choices may be missed.
@@ -75,12 +75,12 @@ class Decisions:
         return decided, float(np.minimum(least, self.flat).sum())
 
     def cost(self, decided, negative, positive):
-        """What complete decisions cost."""
+        """Return what complete decisions cost."""
         label = np.where(decided > 0, positive, negative)
         return float(np.where(decided == FLAT, self.flat, label).sum())
 
     def decide(self, decided, row, label):
-        """Decisions with one more, and all that follow from it; None if they break the balance."""
+        """Add a decision and all that follow from it; return None if they break the balance."""
         decided = decided.copy()
         decided[row] = label
         if not self.bounded or self.has_flat:
@@ -106,7 +106,7 @@ class Decisions:
         )
 
     def nearest(self, decided):
-        """The total mass with label +1 that is nearest to the balance.
+        """Return the total mass with label +1 that is nearest to the balance.
 
         Rows without a decision and those on the flat piece may have either label.
         """
@@ -128,7 +128,7 @@ class Decisions:
         return best
 
     def possible(self, decided):
-        """Whether labels of the rows that are free keep the balance."""
+        """Return whether labels of the rows that are free keep the balance."""
         if not self.bounded:
             return True
         return self._bounds_hold(decided) and self._meets(self.nearest(decided))
@@ -137,7 +137,7 @@ class Decisions:
         return self.low - self.slack <= total <= self.high + self.slack
 
     def label(self, decided, outputs):
-        """Labels that keep the balance: those decided, and on the flat piece the signs.
+        """Return the labels that keep the balance: those decided, and on the flat piece the signs.
 
         As many signs as can be kept are, of the largest outputs first.
         """
@@ -150,7 +150,7 @@ class Decisions:
 
 
 def _totals(mass):
-    """Sums of all subsets of some masses, increasing."""
+    """Return the sums of all subsets of some masses, increasing."""
     totals = np.zeros(1)
     for m in mass:
         totals = np.unique(np.round(np.append(totals, totals + m), 12))
@@ -163,7 +163,7 @@ def _totals(mass):
 
 
 def twins(K, rows, weight=None):
-    """A number per row; rows of equal number are identical in feature space, and in weight.
+    """Return a number per row; rows of equal number are identical in feature space, and in weight.
 
     They are where their kernel values with all rows are, but for rounding. Their distance alone
     does not tell: far from the origin it is small beside its own rounding error.

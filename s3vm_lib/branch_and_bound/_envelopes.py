@@ -15,14 +15,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from s3vm_lib.losses import (
-    conjugate_curvature,
-    labeled_conjugate,
-    labeled_derivative,
-    labeled_value,
-    slope_piece,
+from s3vm_lib.losses import (  # isort: skip
+    conjugate_curvature, labeled_conjugate, labeled_derivative, labeled_value, slope_piece,
     slope_range,
-)
+)  # fmt: skip
 from s3vm_lib.utils.jit import njit
 
 _HALVINGS = 80  # of an interval, at most: far below the distance of two numbers
@@ -32,7 +28,7 @@ _FLATTEST = 1e-14  # least H_ii of a step along one α, relative to the largest
 LINE = np.dtype([(name, np.float64) for name in ("turn", "left", "right", "slope")])
 
 
-class Costs(NamedTuple):
+class BoxCosts(NamedTuple):
     """The costs ψ_i of all rows."""
 
     code: np.ndarray  # of the labeled losses, (n,)
@@ -52,25 +48,25 @@ class Costs(NamedTuple):
 
 @njit
 def cost(c, s, q, f):
-    """φ(f) = c exp(−s f²) + ½ q f²."""
+    """Return φ(f) = c exp(−s f²) + ½ q f²."""
     return c * math.exp(-s * f * f) + 0.5 * q * f * f
 
 
 @njit
 def cost_slope(c, s, q, f):
-    """φ'(f)."""
+    """Return φ'(f)."""
     return (q - 2.0 * s * c * math.exp(-s * f * f)) * f
 
 
 @njit
 def cost_bend(c, s, q, f):
-    """φ''(f)."""
+    """Return φ''(f)."""
     return c * (4.0 * s * s * f * f - 2.0 * s) * math.exp(-s * f * f) + q
 
 
 @njit
 def least_bend(c, s, a, b):
-    """Least second derivative of c exp(−s f²) on [a, b].
+    """Return the least second derivative of c exp(−s f²) on [a, b].
 
     As a function of ``|f|`` it rises up to √(3/(2s)) and falls from there on towards 0, so that
     its least value is at the least or at the largest ``|f|``.
@@ -82,7 +78,7 @@ def least_bend(c, s, a, b):
 
 @njit
 def turning_point(c, s, q):
-    """e ≥ 0 with φ concave on [−e, e] and convex outside; 0 where φ is convex, inf if concave."""
+    """Return e ≥ 0 with φ concave on [−e, e] and convex outside: 0 if convex, inf if concave."""
     if c == 0.0:
         return math.inf if q < 0.0 else 0.0
     if q < 0.0 or q >= 2.0 * s * c:
@@ -99,7 +95,7 @@ def turning_point(c, s, q):
 
 @njit
 def slope_point(c, s, q, low, high, slope, scale, target):
-    """f in [low, high] with scale·f + slope·φ'(f) = target, where the left side does not fall."""
+    """Find f in [low, high] with scale·f + slope·φ'(f) = target, where the left side rises."""
     if scale * low + slope * cost_slope(c, s, q, low) >= target:
         return low
     if scale * high + slope * cost_slope(c, s, q, high) <= target:
@@ -123,7 +119,7 @@ def slope_point(c, s, q, low, high, slope, scale, target):
 
 @njit
 def interval_conjugate(c, s, q, turn, a, b, slope):
-    """The largest slope·f − φ(f) over f in [a, b].
+    """Return the largest slope·f − φ(f) over f in [a, b].
 
     It is found at an end, or in one of the convex parts of φ, where the derivative vanishes or a
     turning point is best: between the turning points a convex function is largest at an end.
@@ -139,7 +135,7 @@ def interval_conjugate(c, s, q, turn, a, b, slope):
 
 @njit
 def _tangent(c, s, q, turn, a, b):
-    """r in [max(a, e), b] where the line from (a, φ(a)) touches φ, or b if none does."""
+    """Return r in [max(a, e), b] where the line from (a, φ(a)) touches φ, or b if none does."""
     low, high, value = max(a, turn), b, cost(c, s, q, a)
     if cost(c, s, q, b) - value - cost_slope(c, s, q, b) * (b - a) >= 0.0:
         return b
@@ -157,7 +153,7 @@ def _tangent(c, s, q, turn, a, b):
 
 @njit
 def envelope(c, s, q, turn, a, b):
-    """(p, r, slope): the envelope is φ on [a, p] and [r, b] and a line in between; p = r if none.
+    """Return (p, r, slope): the envelope is φ on [a, p] and [r, b] and a line in between.
 
     Without the interval the line would be horizontal and touch φ at ±g with φ'(g) = 0. An end
     between −g and g takes the place of the point of contact on its side.
@@ -182,7 +178,7 @@ def envelope(c, s, q, turn, a, b):
 
 @njit
 def envelope_value(c, s, q, p, r, slope, f):
-    """The convex envelope at f in [a, b]."""
+    """Return the convex envelope at f in [a, b]."""
     if p < f < r:
         return cost(c, s, q, p) + slope * (f - p)
     return cost(c, s, q, f)
@@ -190,7 +186,7 @@ def envelope_value(c, s, q, p, r, slope, f):
 
 @njit
 def envelope_slope(c, s, q, p, r, slope, f):
-    """A slope of the convex envelope at f in [a, b]."""
+    """Return a slope of the convex envelope at f in [a, b]."""
     if p < r and p <= f <= r:
         return slope
     return cost_slope(c, s, q, f)
@@ -198,7 +194,7 @@ def envelope_slope(c, s, q, p, r, slope, f):
 
 @njit
 def nearest_in_interval(c, s, q, p, r, slope, a, b, h, v):
-    """The minimizer over [a, b] of (f − v)²/(2h) plus the envelope."""
+    """Return the minimizer over [a, b] of (f − v)²/(2h) plus the envelope."""
     if p > a:
         if v <= p + h * cost_slope(c, s, q, p):
             return slope_point(c, s, q, a, p, h, 1.0, v)
@@ -211,7 +207,7 @@ def nearest_in_interval(c, s, q, p, r, slope, a, b, h, v):
 
 @njit
 def nearest_labeled(code, p, y, c, h, v):
-    """The minimizer of (f − v)²/(2h) + c ℓ(y, f)."""
+    """Return the minimizer of (f − v)²/(2h) + c ℓ(y, f)."""
     slope = h * c * labeled_derivative(code, y, v, p)
     if slope == 0.0:
         return v
@@ -229,7 +225,7 @@ def nearest_labeled(code, p, y, c, h, v):
 
 @njit
 def in_domain(code, y, c, alpha):
-    """The number nearest to alpha that is a slope of c ℓ(y, ·) somewhere."""
+    """Return the number nearest to alpha that is a slope of c ℓ(y, ·) somewhere."""
     least, most = slope_range(code, y)
     return min(max(alpha, c * least), c * most)
 
@@ -239,7 +235,7 @@ def in_domain(code, y, c, alpha):
 
 @njit
 def set_envelopes(c):
-    """The line of the envelope of each bounded row."""
+    """Write the line of the envelope of each bounded row."""
     for i in range(c.weight.size):
         if c.bounded[i]:
             line = c.lines[i]
@@ -251,7 +247,7 @@ def set_envelopes(c):
 
 @njit
 def conjugates(c, alpha):
-    """Σ ψ_i*(α_i): of the labeled losses, and of φ on the intervals."""
+    """Return Σ ψ_i*(α_i): of the labeled losses, and of φ on the intervals."""
     total = 0.0
     for i in range(alpha.size):
         if c.bounded[i]:
@@ -266,7 +262,7 @@ def conjugates(c, alpha):
 
 @njit
 def nearest(c, i, h, v):
-    """The minimizer of (f − v)²/(2h) + ψ_i(f)."""
+    """Return the minimizer of (f − v)²/(2h) + ψ_i(f)."""
     if c.bounded[i]:
         line = c.lines[i]
         return nearest_in_interval(
@@ -277,14 +273,14 @@ def nearest(c, i, h, v):
 
 @njit
 def slope_at(c, i, f):
-    """The slope of the envelope of the bounded row i at f in its interval."""
+    """Return the slope of the envelope of the bounded row i at f in its interval."""
     line = c.lines[i]
     return envelope_slope(c.weight[i], c.s, c.q[i], line.left, line.right, line.slope, f)
 
 
 @njit
 def largest_diagonal(H):
-    """The largest H_ii, or 1 where all of H is 0."""
+    """Return the largest H_ii, or 1 where all of H is 0."""
     largest = 0.0
     for i in range(H.shape[0]):
         largest = max(largest, H[i, i])
@@ -293,7 +289,7 @@ def largest_diagonal(H):
 
 @njit
 def sweep(c, H, alpha, f):
-    """One round of exact maximizations of D over each α_i in turn; f = f0 − Hα is kept."""
+    """Maximize D exactly over each α_i in turn, once; keep f = f0 − Hα."""
     least_h = _FLATTEST * largest_diagonal(H)
     for i in range(alpha.size):
         h = max(H[i, i], least_h)
@@ -310,7 +306,7 @@ def sweep(c, H, alpha, f):
 
 @njit
 def linearize(c, H, alpha, f, pattern):
-    """The piece of every ψ_i that is nearest to (f_i, α_i), into ``pattern`` (5, n).
+    """Write the piece of every ψ_i that is nearest to (f_i, α_i) into ``pattern`` (5, n).
 
     Its rows are a point of the piece and the slope of ψ_i there, 1/ψ_i'' (0 at a kink or an end,
     infinite on a line), and the least and the largest slope of the piece.
@@ -340,7 +336,7 @@ def linearize(c, H, alpha, f, pattern):
 
 @njit
 def start_slopes(c, f, alpha):
-    """α_i as a slope of ψ_i at f_i, which is first moved into its interval."""
+    """Write α_i, a slope of ψ_i at f_i, which is first moved into its interval."""
     for i in range(alpha.size):
         if c.bounded[i]:
             alpha[i] = slope_at(c, i, min(max(f[i], c.low[i]), c.high[i]))
@@ -350,7 +346,7 @@ def start_slopes(c, f, alpha):
 
 @njit
 def gaps(c, f):
-    """By how much φ exceeds its envelope at the output of each row; 0 for labeled rows."""
+    """Return by how much φ exceeds its envelope at the output of each row; 0 for labeled rows."""
     out = np.zeros(f.size)
     for i in range(f.size):
         if c.bounded[i]:
@@ -362,7 +358,7 @@ def gaps(c, f):
 
 @njit
 def labeled_reach(code, p, y, limit):
-    """The y·f below which ℓ(y, f) exceeds ``limit``, by bisection."""
+    """Return the y·f below which ℓ(y, f) exceeds ``limit``, by bisection."""
     low, high = 1.0, 1.0
     while labeled_value(code, y, y * low, p) <= limit:
         low = 2.0 * low - 2.0 if low < 0.0 else low - 1.0

@@ -6,15 +6,15 @@ from typing import Annotated, Literal
 import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from s3vm_lib.base.classifier import Balance, BaseS3VM
+from s3vm_lib.base.classifier import Balance, BaseS3VM, checked_labeled_loss
 from s3vm_lib.base.machine import BinaryFit
 from s3vm_lib.branch_and_bound._relaxation import PROVED
 from s3vm_lib.branch_and_bound._search import solve_branch_and_bound
-from s3vm_lib.losses import labeled_loss, unlabeled_loss
+from s3vm_lib.losses import LabeledLoss, unlabeled_loss
 from s3vm_lib.objective import Problem
-from s3vm_lib.utils.limits import Count, Gap, Shape, WeightOrZero
+from s3vm_lib.utils.limits import Count, Gap, WeightOrZero
 from s3vm_lib.utils.linear import centered, linear_model
-from s3vm_lib.utils.validation import KernelParameters, parameters
+from s3vm_lib.utils.validation import KernelParameters, options, parameters
 
 
 @parameters
@@ -51,10 +51,8 @@ class BranchBoundS3VM(KernelParameters, BaseS3VM):
     sigma_f : float, default=1.0
         Output standard deviation: kernels are multiplied by its square.
     labeled_loss : {"hinge", "squared_hinge", "smooth_hinge", "logistic", "modified_logistic", \
-"l1", "epsilon_insensitive"}, default="hinge"
-        Loss ℓ of labeled rows.
-    loss_parameter : float, default=None
-        Parameter of ℓ, see `LabeledLoss`; None takes its default.
+"l1", "epsilon_insensitive"} or LabeledLoss, default="hinge"
+        Loss ℓ of labeled rows; a `LabeledLoss` has a parameter of its own.
     unlabeled_loss : {"effective", "symmetric_ramp", "gaussian"}, default="effective"
         Loss u of unlabeled rows: min over y = ±1 of ℓ(y, f); the symmetric ramp, which goes with
         any ℓ but the two logistic losses; or exp(−s f²), which goes with any ℓ and has no labels
@@ -183,8 +181,7 @@ class BranchBoundS3VM(KernelParameters, BaseS3VM):
     """
 
     C_star: WeightOrZero | None = None
-    labeled_loss: Annotated[str, StrOptions(PROVED)] = "hinge"
-    loss_parameter: Shape | None = None
+    labeled_loss: Annotated[str, StrOptions(PROVED)] | LabeledLoss = "hinge"
     unlabeled_loss: Literal["effective", "symmetric_ramp", "gaussian"] = "effective"
     s: Annotated[float, Interval(Real, -1, 1e10, closed="right")] | None = None
     bias: Literal["free", "regularized", "none"] = "free"
@@ -199,7 +196,7 @@ class BranchBoundS3VM(KernelParameters, BaseS3VM):
     _memory = "n² numbers"
 
     def _prepare(self, data):
-        """The Gram matrix, which all two-class problems share, and the point it is centered at."""
+        """Return the Gram matrix, which all problems share, and the point it is centered at."""
         if self.balance_mode == "counts" and self.balance is not None:
             weight = data.sample_weight[data.codes < 0]
             if np.ptp(weight) > 0 if weight.size else False:
@@ -211,8 +208,8 @@ class BranchBoundS3VM(KernelParameters, BaseS3VM):
         return data.kernel.gram(X), center
 
     def _problem(self, data, ratio):
-        """What is minimized; ``ratio`` None leaves the balance constraint out."""
-        labeled = labeled_loss(self.labeled_loss, self.loss_parameter)
+        """Return what is minimized; ``ratio`` None leaves the balance constraint out."""
+        labeled = checked_labeled_loss(self.labeled_loss, sorted(PROVED))
         if self.unlabeled_loss == "effective":
             unlabeled = labeled.effective
         else:
@@ -223,28 +220,14 @@ class BranchBoundS3VM(KernelParameters, BaseS3VM):
                 f"balance_mode must be 'mean' with unlabeled_loss='gaussian', got {mode!r}: "
                 "'counts' and 'share' constrain labels, and the Gaussian loss has none"
             )
-        return Problem(
-            labeled,
-            unlabeled,
-            *self._penalties(data),
-            data.kernel,
-            self.bias,
-            mode,
-            ratio,
-            self.balance_tol if mode == "share" else 0.0,
-        )
+        balance = self.bias, mode, ratio, self.balance_tol if mode == "share" else 0.0
+        return Problem(labeled, unlabeled, *self._penalties(data), data.kernel, *balance)
 
     def _fit_binary(self, data, shared, t, problem, index):
         K, center = shared
+        asked = options(self, solve_branch_and_bound)
         solution = solve_branch_and_bound(
-            problem,
-            K,
-            t,
-            data.loss_weight,
-            tol=self.tol,
-            max_iter=self.max_iter,
-            branching=self.branching,
-            callback=self._report,
+            problem, K, t, data.loss_weight, callback=self._report, **asked
         )
         bound = float(min(solution.lower_bound, solution.objective))
         coef, b = linear_model(data.kernel, solution.beta, data.X, solution.b, center)

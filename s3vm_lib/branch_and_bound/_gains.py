@@ -27,7 +27,7 @@ class Opening(NamedTuple):
 
 @njit
 def push_and_cap(code, p, weight, y, f):
-    """(p, cap) with −φ(β_j) − f β_j ≥ p α for 0 ≤ α = ``|β_j|`` ≤ cap and one sign of β_j.
+    """Return (p, cap) with −φ(β_j) − f β_j ≥ p α for 0 ≤ α = ``|β_j|`` ≤ cap and one sign of β_j.
 
     Where φ is piecewise quadratic its slope at 0 counts: α(1 − y f) for the hinges, for example;
     the quadratic part is left to `s3vm_lib.losses.dual_ridge`. The left side of any loss is
@@ -45,7 +45,7 @@ def push_and_cap(code, p, weight, y, f):
 
 @njit
 def reference(c, beta, F):
-    """A mixture q of rows that can give and take, its A − F, and how far it can move.
+    """Return a mixture q of rows that can give and take, its A − F, and how far it can move.
 
     Where Σβ = 0, a row that opens needs a partner. The rows strictly between two breakpoints
     together can move by the sum of their distances to them, in proportion to these distances, and
@@ -66,7 +66,7 @@ def reference(c, beta, F):
 
 @njit
 def open_rows(G, ridges, code, p, weight, f, Kq, square, rows, push, cap, inner):
-    """Push, cap and inner products of the directions e_j − q, from the outputs f."""
+    """Write push, cap and inner products of the directions e_j − q, from the outputs f."""
     for k in range(rows.size):
         j = rows[k]
         for side in range(2):
@@ -79,7 +79,7 @@ def open_rows(G, ridges, code, p, weight, f, Kq, square, rows, push, cap, inner)
 
 @njit
 def single_gains(push, cap, total, inner):
-    """Largest α p − ½ α² M_jj over 0 ≤ α ≤ cap, for either label: shape (m, 2)."""
+    """Return the largest α p − ½ α² M_jj over 0 ≤ α ≤ cap, for either label: shape (m, 2)."""
     gains = np.empty(push.shape)
     for j in range(push.shape[0]):
         for side in range(2):
@@ -92,7 +92,7 @@ def single_gains(push, cap, total, inner):
 
 @njit
 def joint_gain(push, cap, total, inner, flat, row, side):
-    """By how much D rises at least when all rows open, whatever their labels.
+    """Return by how much D rises at least when all rows open, whatever their labels.
 
     Let row j add y_j α_j to β (and take it from the reference), where an adversary chooses the
     label y_j. With p_j the push and M the inner products, D changes by

@@ -31,30 +31,16 @@ from typing import NamedTuple
 import numpy as np
 
 from s3vm_lib.branch_and_bound._decisions import labeled_costs, twins
-from s3vm_lib.branch_and_bound._envelopes import (
-    LINE,
-    Costs,
-    conjugates,
-    cost,
-    gaps,
-    labeled_reach,
-    least_bend,
-    linearize,
-    set_envelopes,
-    start_slopes,
-    sweep,
-)
-from s3vm_lib.branch_and_bound._relaxation import (
-    LARGEST_SLOPE,
-    UNIT,
-    fold,
-    fold_sizes,
-    require_proof,
-    unfold,
-)
-from s3vm_lib.branch_and_bound._results import Progress, Solution, Visit, final_status
 
-_ROUND = 100  # nodes between two reports
+from s3vm_lib.branch_and_bound._envelopes import (  # isort: skip
+    LINE, BoxCosts, conjugates, cost, gaps, labeled_reach, least_bend, linearize, set_envelopes,
+    start_slopes, sweep,
+)  # fmt: skip
+from s3vm_lib.branch_and_bound._relaxation import (  # isort: skip
+    LARGEST_SLOPE, UNIT, fold, fold_sizes, require_proof, unfold,
+)  # fmt: skip
+from s3vm_lib.branch_and_bound._results import Search, Visit
+
 _SAFETY = 0.999  # share of the largest d that the bracket bears
 _MOST_STEPS = 100  # of the dual ascent of a node
 _SHORTEST = 0.02  # Newton step
@@ -87,7 +73,7 @@ class BoxBound(NamedTuple):
 
 
 def share_penalty(G, fixed, bend):
-    """The largest d that leaves ½βᵀGβ − ½ Σ d_j f_j² convex, along −``bend``.
+    """Return the largest d that leaves ½βᵀGβ − ½ Σ d_j f_j² convex, along −``bend``.
 
     Parameters
     ----------
@@ -123,14 +109,14 @@ def share_penalty(G, fixed, bend):
 
 
 def dual_bound(bracket, costs, alpha):
-    """D(α)."""
+    """Return D(α)."""
     H, f0 = bracket.H, bracket.f0
     smooth = bracket.constant + alpha @ f0 - 0.5 * alpha @ (H @ alpha)
     return float(smooth - conjugates(costs, alpha))
 
 
 def face_step(bracket, alpha, pattern):
-    """The maximizer of D on the pieces of its rows on which ``alpha`` lies, by an active set.
+    """Return maximizer of D on the pieces of its rows on which ``alpha`` lies, by an active set.
 
     A piece is a curve, or a line as long as the output sits on a kink or at an end; from ``alpha``
     Newton steps are cut where a row reaches the end of its piece, which it then keeps.
@@ -159,7 +145,7 @@ def face_step(bracket, alpha, pattern):
 
 
 def line_search(bracket, costs, alpha, target, best):
-    """The first point on the way back from ``target`` to ``alpha`` where D exceeds ``best``."""
+    """Return first point on the way back from ``target`` to ``alpha`` where D exceeds ``best``."""
     step = 1.0
     while step > _SHORTEST:
         trial = alpha + step * (target - alpha)
@@ -179,7 +165,7 @@ def solve_box(bracket, costs, alpha, cutoff=np.inf, max_iter=_MOST_STEPS, patien
     Parameters
     ----------
     bracket : Bracket
-    costs : Costs
+    costs : BoxCosts
         With the envelopes set.
     alpha : ndarray of shape (n,)
         Start, in the domain of D.
@@ -213,7 +199,7 @@ def solve_box(bracket, costs, alpha, cutoff=np.inf, max_iter=_MOST_STEPS, patien
 
 
 def box_rounding(G, fixed, sizes, bracket, costs, found):
-    """How far rounding errors may put the bound of a box above what can be reached.
+    """Return how far rounding errors may put the bound of a box above what can be reached.
 
     H and f0 solve equations that may be ill-conditioned, and are not relied on: the bracket plus
     Σ α_i f_i is evaluated at the function that should be its minimizer. Its least value is lower
@@ -243,7 +229,7 @@ def box_rounding(G, fixed, sizes, bracket, costs, found):
     return float(below + (a + bend * np.abs(f)) @ off + unit * (terms + abs(found.value)))
 
 
-class _Node(NamedTuple):
+class _BoxNode(NamedTuple):
     bound: float  # as computed: it steers the search
     sure: float  # less what rounding may have added: it is what is claimed
     low: np.ndarray
@@ -255,26 +241,26 @@ class _Node(NamedTuple):
     side: int
 
 
-class _Boxes:
+class _Boxes(Search):
     def __init__(self, G, fixed, constant, sizes, code, p, y, weight, s, own, labeled, tol):
+        super().__init__(tol)
         self.G, self.fixed, self.constant, self.sizes = G, fixed, constant, sizes
         self.code, self.p, self.y, self.weight, self.s, self.own = code, p, y, weight, s, own
-        self.bounded, self.tol = ~labeled, tol
+        self.bounded, self.heap, self.order = ~labeled, [], itertools.count()
         self.rows, self.labeled = np.flatnonzero(~labeled), np.flatnonzero(labeled)
-        self.objective, self.best = np.inf, None
-        self.closed, self.seen, self.heap, self.order = np.inf, set(), [], itertools.count()
-        self.n_iter, self.history = 0, []
 
     @property
     def cutoff(self):
         return self.objective - self.tol * abs(self.objective)
 
-    @property
-    def lower_bound(self):
-        return min([self.objective, self.closed, *(entry[2].sure for entry in self.heap)])
+    def nodes(self):
+        return [entry[2] for entry in self.heap]
+
+    def take(self):
+        return heapq.heappop(self.heap)[2]
 
     def value(self, beta, f):
-        """J of the function with coefficients β in G, whose outputs are f."""
+        """Return J of the function with coefficients β in G, whose outputs are f."""
         value = self.constant + 0.5 * float(beta @ (self.G @ beta))
         value += labeled_costs(self.code, self.p, self.weight, self.y, f, self.labeled)
         for j in self.rows:
@@ -282,14 +268,14 @@ class _Boxes:
         return value
 
     def relax(self, low, high, f, cutoff=np.inf, patient=True):
-        """The convex problem of a box: its bracket, costs and `BoxBound`, J and coefficients."""
+        """Return convex problem of a box: its bracket, costs and `BoxBound`, J and coefficients."""
         bend = np.zeros(f.size)
         for j in self.rows:
             bend[j] = self.own[j]
             if self.weight[j] > 0:
                 bend[j] += least_bend(self.weight[j], self.s, low[j], high[j])
         bracket = share_penalty(self.G, self.fixed, bend)
-        costs = Costs(
+        costs = BoxCosts(
             self.code, self.p, self.y, self.weight, self.s, self.own + bracket.d, low, high,
             self.bounded, np.zeros(f.size, LINE),
         )  # fmt: skip
@@ -367,19 +353,8 @@ class _Boxes:
         for side in (-1, 1):
             ends = low.copy(), high.copy()
             ends[(1 - side) // 2][j] = cut
-            child = _Node(bound, sure, *ends, found.f, index, node.depth + 1, j, side)
+            child = _BoxNode(bound, sure, *ends, found.f, index, node.depth + 1, j, side)
             heapq.heappush(self.heap, (bound, next(self.order), child))
-
-    def record(self, trace, node, bound, J, outcome, found, low, high):
-        if trace is None:
-            return -1
-        trace.append((node, bound, J, self.objective, outcome, found, low, high))
-        return len(trace) - 1
-
-    def report(self, callback):
-        progress = Progress(self.n_iter, self.objective, self.lower_bound)
-        self.history.append(progress)
-        return callback is not None and bool(callback(progress._asdict()))
 
     def run(self, reach, max_iter, callback, trace):
         """Search until no box is left; the status. ``reach(J)`` is a box that holds all J' ≤ J."""
@@ -388,27 +363,16 @@ class _Boxes:
         self.objective, self.best = self.value(beta, f), (beta, f)
         self.descend(self.relax(*reach(self.objective), f)[2].f)
         low, high = reach(self.objective)
-        heapq.heappush(self.heap, (0.0, 0, _Node(0.0, 0.0, low, high, self.best[1], -1, 0, -1, 0)))
-        reported = Progress(0, np.inf, 0.0)
-        while self.heap and self.n_iter < max_iter:
-            _, _, node = heapq.heappop(self.heap)
-            self.visit(node, trace)
-            better = self.objective < reported.objective
-            if better or self.n_iter >= reported.n_iter + _ROUND:
-                if self.report(callback):
-                    return "stopped"
-                reported = self.history[-1]
-        if self.n_iter > reported.n_iter or not self.history:
-            self.report(callback)
-        if self.lower_bound >= self.cutoff:
-            return "converged"
-        return "max_iter" if self.heap else "inexact"
+        heapq.heappush(
+            self.heap, (0.0, 0, _BoxNode(0.0, 0.0, low, high, self.best[1], -1, 0, -1, 0))
+        )
+        return self.walk(max_iter, callback, trace)
 
 
 def solve_intervals(
     problem, K, t, sample_weight=None, *, tol=1e-6, max_iter=1_000_000, trace=False, callback=None
 ):
-    """Global minimum of a problem with the Gaussian unlabeled loss.
+    """Find the global minimum of a problem with the Gaussian unlabeled loss.
 
     Parameters
     ----------
@@ -486,7 +450,7 @@ def solve_intervals(
     length = np.sqrt(np.maximum(np.diag(K_kept if free else G), 0.0))
 
     def reach(J):
-        """Outputs of a function with ½‖f‖² ≤ J, and with an offset that no labeled loss forbids."""
+        """Bound the outputs of a function with ½‖f‖² ≤ J and an offset that no label forbids."""
         spread = np.sqrt(2 * max(J - constant, 0.0)) * length
         if not free:
             return fixed - spread, fixed + spread
@@ -511,23 +475,13 @@ def solve_intervals(
     beta, b = expand(search.best[0])
     outputs = K @ beta + b
     value = problem.value(outputs, t, beta @ K @ beta, b, s)
-    lower_bound = float(min(search.lower_bound, value))
-    return Solution(
-        beta,
-        b,
-        outputs,
-        np.where(unlabeled, np.where(outputs > 0, 1.0, -1.0), t),
-        float(value),
-        lower_bound,
-        search.n_iter,
-        final_status(status, value, lower_bound, tol),
-        search.history,
-        [_visit(entry, kept, member, t, expand) for entry in visits or ()],
-    )
+    labels = np.where(unlabeled, np.where(outputs > 0, 1.0, -1.0), t)
+    visits = [_visit(entry, kept, member, t, expand) for entry in visits or ()]
+    return search.solution(beta, b, outputs, labels, value, search.lower_bound, status, visits)
 
 
 def _visit(entry, kept, member, t, expand):
-    """The trace of one node in terms of the rows that were given."""
+    """Return the trace of one node in terms of the rows that were given."""
     node, bound, J, incumbent, outcome, found, low, high = entry
     low, high = low[: kept.size][member], high[: kept.size][member]
     low, high = np.where(t == 0, low, -np.inf), np.where(t == 0, high, np.inf)

@@ -17,14 +17,11 @@ import numpy as np
 from s3vm_lib.branch_and_bound._gains import Opening, open_rows, reference
 from s3vm_lib.gram import Gram
 from s3vm_lib.kernels import Kernel
-from s3vm_lib.losses import (
-    dual_cost,
-    dual_ridge,
-    labeled_conjugate,
-    labeled_curvature,
-    labeled_derivative,
+
+from s3vm_lib.losses import (  # isort: skip
+    dual_cost, dual_ridge, labeled_conjugate, labeled_curvature, labeled_derivative,
     labeled_value,
-)
+)  # fmt: skip
 from s3vm_lib.smo import BIG, TAU, Costs, slope_down, slope_up, smo_iterations, solve_smo
 from s3vm_lib.utils.jit import as_written, njit
 
@@ -121,7 +118,7 @@ class Sizes(NamedTuple):
 
 
 def fold_sizes(K, bias="free", share=None, mean=0.0):
-    """The `Sizes` of what `fold` returns."""
+    """Return the `Sizes` of what `fold` returns."""
     own = 1.0 if bias == "regularized" else 0.0
     length = np.sqrt(np.maximum(np.diag(K), 0.0) + own)
     if share is None:
@@ -136,7 +133,7 @@ def fold_sizes(K, bias="free", share=None, mean=0.0):
 
 
 def unfold(beta, b, K, bias="free", share=None, mean=0.0):
-    """Coefficients c and offset of the function f = Σ_i c_i k(x_i, ·) that `fold` stands for.
+    """Return c and the offset of the f = Σ_i c_i k(x_i, ·) that `fold` stands for.
 
     Parameters
     ----------
@@ -167,7 +164,7 @@ def unfold(beta, b, K, bias="free", share=None, mean=0.0):
 
 @njit
 def set_labels(c, code, p, weight, fixed, y):
-    """Costs ``c`` of all rows with the labels y, the fixed part of the outputs included."""
+    """Write the costs ``c`` of all rows with the labels y, the fixed outputs included."""
     for i in range(y.size):
         lo, mid, hi, s1, s2 = dual_cost(code[i], p[i], y[i], weight[i])
         c.lo[i], c.mid[i], c.hi[i] = max(lo, -BIG), max(min(mid, BIG), -BIG), min(hi, BIG)
@@ -176,7 +173,7 @@ def set_labels(c, code, p, weight, fixed, y):
 
 @njit
 def dual_value(c, beta, F):
-    """D = −½ βᵀF − Σ φ_i(β_i), with φ_i(0) = 0."""
+    """Return D = −½ βᵀF − Σ φ_i(β_i), with φ_i(0) = 0."""
     value = 0.0
     for i in range(beta.size):
         if beta[i] != 0.0:
@@ -189,7 +186,7 @@ def dual_value(c, beta, F):
 
 @njit
 def primal_value(code, p, weight, y, norm2, f):
-    """P = ½‖f‖² + Σ_open c_i ℓ(y_i, f_i)."""
+    """Return P = ½‖f‖² + Σ_open c_i ℓ(y_i, f_i)."""
     value = 0.5 * norm2
     for i in range(y.size):
         if y[i] != 0.0:
@@ -199,7 +196,7 @@ def primal_value(code, p, weight, y, norm2, f):
 
 @njit
 def offset(A, B, F, n):
-    """b between the largest A − F and the least B − F: their mean over the rows with A = B.
+    """Return b between the largest A − F and the least B − F: their mean over the rows with A = B.
 
     Without such a row the middle is taken, so that swapped labels change the sign.
     """
@@ -233,16 +230,16 @@ class Bound(NamedTuple):
 
 
 @njit
-def ascend(
-    cache, rows, c, diagonal, beta, F, score, bits,
-    code, p, weight, y, ridges, fixed, free, f, tol, max_iter, cutoff, last,
-):  # fmt: skip
+def ascend(machine, losses, folded, beta, F, f, tol, max_iter, cutoff, last):
     """Raise D by SMO until the fate of the node is known; returns (D, b, ‖f‖², iterations).
 
     That is: D ≥ ``cutoff``, so that the node cannot hold anything better; or the relative gap
     between P and D is below ``tol``; or it is below a coarse tolerance while P < ``cutoff``, so
     that no bound could close the node, unless it is the ``last`` one of its branch.
     """
+    cache, rows, c, diagonal, score, bits = machine
+    code, p, weight, y = losses
+    ridges, fixed, free = folded
     n = y.size
     A, B = np.empty(beta.size), np.empty(beta.size)
     for i in range(beta.size):
@@ -271,7 +268,7 @@ def ascend(
 
 @njit
 def feasible_dual(code, p, weight, y, f, free, beta):
-    """β_i = −c_i ∂ℓ(y_i, f_i), one side shrunk where the sum must vanish; returns Σ c_i ℓ*."""
+    """Write β_i = −c_i ∂ℓ(y_i, f_i), one side shrunk for Σβ = 0; return Σ c_i ℓ*."""
     up, down = 0.0, 0.0
     for i in range(y.size):
         beta[i] = 0.0
@@ -291,7 +288,7 @@ def feasible_dual(code, p, weight, y, f, free, beta):
 
 @njit
 def level(code, p, weight, y, g, free):
-    """The offset b that minimizes Σ_open c_i ℓ(y_i, g_i + b), by bisection of its derivative."""
+    """Return offset b that minimizes Σ_open c_i ℓ(y_i, g_i + b), by bisection of its derivative."""
     if not free:
         return 0.0
     low, high = -1.0, 1.0
@@ -323,7 +320,7 @@ def level(code, p, weight, y, g, free):
 
 @njit
 def slopes_and_curvatures(code, p, weight, y, f, a, h):
-    """First and second derivatives of c ℓ(y, f), the latter damped."""
+    """Write the first and the damped second derivatives of c ℓ(y, f)."""
     for i in range(y.size):
         a[i] = weight[i] * labeled_derivative(code[i], y[i], f[i], p[i])
         h[i] = weight[i] * max(labeled_curvature(code[i], y[i], f[i], p[i]), _DAMPING)
@@ -389,7 +386,7 @@ def newton(folded, code, p, weight, y, beta, tol, max_iter, cutoff, last):
 
 @njit
 def absolute_terms(beta, rho, ridges, slopes):
-    """Bound on the sum of the absolute values of all terms of D, for β ≥ 0."""
+    """Return the bound on the sum of the absolute values of all terms of D, for β ≥ 0."""
     return 0.5 * np.sum(rho * beta) ** 2 + np.sum(beta * (0.5 * ridges * beta + slopes))
 
 
@@ -397,7 +394,7 @@ def absolute_terms(beta, rho, ridges, slopes):
 def rounding_error(
     c, K, rho, fixed, ridges, rest, free, dual, claimed, outputs, rows, push, cap, total, inner
 ):
-    """See `Relaxation.rounding`; what was ``claimed`` for the dual value is computed anew."""
+    """Compute `Relaxation.rounding`, with the dual value that was ``claimed`` anew."""
     n = rho.size
     beta, F, drift, steps = np.abs(dual[:n]), K @ dual, 0.0, 0.0
     slopes, moved = np.maximum(np.abs(c.s1), np.abs(c.s2))[:n], beta.copy()
@@ -472,11 +469,11 @@ class Relaxation:
         self.bits = self.score.view(np.int64)
 
     def start(self):
-        """β = 0."""
+        """Return β = 0."""
         return np.zeros(self.size if self.smo else self.weight.size)
 
     def solve(self, y, beta, cutoff=np.inf, last=False, tol=None):
-        """Bound of the node in which the rows with y = ±1 are open and those with y = 0 closed.
+        """Bound the node whose rows with y = ±1 are open and those with y = 0 closed.
 
         Parameters
         ----------
@@ -504,14 +501,13 @@ class Relaxation:
         beta, f, c, gram = beta.copy(), np.empty(y.size), self.costs, self.gram
         set_labels(c, self.code, self.p, self.weight, w.fixed, y)
         F = gram.cache.values @ beta
-        value, b, norm2, n_iter = ascend(
-            gram.cache, gram.rows, c, gram.diagonal, beta, F, self.score, self.bits,
-            *losses, self.ridges, w.fixed, w.free, f, tol, self.max_iter, cutoff, last,
-        )  # fmt: skip
+        machine = gram.cache, gram.rows, c, gram.diagonal, self.score, self.bits
+        folded, limits = (self.ridges, w.fixed, w.free), (tol, self.max_iter, cutoff, last)
+        value, b, norm2, n_iter = ascend(machine, losses, folded, beta, F, f, *limits)
         return Bound(value + w.constant, beta, f, f, b, norm2, n_iter, beta)
 
     def project(self, y, beta):
-        """A start for the labels y from dual variables of other labels."""
+        """Return a start for the labels y from dual variables of other labels."""
         n = self.weight.size
         beta = np.where(y * beta[:n] > 0, beta[:n], 0.0)
         up, down = beta[beta > 0].sum(), -beta[beta < 0].sum()
@@ -540,7 +536,7 @@ class Relaxation:
         return Bound(value, found.beta, f, f, b, norm2, found.n_iter, found.beta)
 
     def opening(self, y, bound, rows):
-        """What the closed ``rows`` can add to the bound of a node; None with a free offset and
+        """Return what the closed ``rows`` can add to a bound; None with a free offset and
         logistic losses.
         """
         w, n = self.folded, self.weight.size
@@ -562,7 +558,7 @@ class Relaxation:
         return Opening(push, cap, total, inner)
 
     def rounding(self, y, bound, rows, opening):
-        """How far rounding errors may put the bounds of a node above what can be reached.
+        """Return how far rounding errors may put the bounds of a node above what can be reached.
 
         In the dual value and in the gains at its dual point errors are small multiples of the
         sums of the absolute values of all terms, which are largest where every row of ``opening``

@@ -1,8 +1,10 @@
-"""What a search returns, whatever it branches on."""
+"""What both searches share, whatever they branch on: the loop over nodes and what it returns."""
 
 from typing import NamedTuple
 
 import numpy as np
+
+_ROUND = 100  # nodes between two reports
 
 
 class Progress(NamedTuple):
@@ -50,7 +52,52 @@ class Solution(NamedTuple):
     trace: list  # of Visit; empty unless asked for
 
 
-def final_status(status, objective, lower_bound, tol):
-    """The status of a search, in view of what it returns: that has been polished and rounded."""
-    narrow = objective - lower_bound <= (1.01 * tol + 2e-8) * abs(objective)
-    return "inexact" if status == "converged" and not narrow else status
+class Search:
+    """A search whose subclass says how to `take`, `visit` and list (`nodes`) open nodes."""
+
+    def __init__(self, tol):
+        self.tol, self.objective, self.best = tol, np.inf, None
+        self.closed = np.inf  # least bound of the nodes that were closed
+        self.seen, self.n_iter, self.history = set(), 0, []
+
+    @property
+    def lower_bound(self):
+        """What no solution can be below."""
+        return min([self.objective, self.closed, *(node.sure for node in self.nodes())])
+
+    def report(self, callback):
+        """Keep the state of the search; true when the callback stops it."""
+        progress = Progress(self.n_iter, self.objective, self.lower_bound)
+        self.history.append(progress)
+        return callback is not None and bool(callback(progress._asdict()))
+
+    def record(self, trace, node, bound, J, outcome, found, *ends):
+        """Add a visit to the trace, if there is one; return its index there."""
+        if trace is None:
+            return -1
+        trace.append((node, bound, J, self.objective, outcome, found, *ends))
+        return len(trace) - 1
+
+    def walk(self, max_iter, callback, trace):
+        """Visit nodes until none is open; return the status."""
+        reported = Progress(0, np.inf, 0.0)
+        while self.nodes() and self.n_iter < max_iter:
+            self.visit(self.take(), trace)
+            better = self.objective < reported.objective
+            if better or self.n_iter >= reported.n_iter + _ROUND:
+                if self.report(callback):
+                    return "stopped"
+                reported = self.history[-1]
+        if self.n_iter > reported.n_iter or not self.history:
+            self.report(callback)
+        if self.lower_bound >= self.cutoff:
+            return "converged"
+        return "max_iter" if self.nodes() else "inexact"
+
+    def solution(self, beta, b, outputs, labels, value, bound, status, visits):
+        """Return the `Solution`, "inexact" where polishing and rounding have left a wide gap."""
+        bound, value = float(min(bound, value)), float(value)
+        narrow = value - bound <= (1.01 * self.tol + 2e-8) * abs(value)
+        status = "inexact" if status == "converged" and not narrow else status
+        found = beta, b, outputs, labels, value, bound
+        return Solution(*found, self.n_iter, status, self.history, visits)

@@ -16,19 +16,13 @@ import numpy as np
 from s3vm_lib.branch_and_bound._decisions import FLAT, Decisions, labeled_costs, piece_costs, twins
 from s3vm_lib.branch_and_bound._gains import joint_gain, single_gains
 from s3vm_lib.branch_and_bound._intervals import solve_intervals
-from s3vm_lib.branch_and_bound._relaxation import (
-    LOGISTIC_LOSSES,
-    UNIT,
-    Relaxation,
-    fold,
-    fold_sizes,
-    require_proof,
-    unfold,
-)
-from s3vm_lib.branch_and_bound._results import Progress, Solution, Visit, final_status
-from s3vm_lib.losses import Pieces as LossPieces
 
-_ROUND = 100  # nodes between two reports
+from s3vm_lib.branch_and_bound._relaxation import (  # isort: skip
+    LOGISTIC_LOSSES, UNIT, Relaxation, fold, fold_sizes, require_proof, unfold,
+)  # fmt: skip
+from s3vm_lib.branch_and_bound._results import Search, Visit
+from s3vm_lib.losses import Pieces
+
 _LEAST = 1e-3  # added to both gains of a row, relative to the largest of all, in their product
 
 
@@ -45,27 +39,25 @@ class _Node(NamedTuple):
 # --- The search -----------------------------------------------------------------------------------
 
 
-class _Search:
+class _Search(Search):
     def __init__(self, relaxation, decisions, t, rows, base, tol, branching, start):
-        self.relaxation, self.decisions = relaxation, decisions
-        self.t, self.rows, self.base = t, rows, base
-        self.tol, self.branching, self.start = tol, branching, start
-        self.labeled = np.flatnonzero(t)
-        self.objective, self.best = np.inf, None
-        self.closed = np.inf  # least bound of the nodes that were closed
-        self.seen = set()
-        self.stack, self.n_iter, self.history = [], 0, []
+        super().__init__(tol)
+        self.relaxation, self.decisions, self.stack = relaxation, decisions, []
+        self.t, self.rows, self.base, self.labeled = t, rows, base, np.flatnonzero(t)
+        self.branching, self.start = branching, start
 
     @property
     def cutoff(self):
         return self.objective * (1 - self.tol)
 
-    @property
-    def lower_bound(self):
-        return min([self.objective, self.closed, *(node.sure for node in self.stack)])
+    def nodes(self):
+        return self.stack
+
+    def take(self):
+        return self.stack.pop()
 
     def labels(self, decided):
-        """Labels of all rows, 0 where closed, and the cost of the flat pieces."""
+        """Return the labels of all rows, 0 where closed, and the cost of the flat pieces."""
         y = self.t.copy()
         if not self.decisions.has_flat:
             y[self.rows] = decided
@@ -75,7 +67,7 @@ class _Search:
         return y, self.base + float(self.decisions.flat[flat].sum())
 
     def judge(self, bound, known=None):
-        """J at the outputs of a relaxation, and the cheapest decisions there that are found.
+        """Return J at the outputs of a relaxation, and the cheapest decisions there that are found.
 
         ``known`` decisions that keep the balance stand unless others are cheaper.
         """
@@ -110,7 +102,7 @@ class _Search:
                 return first
 
     def choose(self, open_, found, value, opening, dual):
-        """The row to branch on, and (label, bound, own bound) of children, unlikeliest first."""
+        """Return row to branch on, and (label, bound, own bound) of children, unlikeliest first."""
         output, flat = found.f[self.rows[open_]], self.decisions.flat[open_]
         gains = np.zeros((open_.size, 2)) if opening is None else single_gains(*opening)
         if self.branching == "gain" and gains.any():
@@ -137,22 +129,10 @@ class _Search:
         if self.start is not None:
             start = self.relaxation.project(self.labels(root)[0], self.start)
         self.stack.append(_Node(self.base, self.base, root, start, -1, 0, -1))
-        reported = Progress(0, np.inf, self.base)
-        while self.stack and self.n_iter < max_iter:
-            self.visit(self.stack.pop(), trace)
-            better = self.objective < reported.objective
-            if better or self.n_iter >= reported.n_iter + _ROUND:
-                if self.report(callback):
-                    return "stopped"
-                reported = self.history[-1]
-        if self.n_iter > reported.n_iter:
-            self.report(callback)
-        if self.lower_bound >= self.cutoff:
-            return "converged"
-        return "max_iter" if self.stack else "inexact"
+        return self.walk(max_iter, callback, trace)
 
     def finish(self, tol):
-        """The best solution to many digits: its value, its decisions and its relaxation."""
+        """Return the best solution to many digits: its value, its decisions and its relaxation."""
         decided, bound = self.best
         value, start = self.objective * (1 + 1e-8), bound.beta
         while True:
@@ -165,11 +145,6 @@ class _Search:
             if np.array_equal(cheapest, decided):
                 return value, decided, bound
             decided, start = cheapest, found.beta
-
-    def report(self, callback):
-        progress = Progress(self.n_iter, self.objective, self.lower_bound)
-        self.history.append(progress)
-        return callback is not None and bool(callback(progress._asdict()))
 
     def visit(self, node, trace):
         # The numbers are the lines of the chapter's algorithm. A node may be closed unsolved since.
@@ -214,27 +189,12 @@ class _Search:
                 child = _Node(bound, claimed, decided, found.beta, index, node.depth + 1, row)
                 self.stack.append(child)
 
-    def record(self, trace, node, bound, J, outcome, found):
-        if trace is None:
-            return -1
-        trace.append((node, bound, J, self.objective, outcome, found))
-        return len(trace) - 1
-
 
 def solve_branch_and_bound(
-    problem,
-    K,
-    t,
-    sample_weight=None,
-    *,
-    tol=1e-6,
-    max_iter=1_000_000,
-    branching="gain",
-    start=None,
-    trace=False,
-    callback=None,
-):
-    """Global minimum of a problem, by branch and bound.
+    problem, K, t, sample_weight=None, *, tol=1e-6, max_iter=1_000_000, branching="gain",
+    start=None, trace=False, callback=None,
+):  # fmt: skip
+    """Find the global minimum of a problem by branch and bound.
 
     Parameters
     ----------
@@ -290,8 +250,8 @@ def solve_branch_and_bound(
     require_proof(problem)
     if problem.unlabeled_loss is not None and problem.unlabeled_loss.pieces is None:
         if unlabeled.any() and problem.C_star > 0:
-            options = dict(tol=tol, max_iter=max_iter, trace=trace, callback=callback)
-            return solve_intervals(problem, K, t, s, **options)
+            limits = dict(tol=tol, max_iter=max_iter)
+            return solve_intervals(problem, K, t, s, trace=trace, callback=callback, **limits)
         problem = replace(problem, unlabeled_loss=None)  # what is left is convex
     code, p, height, base = _charges(problem, unlabeled)
     weight = np.where(unlabeled, problem.C_star, problem.C) * s
@@ -359,28 +319,15 @@ def solve_branch_and_bound(
         labels[rows] = decisions.label(decided, outputs[rows])
     else:
         value = problem.value(outputs, t, beta @ K @ beta, b, s)
-    lower_bound = float(min(search.history[-1].lower_bound, value))
-    return Solution(
-        beta,
-        b,
-        outputs,
-        labels,
-        float(value),
-        lower_bound,
-        search.n_iter,
-        final_status(status, value, lower_bound, tol),
-        search.history,
-        [_visit(entry, kept, member, rows, t, expand) for entry in visits or ()],
-    )
+    visits = [_visit(entry, kept, member, rows, t, expand) for entry in visits or ()]
+    known = search.history[-1].lower_bound
+    return search.solution(beta, b, outputs, labels, value, known, status, visits)
 
 
 def _charges(problem, unlabeled):
-    """Code and parameter of the labeled loss of each row, height of the flat piece, base."""
+    """Return code and parameter of the labeled loss of each row, height of the flat piece, base."""
     labeled, u = problem.labeled_loss, problem.unlabeled_loss
-    if u is None:
-        pieces = LossPieces(labeled, np.inf, 0.0)
-    else:
-        pieces = u.pieces
+    pieces = Pieces(labeled, np.inf, 0.0) if u is None else u.pieces
     if (labeled.name in LOGISTIC_LOSSES) != (pieces.loss.name in LOGISTIC_LOSSES):
         raise ValueError(
             f"logistic losses do not mix with others, got {labeled.name!r} and {u.name!r}"
@@ -391,7 +338,7 @@ def _charges(problem, unlabeled):
 
 
 def _label_balance(problem, s):
-    """Mass of each unlabeled row and the least and largest mass of the positive ones."""
+    """Return the mass of each unlabeled row and the least and largest mass of the positive ones."""
     if problem.balance == "counts":
         count = float(round(problem.ratio * s.size))
         return np.ones(s.size), count, count
@@ -400,7 +347,7 @@ def _label_balance(problem, s):
 
 
 def _visit(entry, kept, member, rows, t, expand):
-    """The trace of one node in terms of the rows that were given."""
+    """Return the trace of one node in terms of the rows that were given."""
     node, bound, J, incumbent, outcome, found = entry
     labels = t[kept]
     labels[rows] = node.decided

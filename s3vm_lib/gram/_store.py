@@ -29,7 +29,7 @@ class Values(NamedTuple):
 
 
 def append_rows(memory, n, X, spare):
-    """``memory`` with the rows X after its first n, which may be None: n = 0.
+    """Return ``memory`` with the rows X after its first n, which may be None: n = 0.
 
     Dense rows are written in place where there is room, and into a larger array with ``spare`` more
     rows otherwise, also where ``memory`` is a file that is read only; sparse ones always come as a
@@ -56,7 +56,7 @@ def write_border(K, kernel, old, new):
 
 
 def _larger(part, *shape, fill=0):
-    """A larger array that begins with ``part``; in a matrix the rest is left as it comes."""
+    """Return a larger array that begins with ``part``; in a matrix the rest is left as it comes."""
     new = np.empty(shape) if part.ndim == 2 else np.full(shape, fill, part.dtype)
     new[tuple(map(slice, part.shape))] = part
     return new
@@ -142,7 +142,7 @@ class KernelStore:
         return np.arange(start, end)
 
     def _append_data(self, X, start, end):
-        """The new rows themselves, and their values beside those that are kept."""
+        """Store the new rows, and their values beside those that are kept."""
         before, self.X = self.X, append_rows(self.X, start, X, self.capacity - end)
         if self.X is not before:
             self._show()
@@ -168,7 +168,7 @@ class KernelStore:
         v.owner[slots], v.stamp[slots] = -1, 0
 
     def _show(self):
-        """Data in new memory for the compiled functions, which read arrays."""
+        """Put data in new memory before the compiled functions, which read arrays."""
         v, X = self.view, self.X
         if v.kind == DENSE:
             self.view = v._replace(X=X)
@@ -177,19 +177,15 @@ class KernelStore:
         elif v.kind == CACHED:
             self.view = v._replace(rows=v.rows._replace(XT=np.ascontiguousarray(X.T)))
 
-    def rows(self, index):
-        """The data of the rows ``index``, centered as they are kept."""
-        return self.X[index]
-
     def gram(self, left, right):
-        """Kernel values between the rows ``left`` and ``right``, ridge not included."""
+        """Return the kernel values between the rows ``left`` and ``right``, ridge not included."""
         if self.view.kind == FULL:  # the lower triangle: of a batch, rounding knows two
             left = np.asarray(left)[:, None]
             return self.view.values[np.maximum(left, right), np.minimum(left, right)]
         return self.kernel.gram(self.X[left], self.X[right])
 
     def smo_gram(self, rows, **options):
-        """The kernel values between ``rows``, as `solve_smo` wants them."""
+        """Return the kernel values between ``rows``, as `solve_smo` wants them."""
         if self.kernel.name == "precomputed":
             return Gram(self.gram(rows, rows), self.kernel)
         return Gram(self.X[rows], self.kernel, self.megabytes, **options)
@@ -197,7 +193,7 @@ class KernelStore:
     # Memory ------------------------------------------------------------------------------------
 
     def _empty(self, X):
-        """Memory for no row, of the kind that rows like X need."""
+        """Return the memory for no row, of the kind that rows like X need."""
         linear = SPARSE if sp.issparse(X) else DENSE
         kind = {"full": FULL, "rows": CACHED, "linear": linear}[self.storage]
         rows = None if kind == FULL else kernel_rows(np.zeros((1, 0)), self.kernel)  # no data yet
@@ -208,7 +204,7 @@ class KernelStore:
         )
 
     def _grow(self, capacity, X=None, slots=0):
-        """Memory for ``capacity`` rows, in a cache with ``slots`` kernel rows at least."""
+        """Make memory for ``capacity`` rows, in a cache with ``slots`` kernel rows at least."""
         v = self._empty(X) if self.view is None else self.view
         large = 8 * capacity**2 > self.megabytes * 2**20 and self.kernel.name != "precomputed"
         if v.kind == FULL and large:  # what moves is computed again
@@ -228,7 +224,7 @@ class KernelStore:
         )  # fmt: skip
 
     def more_slots(self):
-        """Room for twice as many rows in the cache."""
+        """Make room for twice as many rows in the cache."""
         self._grow(self.capacity, slots=2 * self.view.owner.size)
 
     def compact(self, keep):
@@ -255,17 +251,17 @@ class KernelStore:
         self._show()
 
     def save(self):
-        """What `append` changes; rows are only ever added, so this costs nothing."""
+        """Return what `append` changes; rows are only ever added, so this costs nothing."""
         return self.n, self.X, self.view, self.storage
 
     def load(self, saved):
-        """Back to what was saved."""
+        """Restore what was saved."""
         self.n, self.X, self.view, self.storage = saved
         if self.view is not None and self.view.kind == CACHED:
             self._drop(self.view.owner >= 0)
 
     def __getstate__(self):
-        """The data without spare memory; kernel values only where they cannot be computed."""
+        """Return data without spare memory; kernel values only where they cannot be computed."""
         n, state = self.n, self.__dict__ | {"view": None, "values": None}
         if self.kernel.name == "precomputed" and self.view is not None:
             state["values"] = self.view.values[:n, :n].copy()

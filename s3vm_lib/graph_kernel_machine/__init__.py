@@ -14,23 +14,17 @@ The bars are lost in the paper's text; they follow from its Lemma 1. As vectors 
 cost O(n) per step. Multiplying the first by t(t + 1) turns both into plain sums (`Accumulators`) of
 which each step changes three entries.
 
-Read in this order: `_theory` (Theorem 1), `steps` (compiled), `_solver`, `_rules` (what names
-stand for), `_estimator` (`GKM`), `_regressor` (`GKMRegressor`).
+Read in this order: `_rules` (Theorem 1, and what names stand for), `steps` (compiled), `_solver`,
+`_estimator` (`GKM`), `_regressor` (`GKMRegressor`).
 """
 
-from s3vm_lib.graph_kernel_machine._estimator import GKM as GKM
-from s3vm_lib.graph_kernel_machine._estimator import GraphClassifier as GraphClassifier
-from s3vm_lib.graph_kernel_machine._regressor import GKMRegressor as GKMRegressor
-from s3vm_lib.graph_kernel_machine._solver import Accumulators as Accumulators
-from s3vm_lib.graph_kernel_machine._solver import Solution as Solution
-from s3vm_lib.graph_kernel_machine._solver import Stretch as Stretch
-from s3vm_lib.graph_kernel_machine._solver import solve_gkm as solve_gkm
-from s3vm_lib.graph_kernel_machine._theory import Bounds as Bounds
-from s3vm_lib.graph_kernel_machine._theory import largest_C_graph as largest_C_graph
-from s3vm_lib.graph_kernel_machine._theory import largest_sigma_f as largest_sigma_f
-from s3vm_lib.graph_kernel_machine._theory import smallest_norm_bound as smallest_norm_bound
-from s3vm_lib.graph_kernel_machine._theory import theorem_bounds as theorem_bounds
-from s3vm_lib.graph_kernel_machine.steps import draw_edges as draw_edges
-from s3vm_lib.graph_kernel_machine.steps import draw_labeled as draw_labeled
+from s3vm_lib.graph_kernel_machine._estimator import GKM, GraphClassifier
+from s3vm_lib.graph_kernel_machine._regressor import GKMRegressor
+from s3vm_lib.graph_kernel_machine._rules import Bounds, largest_C_graph, theorem_bounds
+from s3vm_lib.graph_kernel_machine._solver import Accumulators, Solution, Stretch, solve_gkm
+from s3vm_lib.graph_kernel_machine.steps import draw_edges, draw_labeled
 
-__all__ = [name for name in dir() if not name.startswith("_") and name != "steps"]
+__all__ = [
+    "GKM", "Accumulators", "Bounds", "GKMRegressor", "GraphClassifier", "Solution", "Stretch",
+    "draw_edges", "draw_labeled", "largest_C_graph", "solve_gkm", "theorem_bounds",
+]  # fmt: skip

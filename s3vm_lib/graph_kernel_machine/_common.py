@@ -15,20 +15,14 @@ from s3vm_lib.graph_kernel_machine._rules import (
     proportional_graph,
     resolve_C_graph,
     space_radius,
+    theorem_bounds,
 )
 from s3vm_lib.graph_kernel_machine._solver import Accumulators, KernelSums, solve_gkm
-from s3vm_lib.graph_kernel_machine._theory import theorem_bounds
-from s3vm_lib.graphs import (
-    CompleteGraph,
-    Graph,
-    GraphLike,
-    NeighborGraph,
-    check_graph,
-    edge_sampler,
-    graph_rule,
-    joins_all,
-    training_graph,
-)
+
+from s3vm_lib.graphs import (  # isort: skip
+    CompleteGraph, Graph, GraphLike, NeighborGraph, check_graph, edge_sampler, graph_rule,
+    joins_all, training_graph,
+)  # fmt: skip
 from s3vm_lib.objective import Problem
 from s3vm_lib.utils.limits import Count, RandomState, Tolerance, WeightOrZero
 from s3vm_lib.utils.validation import KernelParameters, parameters
@@ -76,14 +70,14 @@ class GraphMachine(KernelParameters, BaseMachine):
         return super()._training(X, codes, weight, classes)
 
     def _prepare(self, data):
-        """The pool that all two-class problems draw from."""
+        """Return the pool that all two-class problems draw from."""
         labeled = data.codes >= 0
         graph = training_graph(self._rule(), data.X, data.rows, labeled, data.kernel)
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         return Pool(data.X, labeled, graph, self._sampler(graph), seed, None)
 
     def _sampler(self, graph):
-        """Where edges are drawn from, None without edges."""
+        """Return where edges are drawn from, None without edges."""
         if graph.n_edges == 0:
             return None
         if self.sampling == "uniform":
@@ -96,44 +90,35 @@ class GraphMachine(KernelParameters, BaseMachine):
         return sampler._replace(mean=sampler.mean * (listed.n_edges / graph.n_edges))
 
     def _problem(self, data, ratio):
-        """What is minimized, but for the graph (see `_on_graph`); ``ratio`` is not used."""
+        """Return what is minimized, but for the graph (see `_on_graph`); ``ratio`` is not used."""
         bias = "regularized" if self.fit_intercept else "none"
         power = float(self.power)
         return Problem(self._loss(), C=float(self.C), kernel=data.kernel, bias=bias, power=power)
 
     def _on_graph(self, problem, mass, pool):
-        """The problem with the graph of a pool whose labeled rows have the weight ``mass``."""
-        C_graph = resolve_C_graph(
-            self.C_graph,
-            self.C * mass,
-            problem.power,
-            space_radius(problem.kernel, pool.X),
-            problem.labeled_loss,
-            self.fit_intercept,
-            self._share(),
-        )
+        """Return problem with the graph of a pool whose labeled rows have the weight ``mass``."""
+        R = space_radius(problem.kernel, pool.X)
+        C_graph = self._graph_weight(self.C * mass, R, problem.labeled_loss)
         return dataclasses.replace(problem, graph=pool.graph, C_graph=C_graph)
 
-    def _share(self):
-        """What the rule "labels" gives the graph, as a share of the weight of the mean loss.
+    def _graph_weight(self, mean_C, R, loss):
+        """Return the number that ``C_graph`` stands for.
 
         On a complete graph, where far rows pull at each other, the weight of the loss itself made
-        outputs constant on most data that were tried.
+        outputs constant on most data that were tried: the rule "labels" gives it a tenth of that.
         """
-        return 0.1 if joins_all(self._rule()) else 1.0
+        share, power = 0.1 if joins_all(self._rule()) else 1.0, float(self.power)
+        return resolve_C_graph(self.C_graph, mean_C, power, R, loss, self.fit_intercept, share)
 
     def _bounds(self, problem, mean_C, X):
-        """Theorem 1 for this problem (`Bounds`)."""
+        """Return Theorem 1 for this problem (`Bounds`)."""
         R = space_radius(problem.kernel, X)
-        A = problem.labeled_loss.lipschitz * self._reach(R)
+        reach = math.hypot(R, 1.0 if self.fit_intercept else 0.0)  # with the constant of the offset
+        A = problem.labeled_loss.lipschitz * reach
         return theorem_bounds(mean_C, problem.C_graph, problem.power, R, A)
 
-    def _reach(self, R):
-        """Bound on the norm of a feature vector, with the constant of the offset."""
-        return math.hypot(R, 1.0 if self.fit_intercept else 0.0)
-
     def _ball(self, problem, bounds, targets, weight):
-        """Radius of the ball to project onto: ½‖w*‖² ≤ J(w*) ≤ J(0)."""
+        """Return the radius of the ball to project onto: ½‖w*‖² ≤ J(w*) ≤ J(0)."""
         if not self.projection or (self.projection == "auto" and bounds.holds):
             return math.inf
         losses = problem.labeled_loss.value(targets, np.zeros(targets.size))
@@ -142,49 +127,38 @@ class GraphMachine(KernelParameters, BaseMachine):
     # --- The solver ------------------------------------------------------------------------------
 
     def _accumulators(self, problem, pool):
-        """Where the steps are collected, without any so far."""
+        """Return where the steps are collected, without any so far."""
         sums = KernelSums(pool.X, problem.kernel, self.precision == "single")
         return Accumulators(sums, self.fit_intercept)
 
     def _steps(self, data, pool, targets, problem, accumulators):
-        """The `BinaryFit` of a problem on its graph."""
+        """Return the `BinaryFit` of a problem on its graph."""
         known, n = pool.labeled, data.X.shape[0]
         weight = data.loss_weight[known]
         bounds = self._bounds(problem, problem.C * weight.sum(), data.X)
-        solution = solve_gkm(
-            data.X,
-            targets,
-            known,
-            data.loss_weight,
-            problem,
-            pool.sampler,
-            seed=pool.seed,
-            radius=self._ball(problem, bounds, targets[known], weight),
-            accumulators=accumulators,
-            callback=lambda stretch: self._report(stretch._asdict()),
-            **self._plan(n),
-        )
-        by_paper = solution.status == "max_iter" and self.max_iter == "paper"
-        status = "completed" if by_paper else solution.status
-        return self._reported(solution, data.X, problem, status, bounds)
-
-    def _plan(self, n):
-        """Options of `solve_gkm`: tolerance and numbers of steps."""
+        radius = self._ball(problem, bounds, targets[known], weight)
+        # Tolerance, largest number of steps, and steps up to the first look at the average.
+        limits, by_paper = (float(self.tol), self.max_iter, min(max(500, n), 4000)), False
         if self.max_iter == "paper":
-            T = paper_steps(n)
-            return dict(tol=0.0, max_iter=T, first=T)
-        return dict(tol=float(self.tol), max_iter=self.max_iter, first=min(max(500, n), 4000))
+            limits, by_paper = (0.0, paper_steps(n), paper_steps(n)), True
+        tol, max_iter, first = limits
+        solution = solve_gkm(
+            data.X, targets, known, data.loss_weight, problem, pool.sampler, seed=pool.seed,
+            tol=tol, max_iter=max_iter, first=first, radius=radius, accumulators=accumulators,
+            callback=lambda stretch: self._report(stretch._asdict()),
+        )  # fmt: skip
+        if by_paper and solution.status == "max_iter":
+            solution = solution._replace(status="completed")
+        return self._reported(solution, data.X, problem, bounds)
 
-    def _reported(self, solution, X, problem, status, bounds):
-        coef = None
+    def _reported(self, solution, X, problem, bounds):
+        """Return the `BinaryFit` of a solution; J and outputs are computed when asked for."""
+        dual, b, _, _, *counts = solution  # iterations, status and history
+        coef, outputs = None, np.full(X.shape[0], np.nan)
         if problem.kernel.name == "linear":
-            coef = problem.kernel.sigma_f**2 * np.asarray(solution.beta @ X).ravel()
-        outputs = np.full(X.shape[0], np.nan)  # computed when asked for
+            coef = problem.kernel.sigma_f**2 * np.asarray(dual @ X).ravel()
         extra = {"bounds_": bounds, "problem_": problem}
-        n_iter, history = solution.n_iter, solution.history
-        return BinaryFit(
-            solution.beta, coef, solution.b, outputs, math.nan, n_iter, status, history, extra
-        )
+        return BinaryFit(dual, coef, b, outputs, math.nan, *counts, extra)
 
     def _store(self, data, problems, fits):
         super()._store(data, problems, fits)

@@ -13,12 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from s3vm_lib.base.classifier import ROUGH
 from s3vm_lib.base.online import OnlineS3VM
 from s3vm_lib.graph_kernel_machine._common import GraphMachine, Pool, Power
-from s3vm_lib.graph_kernel_machine._rules import (
-    extend_graph,
-    length_gamma,
-    resolve_C_graph,
-    resolve_sigma_f,
-)
+from s3vm_lib.graph_kernel_machine._rules import extend_graph, length_gamma, resolve_sigma_f
 from s3vm_lib.graph_kernel_machine._solver import Accumulators, solution_of, streams, stretch_of
 from s3vm_lib.graphs import Graph, NeighborGraph, check_graph, joins_all
 from s3vm_lib.losses import LabeledLoss
@@ -35,7 +30,7 @@ LOSSES = {
 
 
 @dataclasses.dataclass
-class Machine:
+class GraphState:
     """All that `GKM` knows of a two-class problem: what ``partial_fit`` goes on from."""
 
     pool: Pool | None = None  # all rows so far; the same object for all problems
@@ -77,14 +72,11 @@ class GraphClassifier(GraphMachine, OnlineS3VM):
         return self._with_sigma_f(super()._training(X, codes, weight, classes))
 
     def _with_sigma_f(self, data):
-        """The data with the output deviation that the rule gives."""
+        """Return the data with the output deviation that the rule gives."""
         if self.sigma_f != "theorem":
             return data
-        mean_C = self.C * data.loss_weight[data.codes >= 0].sum()
-        loss = self._loss()
-        C_graph = resolve_C_graph(
-            self.C_graph, mean_C, self.power, 1.0, loss, self.fit_intercept, self._share()
-        )
+        mean_C, loss = self.C * data.loss_weight[data.codes >= 0].sum(), self._loss()
+        C_graph = self._graph_weight(mean_C, 1.0, loss)
         sigma_f = resolve_sigma_f(mean_C, C_graph, self.power, loss, self.fit_intercept)
         return data._replace(kernel=dataclasses.replace(data.kernel, sigma_f=sigma_f))
 
@@ -93,7 +85,7 @@ class GraphClassifier(GraphMachine, OnlineS3VM):
     def _fit_binary(self, data, pool, t, problem, index):
         problem = self._on_graph(problem, data.loss_weight[pool.labeled].sum(), pool)
         accumulators = self._accumulators(problem, pool)
-        self._machines.append(Machine(pool, accumulators, t, data.loss_weight))
+        self._machines.append(GraphState(pool, accumulators, t, data.loss_weight))
         return self._steps(data, pool, t, problem, accumulators)
 
     # --- After the solver ------------------------------------------------------------------------
@@ -107,12 +99,10 @@ class GraphClassifier(GraphMachine, OnlineS3VM):
             parts = np.flatnonzero(data.codes >= 0), np.flatnonzero(data.codes < 0)
             rows = np.concatenate([part[:: 1 + part.size // most] for part in parts])
             found = self._decide(self._outputs(data.X[rows]))
-            part = data._replace(
-                X=data.X[rows][:, rows] if self._precomputed else data.X[rows],
-                codes=data.codes[rows],
-                sample_weight=data.sample_weight[rows],
-                loss_weight=data.loss_weight[rows],
-            )
+            names = ("codes", "sample_weight", "loss_weight")
+            few = {name: getattr(data, name)[rows] for name in names}
+            X = data.X[rows][:, rows] if self._precomputed else data.X[rows]
+            part = data._replace(X=X, **few)
             answers = np.unique(found[part.codes < 0]).size  # a rare class may be among the others
             if answers in (0, data.n_classes) and not self._answer_findings(part, found):
                 break
@@ -139,7 +129,7 @@ class GraphClassifier(GraphMachine, OnlineS3VM):
         return values[0] if len(values) == 1 else np.array(values)
 
     def _value(self, machine, problem):
-        """J of a two-class problem."""
+        """Return J of a two-class problem."""
         accumulators, n = machine.accumulators, machine.t.size
         dual, b = accumulators.average()
         parts = np.array_split(np.arange(n), 1 + n // 512)
@@ -150,10 +140,10 @@ class GraphClassifier(GraphMachine, OnlineS3VM):
     # --- More rows -------------------------------------------------------------------------------
 
     def _start(self, data, problem, index):
-        return Machine()
+        return GraphState()
 
     def _batch(self, X, codes, weight, classes, first):
-        rule, earlier = self._rule(), Machine() if first else self._machines[0]
+        rule, earlier = self._rule(), GraphState() if first else self._machines[0]
         if not isinstance(rule, NeighborGraph):
             raise ValueError(
                 "partial_fit needs a NeighborGraph: a given graph has no place for new rows"
@@ -171,34 +161,27 @@ class GraphClassifier(GraphMachine, OnlineS3VM):
             machine.accumulators = self._accumulators(problem, pool)
         accumulators = machine.accumulators
         accumulators.extend(pool.X, pool.labeled)
-        machine.t = np.concatenate([machine.t, t])
-        machine.weight = np.concatenate([machine.weight, data.loss_weight])
+        machine.t = np.append(machine.t, t)
+        machine.weight = np.append(machine.weight, data.loss_weight)
         targets, weight = machine.t[pool.labeled], machine.weight[pool.labeled]
         problem = self._on_graph(problem, weight.sum(), pool)
         bounds = self._bounds(problem, problem.C * weight.sum(), pool.X)
-        machine.owed += t.size * self.online_steps
-        steps = int(machine.owed)
-        machine.owed -= steps
-        history = []
+        owed = machine.owed + t.size * self.online_steps
+        steps, history = int(owed), []
+        machine.owed = owed - steps
         if weight.size and steps:
             accumulators.forget()
-            accumulators.advance(
-                steps,
-                np.flatnonzero(pool.labeled),
-                targets,
-                np.cumsum(weight),
-                pool.sampler,
-                problem,
-                streams(pool.seed),
-                self._ball(problem, bounds, targets, weight),
-            )
+            rows, keys = np.flatnonzero(pool.labeled), streams(pool.seed)
+            radius, mass = self._ball(problem, bounds, targets, weight), np.cumsum(weight)
+            drawn = rows, targets, mass, pool.sampler, problem, keys
+            accumulators.advance(steps, *drawn, radius)
             history.append(stretch_of(accumulators, steps))
             self._report(history[-1]._asdict())
         solution = solution_of(accumulators, "completed", history)
-        return self._reported(solution, pool.X, problem, "completed", bounds)
+        return self._reported(solution, pool.X, problem, bounds)
 
     def _grown(self, pool, data):
-        """The rows so far with those of the batch, and their graph."""
+        """Return the rows so far with those of the batch, and their graph."""
         if pool is None:  # the first call: the graph is that of this batch
             return self._prepare(data)
         stack = sp.vstack if sp.issparse(pool.X) or sp.issparse(data.X) else np.concatenate
@@ -222,7 +205,7 @@ class GraphClassifier(GraphMachine, OnlineS3VM):
         self._transduce(X, codes, data.rows, fits)
 
     def _snapshot(self, machine):
-        """What is there; arrays that `_update` changes in place are replaced by copies.
+        """Return what is there; arrays that `_update` changes in place are replaced by copies.
 
         So these can be written to, which arrays of a model in a memory map cannot.
         """
@@ -231,12 +214,11 @@ class GraphClassifier(GraphMachine, OnlineS3VM):
         return dict(vars(machine)), inner, dict(vars(machine.accumulators.sums))
 
     def _restore(self, machine, snapshot):
-        outer, inner, sums = snapshot
-        for target, values in ((machine, outer), (machine.accumulators, inner)):
+        accumulators = machine.accumulators
+        parts = machine, accumulators, getattr(accumulators, "sums", None)
+        for target, values in zip(parts, snapshot, strict=False):
             vars(target).clear()
             vars(target).update(values)
-        vars(machine.accumulators.sums).clear()
-        vars(machine.accumulators.sums).update(sums)
 
 
 @parameters

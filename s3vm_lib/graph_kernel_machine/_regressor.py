@@ -15,13 +15,7 @@ from s3vm_lib.utils.labels import Labels, checked_mask, label_array
 from s3vm_lib.utils.limits import Shape, require_finite_outputs
 from s3vm_lib.utils.shortcuts import canonical, checked_new_rows, validated_data
 from s3vm_lib.utils.threads import using, with_threads
-from s3vm_lib.utils.validation import (
-    Rows,
-    checked_rows,
-    checked_weight,
-    parameters,
-    validated,
-)
+from s3vm_lib.utils.validation import Rows, checked_rows, checked_weight, parameters, validated
 
 _LARGEST = 1e60  # of targets, as of outputs
 
@@ -221,7 +215,7 @@ class GKMRegressor(RegressorMixin, GraphMachine):
 
     @with_threads
     def predict(self, X: Rows) -> np.ndarray:
-        """Predicted targets.
+        """Return predicted targets.
 
         Parameters
         ----------
@@ -271,7 +265,7 @@ class GKMRegressor(RegressorMixin, GraphMachine):
 
 
 def _targets(X, y, unlabeled_mask):
-    """Targets as floats, NaN where they are not known."""
+    """Return the targets as floats, NaN where they are not known."""
     if isinstance(y, np.ma.MaskedArray):
         y = label_array(y)
     y = check_array(

@@ -7,16 +7,10 @@ import numpy as np
 import scipy.sparse as sp
 
 from s3vm_lib.gram import append_rows
-from s3vm_lib.graph_kernel_machine.steps import (
-    SMALLEST_SCALE,
-    STATE,
-    TOTALS,
-    draw_edges,
-    draw_labeled,
-    rbf_sums,
-    terms_of,
-    window,
-)
+
+from s3vm_lib.graph_kernel_machine.steps import (  # isort: skip
+    SMALLEST_SCALE, STATE, TOTALS, draw_edges, draw_labeled, rbf_sums, terms_of, window,
+)  # fmt: skip
 from s3vm_lib.utils.random_numbers import hash_key
 
 _CHUNK = 2**21  # kernel values computed at once in double precision
@@ -75,7 +69,7 @@ class KernelSums:
         self.X = X
 
     def _largest_exponent(self, X):
-        """max γ‖x‖² of the centered rows."""
+        """Return max γ‖x‖² of the centered rows."""
         largest, step = 0.0, _CHUNK // max(1, X.shape[1]) + 1
         for start in range(0, X.shape[0], step):
             rows = X[start : start + step]
@@ -93,12 +87,12 @@ class KernelSums:
         self.X = X
 
     def rows(self, index):
-        """The rows ``index``, dense unless they are long and sparse."""
+        """Return the rows ``index``, dense unless they are long and sparse."""
         X = self.X[index]
         return X.toarray() if sp.issparse(X) and X.shape[1] <= _DENSE else X
 
     def gram(self, index):
-        """Kernel values between the rows ``index``."""
+        """Return the kernel values between the rows ``index``."""
         if self.kernel.name == "precomputed":
             return np.ascontiguousarray(self.X[np.ix_(index, index)])
         if not self.single:
@@ -117,7 +111,7 @@ class KernelSums:
         self._kept = append_rows(self._kept, self.size - index.size, new, spare)
 
     def _lengthened(self, index, as_points):
-        """(√(2γ) x, −γ‖x‖², 1), or the last two exchanged, in single precision."""
+        """Return (√(2γ) x, −γ‖x‖², 1), or the last two exchanged, in single precision."""
         scaled = (self.rows(index) - self.center) * math.sqrt(2 * self.kernel.gamma)
         out = np.ones((index.size, scaled.shape[1] + 2), np.float32)
         out[:, :-2] = scaled
@@ -126,7 +120,7 @@ class KernelSums:
         return out
 
     def at(self, index, listed, coefficients):
-        """The sums at the rows ``index``.
+        """Return the sums at the rows ``index``.
 
         Parameters
         ----------
@@ -157,7 +151,7 @@ class KernelSums:
 
 
 def _single_unit(values):
-    """1, or a power of 2 without which the largest value would leave single precision."""
+    """Return 1, or a power of 2 without which the largest value would leave single precision."""
     largest = float(np.abs(values).max(initial=0.0))
     if largest == 0 or 1e-25 < largest < 1e25 or not math.isfinite(largest):
         return 1.0
@@ -199,7 +193,7 @@ class Accumulators:
         self.place = np.concatenate([self.place, np.full(more, -1, np.int64)])
 
     def snapshot(self, shared=()):
-        """The attributes as they are; the arrays among them, but for ``shared``, become copies."""
+        """Return the attributes; arrays among them, but for ``shared``, are replaced by copies."""
         before = dict(vars(self))
         for name, value in before.items():
             if isinstance(value, np.ndarray) and name not in shared:
@@ -217,33 +211,33 @@ class Accumulators:
         return self._ab[: self.sums.size]
 
     def average(self):
-        """Coefficients of w̄ on the listed rows, and its offset."""
+        """Return the coefficients of w̄ on the listed rows, and its offset."""
         T, now = max(self.n_iter, 1), self.state[0]
         factor = -4.0 / (T * (T + 1.0))
         dual = factor * (now.h * self.ab[:, 0] - self.ab[:, 1])
         return dual, self.offset * factor * (now.h * now.sum_a - now.sum_b)
 
     def last(self):
-        """Coefficients of w_{T+1} on the listed rows, and its offset."""
+        """Return the coefficients of w_{T+1} on the listed rows, and its offset."""
         T, now = max(self.n_iter, 1), self.state[0]
         factor = -2.0 * now.scale / (T * (T + 1.0))
         return factor * self.ab[:, 0], self.offset * factor * now.sum_a
 
     def spread(self, on_listed):
-        """Coefficients of all rows from those of the listed ones."""
+        """Return the coefficients of all rows from those of the listed ones."""
         out = np.zeros(self.place.size)
         out[self.listed] = on_listed
         return out
 
     def outputs(self, index):
-        """The averaged function at the rows ``index``, offset included."""
+        """Return the averaged function at the rows ``index``, offset included."""
         if self.listed.size == 0:
             return np.zeros(index.size)
         dual, b = self.average()
         return self.sums.at(index, self.listed, dual[:, None])[:, 0] + b
 
     def norm2(self):
-        """‖w̄‖², the offset apart."""
+        """Return ‖w̄‖², the offset apart."""
         dual, b = self.average()
         return float(dual @ (self.outputs(self.listed) - b))
 
@@ -432,7 +426,7 @@ def solve_gkm(
 
 
 def _worse(accumulators, stretch, tol, t, rows, weight, problem):
-    """Whether J at the average is above that of f = 0: what is enormous changes slowly, too.
+    """Return whether J at the average is above that of f = 0: what is enormous changes slowly, too.
 
     By more than the share ``tol``, since f = 0 may be the minimum. The mean of J at the iterates,
     where it is small, answers without the price of kernel values.
@@ -445,12 +439,12 @@ def _worse(accumulators, stretch, tol, t, rows, weight, problem):
 
 
 def streams(seed):
-    """Keys of the draws of labeled rows and of edges."""
+    """Return the keys of the draws of labeled rows and of edges."""
     return hash_key(seed, 0), hash_key(seed, 1)
 
 
 def solution_of(accumulators, status, history):
-    """The `Solution` that accumulators stand for."""
+    """Return the `Solution` that accumulators stand for."""
     dual, b = accumulators.average()
     last, last_b = accumulators.last()
     spread, n_iter = accumulators.spread, accumulators.n_iter
@@ -458,19 +452,12 @@ def solution_of(accumulators, status, history):
 
 
 def stretch_of(accumulators, n_steps, before=None, values=None, size=1.0):
-    """The `Stretch` of the last steps, whose sums are in ``totals``."""
+    """Return the `Stretch` of the last steps, whose sums are in ``totals``."""
     change = math.inf
     if before is not None:
         size = max(size, float(np.sqrt(np.mean(values**2))))
         change = float(np.sqrt(np.mean((values - before) ** 2))) / size if size > 0 else 0.0
-    total = accumulators.totals[0]
+    total, seen = accumulators.totals[0], accumulators.listed.size
     mean = float(total.loss + total.smooth + total.regularizer) / max(1, n_steps)
-    return Stretch(
-        accumulators.n_iter,
-        mean,
-        float(total.norm),
-        float(total.gradient),
-        accumulators.listed.size,
-        change,
-        int(total.given_up),
-    )
+    largest = float(total.norm), float(total.gradient)
+    return Stretch(accumulators.n_iter, mean, *largest, seen, change, int(total.given_up))

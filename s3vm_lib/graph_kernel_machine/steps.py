@@ -14,27 +14,18 @@ from s3vm_lib.utils.random_numbers import uniform
 _ROWS = 256  # support rows whose kernel values are computed together: fits the cache
 SMALLEST_SCALE = 1e-6
 
-STATE = np.dtype(
-    [
-        ("h", float),  # Σ scale_t / (t − 1)
-        ("sum_a", float),  # Σ a of the losses, and Σ b
-        ("sum_b", float),
-        ("norm2", float),  # ‖Σ a_j Φ_j‖²
-        ("scale", float),
-    ]
-)
-STATE = np.dtype((np.record, STATE))
-TOTALS = np.dtype(
-    [
-        ("loss", float),  # sums over the steps: C ℓ, C' factor |d|^p and ½‖w_t‖²
-        ("smooth", float),
-        ("regularizer", float),
-        ("norm", float),  # largest ‖w_t‖
-        ("gradient", float),  # largest norm of a stochastic gradient
-        ("given_up", float),  # support rows given up for a budget
-    ]
-)
-TOTALS = np.dtype((np.record, TOTALS))
+_STATE = (
+    "h",  # Σ scale_t / (t − 1)
+    "sum_a", "sum_b",  # Σ a of the losses, and Σ b
+    "norm2", "scale",  # ‖Σ a_j Φ_j‖², and the factor of all a
+)  # fmt: skip
+_TOTALS = (
+    "loss", "smooth", "regularizer",  # sums over the steps: C ℓ, C' factor |d|^p and ½‖w_t‖²
+    "norm", "gradient",  # largest ‖w_t‖, and largest norm of a stochastic gradient
+    "given_up",  # support rows given up for a budget
+)  # fmt: skip
+STATE = np.dtype((np.record, [(name, float) for name in _STATE]))
+TOTALS = np.dtype((np.record, [(name, float) for name in _TOTALS]))
 
 
 class Terms(NamedTuple):
@@ -50,22 +41,14 @@ class Terms(NamedTuple):
 
 
 def terms_of(problem, mass, offset, radius):
-    """The `Terms` of a problem whose labeled rows have the weight ``mass``."""
-    loss = problem.labeled_loss
-    return Terms(
-        loss.code,
-        loss.p,
-        float(problem.C * mass),
-        float(problem.C_graph),
-        float(problem.power),
-        offset,
-        float(radius),
-    )
+    """Return the `Terms` of a problem whose labeled rows have the weight ``mass``."""
+    loss, weights = problem.labeled_loss, (problem.C * mass, problem.C_graph, problem.power)
+    return Terms(loss.code, loss.p, *map(float, weights), offset, float(radius))
 
 
 @njit
 def draw_labeled(cumulative, key, first, out):
-    """Positions of labeled rows, in proportion to their weights: draws first, first + 1, …
+    """Draw positions of labeled rows in proportion to their weights: draws first, first + 1, …
 
     Parameters
     ----------
@@ -94,14 +77,14 @@ def draw_labeled(cumulative, key, first, out):
 
 @njit
 def draw_edges(sampler, key, first, i, j, factor):
-    """Edges of the draws first, first + 1, … into the three output arrays of shape (steps,)."""
+    """Draw edges first, first + 1, … into the three output arrays of shape (steps,)."""
     for s in range(i.size):
         i[s], j[s], factor[s] = sample_edge(sampler, key, first + s)
 
 
 @njit
 def rbf_sums(support, points, coefficients, out):
-    """Kernel sums out[q, r] += Σ_j coefficients[j, r] exp(−γ‖s_j − z_q‖²) in single precision.
+    """Add Σ_j coefficients[j, r] exp(−γ‖s_j − z_q‖²) to out[q, r] in single precision.
 
     Rows come extended, (√(2γ) x, −γ‖x‖², 1) in ``support`` and (√(2γ) z, 1, −γ‖z‖²) in
     ``points``, so that one matrix product gives all exponents.
@@ -119,7 +102,7 @@ def rbf_sums(support, points, coefficients, out):
 
 @njit
 def window(first, labeled, left, right, factor, y, F, K, terms, state, totals, slopes, counts):
-    """Steps first + 1, first + 2, … of the algorithm on rows that were drawn beforehand.
+    """Take steps first + 1, first + 2, … of the algorithm on rows that were drawn beforehand.
 
     Comments number the lines of the algorithm in the chapter on the graph kernel machine.
 

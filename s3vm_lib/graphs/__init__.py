@@ -13,29 +13,22 @@ all neighbors within a radius, or any weights that are given). `CompleteGraph` j
 holds none of them: weights are computed when an edge is drawn. `NeighborGraph` says how either is
 made of rows. `sample_edge` draws edges inside compiled loops.
 
-Read in this order: `_edges` (graphs and energies), `_neighbors` (how they are made of rows),
-`_laplacian`, `_draws` (edges at random), `_rules` (what estimators take).
+Read in this order: `_edges` (graphs, energies, Laplacians, edges at random), `_rules` (how they are
+made of rows, and what estimators take).
 """
 
-from s3vm_lib.graphs._draws import edge_sampler as edge_sampler
-from s3vm_lib.graphs._draws import sample_edge as sample_edge
-from s3vm_lib.graphs._edges import CompleteGraph as CompleteGraph
-from s3vm_lib.graphs._edges import Graph as Graph
-from s3vm_lib.graphs._edges import power_slope as power_slope
-from s3vm_lib.graphs._laplacian import Laplacian as Laplacian
-from s3vm_lib.graphs._laplacian import laplacian as laplacian
-from s3vm_lib.graphs._neighbors import distinct_rows as distinct_rows
-from s3vm_lib.graphs._neighbors import graph_from_weights as graph_from_weights
-from s3vm_lib.graphs._neighbors import knn_graph as knn_graph
-from s3vm_lib.graphs._neighbors import on_rows as on_rows
-from s3vm_lib.graphs._neighbors import radius_graph as radius_graph
-from s3vm_lib.graphs._rules import GRAPH_SHARE as GRAPH_SHARE
-from s3vm_lib.graphs._rules import NEIGHBORS as NEIGHBORS
-from s3vm_lib.graphs._rules import GraphLike as GraphLike
-from s3vm_lib.graphs._rules import NeighborGraph as NeighborGraph
-from s3vm_lib.graphs._rules import check_graph as check_graph
-from s3vm_lib.graphs._rules import graph_rule as graph_rule
-from s3vm_lib.graphs._rules import joins_all as joins_all
-from s3vm_lib.graphs._rules import training_graph as training_graph
+from s3vm_lib.graphs._edges import (  # isort: skip
+    CompleteGraph, Graph, Laplacian, edge_sampler, laplacian, power_slope, sample_edge,
+)  # fmt: skip
 
-__all__ = [name for name in dir() if not name.startswith("_")]
+from s3vm_lib.graphs._rules import (  # isort: skip
+    GRAPH_SHARE, NEIGHBORS, GraphLike, NeighborGraph, check_graph, graph_from_weights,
+    graph_rule, joins_all, knn_graph, radius_graph, training_graph,
+)  # fmt: skip
+
+__all__ = [
+    "GRAPH_SHARE", "NEIGHBORS", "CompleteGraph", "Graph", "GraphLike", "Laplacian",
+    "NeighborGraph", "check_graph", "edge_sampler", "graph_from_weights", "graph_rule",
+    "joins_all", "knn_graph", "laplacian", "power_slope", "radius_graph", "sample_edge",
+    "training_graph",
+]  # fmt: skip

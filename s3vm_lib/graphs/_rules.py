@@ -1,6 +1,7 @@
-"""How estimators are told which graph of their rows to make."""
+"""How graphs are made of rows, and how estimators are told which."""
 
 from dataclasses import KW_ONLY, dataclass, fields, replace
+from itertools import pairwise
 from typing import Annotated, Literal
 
 import numpy as np
@@ -8,15 +9,209 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike
 
 from s3vm_lib.graphs._edges import CompleteGraph, Graph
-from s3vm_lib.graphs._neighbors import (
-    WEIGHTS,
-    distinct_rows,
-    graph_from_weights,
-    knn_graph,
-    on_rows,
-    radius_graph,
-)
-from s3vm_lib.utils.limits import COUNT, SCALE
+from s3vm_lib.kernels import near_origin
+from s3vm_lib.utils.limits import Checked, Count, Scale
+
+WEIGHTS = ("gaussian", "binary")
+
+
+def graph_from_weights(W, labeled=None):
+    """Return the `Graph` of a matrix of weights.
+
+    Parameters
+    ----------
+    W : {ndarray, sparse matrix} of shape (n, n)
+        Non-negative weights. An entry W_ij ≠ W_ji stands for an edge of weight max(W_ij, W_ji);
+        the diagonal is ignored.
+    labeled : ndarray of bool, shape (n,), default=None
+        Edges between two rows marked here are left out.
+
+    Returns
+    -------
+    Graph
+
+    Raises
+    ------
+    ValueError
+        If W is not square, or an entry is negative or not finite.
+    """
+    W = sp.coo_array(W)
+    if W.shape[0] != W.shape[1]:
+        raise ValueError(f"graph weights must be a square matrix, got shape {W.shape}")
+    values = np.asarray(W.data, dtype=np.float64)
+    if not np.all(np.isfinite(values)) or np.any(values < 0):
+        raise ValueError("graph weights must be finite and non-negative")
+    return _graph(W.shape[0], W.row, W.col, values, labeled)
+
+
+def _graph(n, rows, columns, values, labeled):
+    """Return edges once, with i < j, from directed ones; the larger weight of two directions."""
+    i = np.minimum(rows, columns).astype(np.int64)
+    j = np.maximum(rows, columns).astype(np.int64)
+    keep = (i < j) & (values > 0)
+    if labeled is not None:
+        keep &= ~(labeled[i] & labeled[j])
+    i, j, values = i[keep], j[keep], values[keep]
+    key, inverse = np.unique(i * n + j, return_inverse=True)
+    weights = np.zeros(key.size)
+    np.maximum.at(weights, inverse, values)
+    return Graph(n, key // n, key % n, weights)
+
+
+def distinct_rows(X, metric="euclidean"):
+    """Return the first of each group of identical rows.
+
+    Copies of a row would be its nearest neighbors and cut it off from all others; graphs of data
+    with copies are therefore built on the distinct rows (see `on_rows`).
+
+    Parameters
+    ----------
+    X : {ndarray, CSR matrix} of shape (n, d)
+        Rows; the n × n distances with ``metric="precomputed"``.
+    metric : {"euclidean", "precomputed"}, default="euclidean"
+
+    Returns
+    -------
+    index : ndarray of shape (m,)
+        First rows of the groups, ascending.
+    first : ndarray of shape (n,)
+        For every row, the first row that is identical to it.
+    """
+    if metric == "precomputed":
+        first = np.argmax(X <= 1e-7 * max(X.max(initial=0.0), 1e-300), axis=1)
+        first = np.minimum(first, np.arange(X.shape[0]))
+    elif sp.issparse(X):
+        X = X.copy()  # in one form: a zero may be stored or not
+        X.sum_duplicates()
+        X.eliminate_zeros()
+        seen, bounds = {}, X.indptr
+        keys = (X.indices[a:b].tobytes() + X.data[a:b].tobytes() for a, b in pairwise(bounds))
+        first = np.array([seen.setdefault(key, row) for row, key in enumerate(keys)], np.intp)
+    else:
+        rows = np.ascontiguousarray(X) + 0.0  # no −0, whose bytes differ from those of 0
+        keys = rows.view(np.dtype((np.void, rows.itemsize * rows.shape[1]))).ravel()
+        _, index, inverse = np.unique(keys, return_index=True, return_inverse=True)
+        first = index[inverse]
+    return np.unique(first), first
+
+
+def on_rows(graph, index, n):
+    """Return a graph on some of n rows as a graph on all of them.
+
+    Parameters
+    ----------
+    graph : Graph
+        On ``len(index)`` vertices.
+    index : ndarray of shape (m,)
+        The row of each vertex, ascending.
+    n : int
+        Number of rows.
+
+    Returns
+    -------
+    Graph
+        The other rows have no edges.
+    """
+    return Graph(n, index[graph.i], index[graph.j], graph.weights)
+
+
+def knn_graph(
+    X, n_neighbors=10, *, weights="gaussian", gamma=None, labeled=None, metric="euclidean"
+):
+    """Join every row to its k nearest neighbors.
+
+    An edge is there if one of its ends is among the k nearest neighbors of the other.
+
+    Parameters
+    ----------
+    X : {ndarray, CSR matrix} of shape (n, d)
+        Rows, of which none should be identical (see `distinct_rows`); the n × n distances with
+        ``metric="precomputed"``.
+    n_neighbors : int, default=10
+        k ≥ 1; with k ≥ n − 1 all pairs are joined.
+    weights : {"gaussian", "binary"}, default="gaussian"
+        exp(−γ‖x_i − x_j‖²), or 1.
+    gamma : float, default=None
+        γ of the Gaussian weights; None means 1/(2m²), where m is the mean length of an edge.
+    labeled : ndarray of bool, shape (n,), default=None
+        Edges between two rows marked here are left out.
+    metric : {"euclidean", "precomputed"}, default="euclidean"
+
+    Returns
+    -------
+    Graph
+    """
+    n = X.shape[0]
+    if n < 2:
+        return _edgeless(n)
+    found = _searched(X, metric, n_neighbors=min(n_neighbors, n - 1))
+    distances, index = found.kneighbors()  # a row is not counted among its own neighbors
+    rows = np.repeat(np.arange(n), index.shape[1])
+    return _weighted(n, rows, index.ravel(), distances.ravel(), weights, gamma, labeled)
+
+
+def radius_graph(X, radius, *, weights="gaussian", gamma=None, labeled=None, metric="euclidean"):
+    """Join all pairs of rows at a distance of at most ε.
+
+    Parameters
+    ----------
+    X : {ndarray, CSR matrix} of shape (n, d)
+        Rows, or distances, as in `knn_graph`.
+    radius : float
+        ε > 0. A large one joins all n(n − 1)/2 pairs: watch the memory.
+    weights, gamma, labeled, metric
+        See `knn_graph`.
+
+    Returns
+    -------
+    Graph
+    """
+    n = X.shape[0]
+    if n < 2:
+        return _edgeless(n)
+    distances, index = _searched(X, metric, radius=radius).radius_neighbors()
+    rows = np.repeat(np.arange(n), [part.size for part in index])
+    columns, distances = (np.concatenate(parts) for parts in (index, distances))
+    return _weighted(n, rows, columns, distances, weights, gamma, labeled)
+
+
+def _edgeless(n):
+    return Graph(n, np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0))
+
+
+def _searched(X, metric, **how):
+    """Return scikit-learn's search for neighbors among the rows of X."""
+    from sklearn.neighbors import NearestNeighbors
+
+    X = X if metric == "precomputed" else near_origin(X)[0]
+    # Trees lose to plain comparison of all pairs in more than about 15 dimensions.
+    low = metric == "euclidean" and not sp.issparse(X) and X.shape[1] <= 15
+    return NearestNeighbors(algorithm="auto" if low else "brute", metric=metric, **how).fit(X)
+
+
+def _weighted(n, rows, columns, distances, weights, gamma, labeled):
+    if weights not in WEIGHTS:
+        raise ValueError(f"weights must be one of {WEIGHTS}, got {weights!r}")
+    graph = _graph(n, rows, columns, np.ones(rows.size), labeled)
+    if weights == "binary" or graph.n_edges == 0:
+        return graph
+    # Lengths in the order of the edges; both directions of an edge have the same one.
+    length = np.empty(graph.n_edges)
+    key = np.minimum(rows, columns).astype(np.int64) * n + np.maximum(rows, columns)
+    place = np.searchsorted(graph.i * n + graph.j, key)
+    inside = place < graph.n_edges
+    inside[inside] = (graph.i * n + graph.j)[place[inside]] == key[inside]
+    length[place[inside]] = distances[inside]
+    if gamma is None:
+        mean = length.mean()
+        gamma = 0.5 / mean**2 if mean > 0 else 1.0
+    # A weight that underflows would make an edge vanish from |E|.
+    mu = np.maximum(np.exp(-gamma * length**2), np.finfo(float).tiny)
+    return Graph(n, graph.i, graph.j, mu)
+
+
+# --- What estimators take ------------------------------------------------------------------------
+
 
 NEIGHBORS = 5  # of a `NeighborGraph`, where nothing is said
 _DENSE = 2**27  # values of sparse rows that are made dense, 1 GB
@@ -24,7 +219,7 @@ GRAPH_SHARE = 0.05  # of the weight of the labeled rows that the graph gets, whe
 
 
 @dataclass(frozen=True)
-class NeighborGraph:
+class NeighborGraph(Checked):
     """Which rows a graph joins, and with what weights, before the rows are known.
 
     Parameters
@@ -59,26 +254,19 @@ class NeighborGraph:
     NeighborGraph(n_neighbors=6)
     """
 
-    n_neighbors: int | Literal["all"] | None = None
+    n_neighbors: Count | Literal["all"] | None = None
     _: KW_ONLY
-    radius: float | None = None
+    radius: Scale | None = None
     weights: Literal["gaussian", "binary"] = "gaussian"
-    gamma: float | Literal["kernel"] | None = None
+    gamma: Scale | Literal["kernel"] | None = None
 
     def __post_init__(self):
-        k, radius, gamma = self.n_neighbors, self.radius, self.gamma
-        if not (k is None or k == "all" or COUNT.is_satisfied_by(k)):
-            raise ValueError(f"n_neighbors must be a positive integer, 'all' or None, got {k!r}")
-        if not (radius is None or SCALE.is_satisfied_by(radius)):
-            raise ValueError(f"radius must be a positive number or None, got {radius!r}")
+        super().__post_init__()
+        k, radius = self.n_neighbors, self.radius
         if k is not None and radius is not None:
             raise ValueError(
                 f"only one of n_neighbors and radius can be given, got {k!r} and {radius!r}"
             )
-        if self.weights not in WEIGHTS:
-            raise ValueError(f"weights must be one of {WEIGHTS}, got {self.weights!r}")
-        if not (gamma is None or gamma == "kernel" or SCALE.is_satisfied_by(gamma)):
-            raise ValueError(f"gamma must be a positive number, 'kernel' or None, got {gamma!r}")
 
     def __repr__(self):
         given = [(f.name, getattr(self, f.name), f.default) for f in fields(self)]
@@ -86,7 +274,7 @@ class NeighborGraph:
         return f"NeighborGraph({', '.join(shown)})"
 
     def build(self, X, labeled=None, kernel=None):
-        """The graph of some rows.
+        """Return the graph of some rows.
 
         Where rows are joined to neighbors, identical rows are one vertex, the first of them (see
         `distinct_rows`).
@@ -140,7 +328,7 @@ class NeighborGraph:
         return on_rows(knn_graph(X, self.n_neighbors or NEIGHBORS, **options), index, n)
 
     def weight_gamma(self, kernel):
-        """γ of the Gaussian weights; None where the lengths of the edges decide."""
+        """Return γ of the Gaussian weights; None where the lengths of the edges decide."""
         if self.gamma != "kernel":
             return None if self.gamma is None else float(self.gamma)
         known = kernel is not None and kernel.name in ("rbf", "laplacian")
@@ -148,7 +336,7 @@ class NeighborGraph:
 
 
 def _dense(X):
-    """Sparse rows as an array."""
+    """Return the sparse rows as an array."""
     values = X.shape[0] * X.shape[1]
     if values > _DENSE:
         raise ValueError(
@@ -160,7 +348,7 @@ def _dense(X):
 
 
 def _complete_gamma(X):
-    """1/(2m²) with m² the mean squared distance of two rows."""
+    """Return 1/(2m²) with m² the mean squared distance of two rows."""
     variance = float(np.sum(np.var(X, axis=0)))
     return 0.25 / variance if variance > 0 else 1.0
 
@@ -171,7 +359,7 @@ GraphLike = (
 
 
 def graph_rule(graph, n_neighbors, default):
-    """What the parameters ``graph`` and ``n_neighbors`` of an estimator stand for.
+    """Return what the parameters ``graph`` and ``n_neighbors`` of an estimator stand for.
 
     Parameters
     ----------
@@ -200,7 +388,7 @@ def graph_rule(graph, n_neighbors, default):
 
 
 def joins_all(rule):
-    """Whether a rule or a graph joins all pairs of rows."""
+    """Return whether a rule or a graph joins all pairs of rows."""
     return isinstance(rule, CompleteGraph) or (
         isinstance(rule, NeighborGraph) and rule.n_neighbors == "all"
     )
@@ -236,7 +424,7 @@ def check_graph(rule, codes, weight):
 
 
 def training_graph(rule, X, rows, labeled=None, kernel=None):
-    """The graph of the training rows.
+    """Return the graph of the training rows.
 
     Parameters
     ----------

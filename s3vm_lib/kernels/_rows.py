@@ -16,17 +16,17 @@ _FAR = 2.0**20  # distances from 0, in powers of the width of the kernel
 
 
 def floats(X):
-    """A dense or sparse X of numbers that do not wrap around: integers become doubles."""
+    """Return a dense or sparse X of numbers that do not wrap around: integers become doubles."""
     return X.astype(np.float64) if X.dtype.kind in "iub" else X
 
 
 def center_of(X):
-    """A median of nine of the dense rows of X, shape (d,): few outliers do not move it."""
+    """Return a median of nine of the dense rows of X, shape (d,): few outliers do not move it."""
     return np.sort(X[np.arange(9) * (X.shape[0] - 1) // 8], axis=0)[4]
 
 
 def near_origin(X):
-    """Rows without their mean where that is far from 0, as they are otherwise.
+    """Return the rows without their mean where that is far from 0, as they are otherwise.
 
     What depends on differences of rows alone then keeps its digits in products.
 
@@ -48,7 +48,7 @@ def near_origin(X):
 
 
 def squared_norms(X):
-    """Squared Euclidean norms of the rows of a dense or sparse X, shape (n,)."""
+    """Return the squared Euclidean norms of the rows of a dense or sparse X, shape (n,)."""
     X = floats(X)
     if sp.issparse(X):
         if X.format == "csr" and X.shape[0] > _FEW:  # the squares would take as much as X
@@ -59,7 +59,7 @@ def squared_norms(X):
 
 
 def is_far(kernel, X):
-    """Whether distances of the rows of X need differences, entry by entry, of X as it is given.
+    """Return whether distances of the rows of X need differences, entry by entry.
 
     What ‖x‖² + ‖z‖² − 2⟨x, z⟩, or a shift of X, leaves of distances between near rows would then
     be seen in the values of the kernel, rbf or laplacian.
@@ -97,7 +97,7 @@ def exp_inplace(x):
 
 @njit
 def _dot_block(XT, i, start, out):
-    """out[j] = ⟨x_i, x_{start+j}⟩ for one block of columns of XT (d, n)."""
+    """Write out[j] = ⟨x_i, x_{start+j}⟩ for one block of columns of XT (d, n)."""
     d, m = XT.shape[0], out.size
     for j in range(m):
         out[j] = 0
@@ -121,7 +121,7 @@ def _dot_block(XT, i, start, out):
 
 @njit
 def _square_distance_block(XT, i, start, out):
-    """out[j] = ‖x_i − x_{start+j}‖²; differences, so that near points lose no digits."""
+    """Write out[j] = ‖x_i − x_{start+j}‖²; differences, so that near points lose no digits."""
     d, m = XT.shape[0], out.size
     for j in range(m):
         out[j] = 0
@@ -147,7 +147,7 @@ def _square_distance_block(XT, i, start, out):
 
 @njit
 def _manhattan_block(XT, i, start, out):
-    """out[j] = ‖x_i − x_{start+j}‖₁."""
+    """Write out[j] = ‖x_i − x_{start+j}‖₁."""
     m = out.size
     for j in range(m):
         out[j] = 0
@@ -160,7 +160,7 @@ def _manhattan_block(XT, i, start, out):
 
 @njit
 def _csr_dot_row(x, data, indices, indptr, out):
-    """out[j] = ⟨x, x_j⟩ for a dense x and the rows of a CSR matrix."""
+    """Write out[j] = ⟨x, x_j⟩ for a dense x and the rows of a CSR matrix."""
     for j in range(out.size):
         total = 0.0
         for k in range(indptr[j], indptr[j + 1]):
@@ -170,7 +170,7 @@ def _csr_dot_row(x, data, indices, indptr, out):
 
 @njit
 def manhattan_row(x, data, indices, indptr, out):
-    """out[j] = ‖x − x_j‖₁ for a dense x and the rows of a CSR matrix."""
+    """Write out[j] = ‖x − x_j‖₁ for a dense x and the rows of a CSR matrix."""
     norm = 0.0
     for k in range(x.size):
         norm += abs(x[k])
@@ -184,7 +184,7 @@ def manhattan_row(x, data, indices, indptr, out):
 
 @njit
 def csr_distance_row(x, present, data, indices, indptr, square, out):
-    """Distances between a dense x and the rows of a CSR matrix, each entry by entry.
+    """Write distances between a dense x and the rows of a CSR matrix, entry by entry.
 
     Parameters
     ----------
@@ -386,7 +386,7 @@ _MANY = {LINEAR: _linear_rows, POLY: _poly_rows, RBF: _rbf_rows, LAPLACIAN: _lap
 
 
 def dense_kernel_rows(rows, index, first, values, m):
-    """`kernel_row` for many rows of dense data, into consecutive rows of a matrix.
+    """Run `kernel_row` for many rows of dense data, into consecutive rows of a matrix.
 
     Parameters
     ----------

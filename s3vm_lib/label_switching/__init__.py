@@ -5,16 +5,15 @@ time; `_multi_switch` holds `MultiSwitchTSVM` (Sindhwani and Keerthi, 2006), whi
 of a linear model in bulk.
 """
 
-from s3vm_lib.label_switching._light import LightSolution as LightSolution
-from s3vm_lib.label_switching._light import Round as Round
-from s3vm_lib.label_switching._light import S3VMLight as S3VMLight
-from s3vm_lib.label_switching._light import solve_s3vm_light as solve_s3vm_light
-from s3vm_lib.label_switching._light import switch_gain as switch_gain
-from s3vm_lib.label_switching._light import worst_pairs as worst_pairs
-from s3vm_lib.label_switching._multi_switch import Level as Level
-from s3vm_lib.label_switching._multi_switch import MultiSwitchTSVM as MultiSwitchTSVM
-from s3vm_lib.label_switching._multi_switch import Solution as Solution
-from s3vm_lib.label_switching._multi_switch import solve_multi_switch as solve_multi_switch
-from s3vm_lib.label_switching._multi_switch import top_labels as top_labels
+from s3vm_lib.label_switching._light import (  # isort: skip
+    LightSolution, Round, S3VMLight, solve_s3vm_light, switch_gain, top_labels, worst_pairs,
+)  # fmt: skip
 
-__all__ = [name for name in dir() if not name.startswith("_")]
+from s3vm_lib.label_switching._multi_switch import (  # isort: skip
+    Level, MultiSwitchTSVM, Solution, solve_multi_switch,
+)  # fmt: skip
+
+__all__ = [
+    "Level", "LightSolution", "MultiSwitchTSVM", "Round", "S3VMLight", "Solution",
+    "solve_multi_switch", "solve_s3vm_light", "switch_gain", "top_labels", "worst_pairs",
+]  # fmt: skip

@@ -14,16 +14,15 @@ from typing import Annotated, Literal, NamedTuple
 import numpy as np
 from sklearn.utils._param_validation import Interval
 
-from s3vm_lib.base.classifier import Balance
+from s3vm_lib.base.classifier import Balance, BaseS3VM
 from s3vm_lib.base.machine import BinaryFit
 from s3vm_lib.gram import Gram
-from s3vm_lib.label_switching._assigned import LabelSwitching
-from s3vm_lib.losses import LabeledLoss, UnlabeledLoss
+from s3vm_lib.losses import LabeledLoss
 from s3vm_lib.objective import Problem
 from s3vm_lib.smo import solve_smo, svc_costs
 from s3vm_lib.utils.limits import Count, Megabytes, Ratio, Tolerance, WeightOrZero
 from s3vm_lib.utils.linear import centered, linear_model
-from s3vm_lib.utils.validation import KernelParameters, Storage, parameters
+from s3vm_lib.utils.validation import KernelParameters, Storage, options, parameters
 
 
 class Round(NamedTuple):
@@ -56,7 +55,7 @@ class LightSolution(NamedTuple):
 
 
 def switch_gain(f_plus, f_minus, C_plus, C_minus):
-    """By how much J falls when i (label +1) and j (label −1) switch labels at fixed f and b.
+    """Return by how much J falls when i (label +1) and j (label −1) switch labels at fixed f and b.
 
     G(f_i) − G(f_j) with G(z) = C*_+ max(0, 1 − z) − C*_− max(0, 1 + z). G is strictly decreasing,
     so that a switch lowers J exactly when f_i < f_j, whatever the two costs.
@@ -79,8 +78,8 @@ def switch_gain(f_plus, f_minus, C_plus, C_minus):
     return G(f_plus) - G(f_minus)
 
 
-def first_labels(f, n_positive=None):
-    """Labels of unlabeled rows by the supervised outputs: +1 to the largest, or by sign.
+def top_labels(f, n_positive=None):
+    """Return labels +1 for the largest outputs and −1 for the others, ties to the earlier rows.
 
     Parameters
     ----------
@@ -101,7 +100,7 @@ def first_labels(f, n_positive=None):
 
 
 def worst_pairs(f, labels, rows, tol=0.0):
-    """Disjoint pairs whose switch lowers J, worst first.
+    """Return the disjoint pairs whose switch lowers J, worst first.
 
     The positive row of lowest output meets the negative row of highest output, then the next two
     meet, as long as f_i < f_j. Switching all of them gives +1 to the rows of highest output: the
@@ -132,7 +131,7 @@ def worst_pairs(f, labels, rows, tol=0.0):
 
 
 def wrong_signs(f, labels, rows, tol=0.0):
-    """Rows whose output contradicts their label, t_j f_j < −tol, worst first.
+    """Return the rows whose output contradicts their label, t_j f_j < −tol, worst first.
 
     Without a constraint on the number of positives, flipping any of them lowers J.
 
@@ -185,7 +184,7 @@ def settle(beta, costs, gradient):
 
 
 def annealing_levels(C_star, start=1e-5, factor=2.0, plus=0.5):
-    """The costs (C*_+, C*_−) of the two labels, level by level, both C* at the end.
+    """Yield the costs (C*_+, C*_−) of the two labels, level by level, both C* at the end.
 
     Their mean is C*·start at first, and C*_+ has the share ``plus`` in their sum. Both are
     multiplied by ``factor`` at each level and capped at C*.
@@ -213,7 +212,7 @@ def annealing_levels(C_star, start=1e-5, factor=2.0, plus=0.5):
         scale *= factor
 
 
-class _Machine:
+class _SwitchedSVM:
     """The SVM on all rows under changing labels and costs; each training starts at the last."""
 
     def __init__(self, gram, labels, upper, max_inner_iter) -> None:
@@ -233,13 +232,13 @@ class _Machine:
         return value, value + solution.objective, solution.n_iter
 
     def set_upper(self, rows, upper):
-        """New upper bounds for rows; variables that were at their bound follow it."""
+        """Set new upper bounds for rows; variables that were at their bound follow it."""
         follow = rows[np.abs(self.beta[rows]) >= self.upper[rows]]
         self.upper[rows] = upper
         self.beta[follow] = self.labels[follow] * self.upper[follow]
 
     def next_switch(self, rows, counted, switching, tol):
-        """Rows i to switch, and their partners j; None without a count.
+        """Return the rows i to switch, and their partners j; None without a count.
 
         Outputs are known up to tol, so that two of them have to differ by more than 2 tol.
         """
@@ -250,13 +249,13 @@ class _Machine:
         return (i[:1], j[:1]) if switching == "pair" else (i, j)
 
     def gains(self, i, j, costs):
-        """What each switch gains at unit weight; a flip has a partner on the boundary."""
+        """Return what each switch gains at unit weight; a flip has a partner on the boundary."""
         if j is None:
             return switch_gain(self.labels[i] * self.outputs[i], 0.0, *costs)
         return switch_gain(self.outputs[i], self.outputs[j], *costs)
 
     def switch(self, i, j):
-        """Partners exchange labels, costs and dual variables, which leaves Σβ as it was."""
+        """Let partners exchange labels, costs and dual variables, which leaves Σβ as it was."""
         if j is None:
             self.labels[i] *= -1
             self.beta[i] *= -1
@@ -266,23 +265,11 @@ class _Machine:
 
 
 def solve_s3vm_light(
-    gram,
-    t,
-    sample_weight,
-    problem,
-    *,
-    n_positive=None,
-    annealing_start=1e-5,
-    annealing_factor=2.0,
-    annealing_ratio="balanced",
-    switching="all",
-    tol=1e-3,
-    annealing_tol=1e-3,
-    max_iter=100_000,
-    max_inner_iter=1_000_000,
-    callback=None,
-):
-    """Label switching under growing costs C*_+ and C*_−, from the labels of the supervised SVM.
+    gram, t, sample_weight, problem, *, n_positive=None, annealing_start=1e-5, annealing_factor=2.0,
+    annealing_ratio="balanced", switching="all", tol=1e-3, annealing_tol=1e-3, max_iter=100_000,
+    max_inner_iter=1_000_000, callback=None,
+):  # fmt: skip
+    """Switch labels under growing costs C*_+ and C*_−, from the labels of the supervised SVM.
 
     Parameters
     ----------
@@ -320,24 +307,20 @@ def solve_s3vm_light(
     LightSolution
     """
     unlabeled = np.flatnonzero(t == 0)
-    machine = _Machine(
-        gram,
-        np.where(t == 0, 1.0, t),
-        np.where(t == 0, 0.0, problem.C * sample_weight),
-        max_inner_iter,
-    )
+    upper = np.where(t == 0, 0.0, problem.C * sample_weight)
+    machine = _SwitchedSVM(gram, np.where(t == 0, 1.0, t), upper, max_inner_iter)
     semi_supervised = unlabeled.size > 0 and problem.C_star > 0
     loose = max(tol, annealing_tol)
     history = []
 
     def train(tol, costs=(0.0, 0.0), n_switched=0, gain=0.0):
-        """One `Round`; true when the callback wants it to be the last."""
+        """Return one `Round`; true when the callback wants it to be the last."""
         report = machine.train(tol)
         history.append(Round(len(history) + 1, *costs, n_switched, gain, *report))
         return callback is not None and bool(callback(history[-1]))
 
     def spent():
-        """Whether no training is left: what was trained last is then not touched any more."""
+        """Return whether no training is left: the last one is then not touched any more."""
         return len(history) >= max_iter
 
     def finish(status):
@@ -349,7 +332,7 @@ def solve_s3vm_light(
     # The numbers are the lines of the chapter's algorithm. 1: labeled points alone.
     stopped = train(loose if semi_supervised else tol)
     # 2
-    machine.labels[unlabeled] = first_labels(machine.outputs[unlabeled], n_positive)
+    machine.labels[unlabeled] = top_labels(machine.outputs[unlabeled], n_positive)
     if stopped or not semi_supervised:
         return finish("stopped" if stopped else machine.status)
     plus = 0.5
@@ -387,6 +370,26 @@ def solve_s3vm_light(
 
 
 # --- The estimator --------------------------------------------------------------------------------
+
+
+class LabelSwitching(BaseS3VM):
+    """Counts of rows need equal weights; the labels of a fit are kept as ``assigned_``."""
+
+    def _check_weights(self, data):
+        weight = data.sample_weight[data.codes < 0]
+        if self.balance is not None and weight.size and np.ptp(weight) > 0:
+            raise ValueError(
+                "sample_weight must give all unlabeled rows an equal weight (or 0), because "
+                f"{type(self).__name__} counts them, got values from {weight.min():g} to "
+                f"{weight.max():g}; balance=None allows any weights"
+            )
+
+    def _transduce(self, X, codes, rows, fits):
+        found = super()._transduce(X, codes, rows, fits)
+        assigned = np.zeros((len(fits), codes.size))
+        assigned[:, rows] = [fit.extra["labels"] for fit in fits]
+        self.assigned_ = assigned
+        return found
 
 
 @parameters
@@ -568,7 +571,7 @@ class S3VMLight(KernelParameters, LabelSwitching):
     _late = frozenset({"C", "annealing_start", "annealing_factor", "annealing_ratio"})
 
     def _prepare(self, data):
-        """Rows that have an influence, their kernel values, and what they were shifted by."""
+        """Return rows that matter, their kernel values, and what they were shifted by."""
         unlabeled = data.codes < 0
         self._check_weights(data)
         C_star = self._penalties(data)[1]
@@ -582,30 +585,17 @@ class S3VMLight(KernelParameters, LabelSwitching):
         return rows, gram, center
 
     def _problem(self, data, ratio):
-        C, C_star = self._penalties(data)
-        losses = LabeledLoss("hinge"), UnlabeledLoss("symmetric_hinge")
-        balance = "none" if ratio is None else "counts"
-        return Problem(*losses, C, C_star, data.kernel, balance=balance, ratio=ratio)
+        loss, balance = LabeledLoss("hinge"), "none" if ratio is None else "counts"
+        terms = loss, loss.effective, *self._penalties(data)
+        return Problem(*terms, data.kernel, balance=balance, ratio=ratio)
 
     def _fit_binary(self, data, shared, t, problem, index):
         rows, gram, center = shared
         n_positive = None if problem.ratio is None else round(problem.ratio * np.sum(t == 0))
         solution = solve_s3vm_light(
-            gram,
-            t[rows],
-            data.loss_weight[rows],
-            problem,
-            n_positive=n_positive,
-            annealing_start=self.annealing_start,
-            annealing_factor=self.annealing_factor,
-            annealing_ratio=self.annealing_ratio,
-            switching=self.switching,
-            tol=self.tol,
-            annealing_tol=self.annealing_tol,
-            max_iter=self.max_iter,
-            max_inner_iter=self.max_inner_iter,
-            callback=lambda round: self._report(round._asdict()),
-        )
+            gram, t[rows], data.loss_weight[rows], problem, n_positive=n_positive,
+            callback=lambda round: self._report(round._asdict()), **options(self, solve_s3vm_light),
+        )  # fmt: skip
         b = solution.b
         dual, outputs, labels = np.zeros(t.size), np.full(t.size, np.nan), np.zeros(t.size)
         dual[rows], outputs[rows], labels[rows] = solution.beta, solution.f + b, solution.labels

@@ -16,11 +16,11 @@ import numpy as np
 from s3vm_lib.base.classifier import Balance
 from s3vm_lib.base.machine import BinaryFit
 from s3vm_lib.finite_newton import linear_rows, solve_finite_newton
-from s3vm_lib.label_switching._assigned import LabelSwitching
-from s3vm_lib.losses import LabeledLoss, UnlabeledLoss
+from s3vm_lib.label_switching._light import LabelSwitching, top_labels
+from s3vm_lib.losses import LabeledLoss
 from s3vm_lib.objective import Problem
 from s3vm_lib.utils.limits import Count, Ratio, Tolerance, Weight, WeightOrZero
-from s3vm_lib.utils.validation import Client, parameters
+from s3vm_lib.utils.validation import Client, options, parameters
 
 _TIE = 1e-10  # outputs that differ by less count as equal: identical rows, rounded differently
 
@@ -52,25 +52,8 @@ class Solution(NamedTuple):
 # --- Labels ---------------------------------------------------------------------------------------
 
 
-def top_labels(outputs, n_positive):
-    """+1 for the ``n_positive`` largest outputs, −1 for the others; ties to the earlier rows.
-
-    Parameters
-    ----------
-    outputs : ndarray of shape (u,)
-    n_positive : int
-
-    Returns
-    -------
-    ndarray of shape (u,)
-    """
-    labels = np.full(outputs.size, -1.0)
-    labels[np.argsort(-outputs, kind="stable")[:n_positive]] = 1.0
-    return labels
-
-
 def switch_labels(labels, outputs, n_switch=None, keep_counts=True):
-    """Labels after one round of switching; every single switch lowers the loss.
+    """Return the labels after one round of switching; every single switch lowers the loss.
 
     Giving a row of output o the label −1 in place of +1 costs h(o) = ½ max(0, 1 + o)² −
     ½ max(0, 1 − o)², which strictly increases. A pair of a positive row i and a negative row j
@@ -115,7 +98,7 @@ def switch_labels(labels, outputs, n_switch=None, keep_counts=True):
 
 
 def c_star_levels(C_star, start, factor):
-    """start, factor · start, … below C*, and C* itself; none if C* is 0."""
+    """Return start, factor · start, … below C*, and C* itself; none if C* is 0."""
     levels = []
     while start < C_star and start > 0:
         levels.append(start)
@@ -127,20 +110,9 @@ def c_star_levels(C_star, start, factor):
 
 
 def solve_multi_switch(
-    rows,
-    t,
-    sample_weight,
-    problem,
-    *,
-    start=1e-5,
-    factor=1.5,
-    n_switch=None,
-    max_rounds=1000,
-    tol=1e-3,
-    path_tol=0.03,
-    max_iter=50,
-    callback=None,
-):
+    rows, t, sample_weight, problem, *, start=1e-5, factor=1.5, n_switch=None, max_rounds=1000,
+    tol=1e-3, path_tol=0.03, max_iter=50, callback=None,
+):  # fmt: skip
     """Train with assigned labels, switch them until no switch gains, raise C*, and so on.
 
     Parameters
@@ -193,7 +165,7 @@ def solve_multi_switch(
     if unlabeled.size:
         # 2
         outputs = now.outputs[unlabeled]
-        n_positive = round(problem.ratio * unlabeled.size) if counts else np.sum(outputs > 0)
+        n_positive = round(problem.ratio * unlabeled.size) if counts else None
         labels[unlabeled] = found = top_labels(outputs, n_positive)
         # 3, 7: the costs, up to C*.
         equal = problem.C * sample_weight[labeled].sum() / sample_weight[unlabeled].sum()
@@ -232,15 +204,9 @@ def solve_multi_switch(
     v = now.v
     value = problem.value(now.outputs, t, v[:-1] @ v[:-1], v[-1], sample_weight)
     failed = any(level.status != "converged" and level.status != "no_step" for level in history)
-    return Solution(
-        v,
-        now.outputs,
-        labels,
-        float(value),
-        sum(level.n_iter for level in history),
-        "stopped" if stopped else "max_iter" if failed else "converged",
-        tuple(history),
-    )
+    n_iter = sum(level.n_iter for level in history)
+    status = "stopped" if stopped else "max_iter" if failed else "converged"
+    return Solution(v, now.outputs, labels, float(value), n_iter, status, tuple(history))
 
 
 # --- The estimator --------------------------------------------------------------------------------
@@ -401,45 +367,24 @@ class MultiSwitchTSVM(LabelSwitching):
     _late = frozenset({"C", "C_star"})
 
     def _prepare(self, data):
-        """The rows, which all two-class problems share."""
+        """Return the rows, which all two-class problems share."""
         self._check_weights(data)
         return linear_rows(data.X, self.client)
 
     def _problem(self, data, ratio):
-        """What is minimized; ``ratio`` None leaves the counts out."""
-        C, C_star = self._penalties(data)
-        return Problem(
-            LabeledLoss("squared_hinge"),
-            UnlabeledLoss("squared_symmetric_hinge"),
-            C,
-            C_star,
-            data.kernel,
-            "regularized",
-            "none" if ratio is None else "counts",
-            ratio,
-        )
+        """Return what is minimized; ``ratio`` None leaves the counts out."""
+        loss, balance = LabeledLoss("squared_hinge"), "none" if ratio is None else "counts"
+        terms = loss, loss.effective, *self._penalties(data)
+        return Problem(*terms, data.kernel, "regularized", balance, ratio)
 
     def _fit_binary(self, data, rows, t, problem, index):
         mass, rest = data.loss_weight[t != 0].sum(), data.loss_weight[t == 0].sum()
-        levels = ()
-        if rest > 0:
-            levels = c_star_levels(
-                problem.C_star, self.start * problem.C * mass / rest, self.factor
-            )
+        least = self.start * problem.C * mass / rest if rest > 0 else 0.0
+        levels = c_star_levels(problem.C_star, least, self.factor) if rest > 0 else ()
         with self._reporting("levels of C*", 1 + len(levels)) as callback:
+            asked = options(self, solve_multi_switch)
             solution = solve_multi_switch(
-                rows,
-                t,
-                data.loss_weight,
-                problem,
-                start=self.start,
-                factor=self.factor,
-                n_switch=self.n_switch,
-                max_rounds=self.max_rounds,
-                tol=self.tol,
-                path_tol=self.path_tol,
-                max_iter=self.max_iter,
-                callback=callback,
+                rows, t, data.loss_weight, problem, callback=callback, **asked
             )
         coef, b = solution.v[:-1], float(solution.v[-1])
         extra = {"labels": solution.labels}

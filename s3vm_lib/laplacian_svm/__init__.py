@@ -9,24 +9,18 @@ space whose kernel is K̃ = (I + 2κKM)⁻¹K on the rows (V. Sindhwani, P. Niyo
 have deformed.
 
 Read in this order: `_deformed` (the deformed kernel, Newton and SMO on the labeled rows),
-`_gradients` (conjugate gradients on all rows), `_rules` (the papers' parameters, memory),
-`_estimator` (`LapSVM`).
+`_gradients` (conjugate gradients on all rows), `_estimator` (`LapSVM`, the papers' parameters,
+memory).
 """
 
-from s3vm_lib.laplacian_svm._deformed import BlockDeformedKernel as BlockDeformedKernel
-from s3vm_lib.laplacian_svm._deformed import DeformedKernel as DeformedKernel
-from s3vm_lib.laplacian_svm._deformed import LowRankDeformedKernel as LowRankDeformedKernel
-from s3vm_lib.laplacian_svm._deformed import Solution as Solution
-from s3vm_lib.laplacian_svm._deformed import solve_deformed as solve_deformed
-from s3vm_lib.laplacian_svm._deformed import solve_hinge as solve_hinge
-from s3vm_lib.laplacian_svm._estimator import LapSVM as LapSVM
-from s3vm_lib.laplacian_svm._gradients import Stopping as Stopping
-from s3vm_lib.laplacian_svm._gradients import Watch as Watch
-from s3vm_lib.laplacian_svm._gradients import solve_pcg as solve_pcg
-from s3vm_lib.laplacian_svm._rules import COARSE as COARSE
-from s3vm_lib.laplacian_svm._rules import belkin_penalties as belkin_penalties
-from s3vm_lib.laplacian_svm._rules import choose_blocks as choose_blocks
-from s3vm_lib.laplacian_svm._rules import choose_rank as choose_rank
-from s3vm_lib.laplacian_svm._rules import melacci_penalties as melacci_penalties
+from s3vm_lib.laplacian_svm._deformed import DeformedKernel, Solution, solve_deformed, solve_hinge
+from s3vm_lib.laplacian_svm._gradients import Stopping, Watch, solve_pcg
 
-__all__ = [name for name in dir() if not name.startswith("_")]
+from s3vm_lib.laplacian_svm._estimator import (  # isort: skip
+    COARSE, LapSVM, choose_blocks, choose_rank, melacci_penalties,
+)  # fmt: skip
+
+__all__ = [
+    "COARSE", "DeformedKernel", "LapSVM", "Solution", "Stopping", "Watch", "choose_blocks",
+    "choose_rank", "melacci_penalties", "solve_deformed", "solve_hinge", "solve_pcg",
+]  # fmt: skip

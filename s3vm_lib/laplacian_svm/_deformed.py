@@ -31,7 +31,7 @@ class Solution(NamedTuple):
 
 @njit
 def best_offset(t, upper, f):
-    """The minimizer b of ½ Σ_i u_i max(0, 1 − t_i (f_i + b))², the middle where there are many.
+    """Return minimizer b of ½ Σ_i u_i max(0, 1 − t_i (f_i + b))², the middle where there are many.
 
     The derivative is piecewise linear and increasing in b, with kinks where f_i + b = t_i: walk
     along them until it changes its sign.
@@ -75,7 +75,7 @@ def best_offset(t, upper, f):
 
 @njit
 def squared_hinge_duals(t, upper, f):
-    """β_i = u_i t_i max(0, 1 − t_i f_i): minus the derivatives of the losses in the outputs."""
+    """Return β_i = u_i t_i max(0, 1 − t_i f_i), minus the derivatives of the losses."""
     beta = np.empty(t.size)
     for i in range(t.size):
         beta[i] = upper[i] * t[i] * max(0.0, 1.0 - t[i] * f[i])
@@ -83,7 +83,7 @@ def squared_hinge_duals(t, upper, f):
 
 
 def squared_loss(beta, upper):
-    """½ Σ u max(0, 1 − t f)², from the β of `squared_hinge_duals`."""
+    """Return ½ Σ u max(0, 1 − t f)², from the β of `squared_hinge_duals`."""
     return 0.5 * float(beta @ (beta / upper))
 
 
@@ -163,7 +163,7 @@ class LowRankDeformedKernel:
         self.block = self.half.T @ self.half
 
     def weights(self, v):
-        """w = L⁻ᵀv: the weights of the function that is v in the deformed space."""
+        """Return w = L⁻ᵀv: the weights of the function that is v in the deformed space."""
         return solve_triangular(self._factor[0], v, lower=True, trans=1, check_finite=False)
 
     def expand(self, beta=None, w=None):
@@ -217,7 +217,7 @@ class BlockDeformedKernel:
 
 
 def symmetric(A):
-    """½(A + Aᵀ)."""
+    """Return ½(A + Aᵀ)."""
     return 0.5 * (A + A.T)
 
 
@@ -301,7 +301,7 @@ def solve_deformed(
 
 
 def _least_squares(H, t, upper, b, offset):
-    """The v and b with the least ½‖v‖² + ½ Σ u (t − (Hᵀv)_i − b)²; b stays without an offset."""
+    """Return v and b with the least ½‖v‖² + ½ Σ u (t − (Hᵀv)_i − b)²; b stays without an offset."""
     q, root = H.shape[0], np.sqrt(upper)
     A = np.block([[root[:, None] * H.T, root[:, None]], [np.eye(q), np.zeros((q, 1))]])
     unit = np.linalg.norm(A, axis=0)
@@ -312,7 +312,7 @@ def _least_squares(H, t, upper, b, offset):
 
 
 def _step_status(objective, gap, before, tol, n_iter, max_iter):
-    """Why to stop, or None."""
+    """Return why to stop, or None."""
     if gap <= tol * objective or objective == 0.0:
         return "converged"
     if n_iter and objective >= before[0] and gap >= before[1]:
@@ -321,7 +321,7 @@ def _step_status(objective, gap, before, tol, n_iter, max_iter):
 
 
 def solve_hinge(block, t, upper, *, offset=True, tol=1e-3, max_iter=1000, callback=None):
-    """The hinge in the deformed kernel: Belkin's dual, by SMO.
+    """Minimize with the hinge in the deformed kernel: Belkin's dual, by SMO.
 
     Parameters
     ----------

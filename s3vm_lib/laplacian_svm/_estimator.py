@@ -1,4 +1,4 @@
-"""The estimator `LapSVM`."""
+"""The estimator `LapSVM`, the penalties of a paper in its terms, and what fits into memory."""
 
 import dataclasses
 from contextlib import suppress
@@ -10,26 +10,17 @@ from scipy.linalg import LinAlgError
 
 from s3vm_lib.base.classifier import BaseS3VM
 from s3vm_lib.base.machine import BinaryFit
-from s3vm_lib.graphs import (
-    GRAPH_SHARE,
-    GraphLike,
-    Laplacian,
-    NeighborGraph,
-    check_graph,
-    graph_rule,
-    laplacian,
+
+from s3vm_lib.graphs import (  # isort: skip
+    GRAPH_SHARE, GraphLike, Laplacian, NeighborGraph, check_graph, graph_rule, laplacian,
     training_graph,
-)
+)  # fmt: skip
 from s3vm_lib.kernels import FAR, Kernel, LowRank, near_origin, pivoted_cholesky
-from s3vm_lib.laplacian_svm._deformed import (
-    BlockDeformedKernel,
-    DeformedKernel,
-    LowRankDeformedKernel,
-    solve_deformed,
-    solve_hinge,
-)
+
+from s3vm_lib.laplacian_svm._deformed import (  # isort: skip
+    BlockDeformedKernel, DeformedKernel, LowRankDeformedKernel, solve_deformed, solve_hinge,
+)  # fmt: skip
 from s3vm_lib.laplacian_svm._gradients import Stopping, StoppingRule, Watch, solve_pcg
-from s3vm_lib.laplacian_svm._rules import COARSE, choose_blocks, choose_rank
 from s3vm_lib.losses import LabeledLoss
 from s3vm_lib.objective import Problem
 from s3vm_lib.utils.limits import Count, Degree, Megabytes, Tolerance, WeightOrZero, scaling
@@ -53,7 +44,7 @@ class Shared(NamedTuple):
     shift: np.ndarray | None
 
     def close(self):
-        """The end of a fit: files of the kernel are deleted."""
+        """Delete files of the kernel at the end of a fit."""
         if isinstance(self.kernel, BlockDeformedKernel):
             self.kernel.close()
 
@@ -289,7 +280,7 @@ class LapSVM(KernelParameters, BaseS3VM):
         return super()._training(X, codes, weight, classes)
 
     def _prepare(self, data):
-        """The graph and the kernel, full, deformed or factorized, which all problems share."""
+        """Return graph and the kernel, full, deformed or factorized, which all problems share."""
         n, labeled = data.X.shape[0], np.flatnonzero(data.codes >= 0)
         if self.labeled_loss == "hinge" and self.solver == "pcg":
             raise ValueError("solver='pcg' is for labeled_loss='squared_hinge', got 'hinge'")
@@ -324,7 +315,7 @@ class LapSVM(KernelParameters, BaseS3VM):
         return Shared(kernel, lap, kappa, labeled, data.X, shift)
 
     def _what_fits(self, n, n_labeled):
-        """The solver, the rank (or None), and how many columns of a factor in blocks are there."""
+        """Return solver, the rank (or None), and the number of columns of a factor in blocks."""
         if self.client is not None and (self._precomputed or self.solver == "pcg"):
             raise ValueError(
                 "client needs a kernel of rows and solver='auto' or 'newton', got "
@@ -346,7 +337,7 @@ class LapSVM(KernelParameters, BaseS3VM):
         return "newton", rank, columns
 
     def _in_blocks(self, data, rank, columns, lap, kappa, labeled):
-        """The deformed kernel of a factor that does not fit into memory."""
+        """Return the deformed kernel of a factor that does not fit into memory."""
         from s3vm_lib.smooth import block_coordinates  # a slow import, and rarely needed
 
         with self._progress("blocks") as tick:
@@ -361,20 +352,16 @@ class LapSVM(KernelParameters, BaseS3VM):
             raise
 
     def _graph_weight(self, data):
-        """C_graph, resolved."""
+        """Return C_graph, resolved."""
         mass = float(self.C * data.loss_weight[data.codes >= 0].sum())
         rules = {None: GRAPH_SHARE * mass, "labels": mass}
         return rules[self.C_graph] if self.C_graph in rules else float(self.C_graph)
 
     def _problem(self, data, ratio):
-        """What is minimized, but for the Laplacian, which `_fit_binary` adds."""
-        return Problem(
-            LabeledLoss(self.labeled_loss),
-            C=float(self.C),
-            kernel=data.kernel,
-            bias="free" if self.fit_intercept else "none",
-            C_graph=self._graph_weight(data),
-        )
+        """Return what is minimized, but for the Laplacian, which `_fit_binary` adds."""
+        loss, C_graph = LabeledLoss(self.labeled_loss), self._graph_weight(data)
+        bias = "free" if self.fit_intercept else "none"
+        return Problem(loss, C=float(self.C), kernel=data.kernel, bias=bias, C_graph=C_graph)
 
     def _fit_binary(self, data, shared, t, problem, index):
         problem, fits = dataclasses.replace(problem, graph=shared.laplacian), []
@@ -389,7 +376,7 @@ class LapSVM(KernelParameters, BaseS3VM):
         return min(fits, key=lambda fit: fit.objective)
 
     def _factored(self, kernel, shared):
-        """A factor of the kernel, for where rounding spoils the fit; None where there is none."""
+        """Return a factor of the kernel for where rounding spoils the fit, or None."""
         X, (fast, lap, kappa, labeled, *_) = shared.X, shared
         if kernel.name == "linear" and not sp.issparse(X) and X.shape[1] <= X.shape[0]:
             low = LowRank(kernel.sigma_f * doubles(X), None, 0.0)
@@ -400,7 +387,7 @@ class LapSVM(KernelParameters, BaseS3VM):
         return LowRankDeformedKernel(low, lap, kappa, labeled)
 
     def _solve(self, data, shared, t, problem, careful):
-        """The fit in a list, "stalled" where rounding has spoiled it; nothing without a factor."""
+        """Return fit in a list, "stalled" where rounding has spoiled it; [] without a factor."""
         kernel, lap, kappa, labeled, X, shift = shared
         kernel = self._factored(data.kernel, shared) if careful else kernel
         if kernel is None:
@@ -456,7 +443,7 @@ class LapSVM(KernelParameters, BaseS3VM):
         return [BinaryFit(c, coef, b, f + solution.b, objective, n_iter, status, history, extra)]
 
     def _watch(self, t, labeled):
-        """What the stopping rule looks at, and which labeled rows take part in the fit."""
+        """Return what the stopping rule looks at, and which labeled rows take part in the fit."""
         stopping = self.stopping
         stopping = stopping if isinstance(stopping, Stopping) else Stopping(stopping)
         used = np.ones(labeled.size, dtype=bool)
@@ -475,7 +462,7 @@ class LapSVM(KernelParameters, BaseS3VM):
 
 
 def _centered_gram(K):
-    """K of feature vectors less their mean if that is far from 0, and the means of its rows."""
+    """Return K less its mean in feature space if that is far from 0, and row means."""
     near = K[:: 1 + K.shape[0] // 64].mean()  # of some rows, at next to no cost
     if not near > FAR * (np.trace(K) / K.shape[0] - near):
         return K, None
@@ -491,3 +478,105 @@ def _spoiled(X, kernel):
     return FloatingPointError(
         f"LapSVM cannot be fitted in double precision: {what}, or take less extreme parameters"
     )
+
+
+# --- Rules ---------------------------------------------------------------------------------------
+
+
+COARSE = 100  # rows of the space that makes conjugate gradients fast
+# Up to this many rows "auto" factorizes: slower than gradients at best, but never stuck.
+_DIRECT = 2500
+
+
+def melacci_penalties(gamma_A, gamma_I, n_edges):
+    """Return C and C_graph for Σ_L max(0, 1 − t f)² + γ_A ‖f‖² + γ_I fᵀMf.
+
+    Parameters
+    ----------
+    gamma_A, gamma_I : float
+        γ_A > 0 and γ_I ≥ 0 of Melacci and Belkin (2011), who use sums and the squared hinge without
+        a factor ½.
+    n_edges : int
+        |E|.
+
+    Returns
+    -------
+    C, C_graph : float
+        1/γ_A and |E| γ_I/(2γ_A): J is their objective divided by 2γ_A.
+    """
+    return 1 / gamma_A, n_edges * gamma_I / (2 * gamma_A)
+
+
+def choose_blocks(n, megabytes, rank):
+    """Return what of a factor in blocks fits into memory where the factor itself does not.
+
+    Parameters
+    ----------
+    n : int
+        Rows.
+    megabytes : float
+        Budget in MiB.
+    rank : int or None
+        Largest rank asked for; None means 500.
+
+    Returns
+    -------
+    rank : int
+    columns : int
+        Columns of the factor that are there at once with their products, in half of the budget; 0
+        where nothing fits.
+    needed : float
+        The least budget of which anything fits.
+    """
+    from s3vm_lib.quasi_newton import megabytes_needed  # a slow import, and rarely needed
+
+    rank = min(n, 500 if rank is None else rank)
+    unit = 3 * 8.0 * n / 2**20  # one column, its product, and what the product needs
+    least = megabytes_needed(n, rank)
+    columns = int((megabytes / 2) / unit) if least <= megabytes / 2 else 0
+    return rank, min(columns, rank), 2 * max(least, unit)
+
+
+def choose_rank(n, n_labeled, megabytes, rank, loss, solver, precomputed=False):
+    """Return what fits into memory: the solver, and the number of columns of a low-rank kernel.
+
+    Parameters
+    ----------
+    n, n_labeled : int
+        Rows, and labeled rows.
+    megabytes : float
+        Budget in MiB.
+    rank : int or None
+        Largest rank asked for; None leaves the choice to the budget.
+    loss : {"squared_hinge", "hinge"}
+    solver : {"auto", "newton", "pcg"}
+    precomputed : bool, default=False
+        Whether the Gram matrix is there already.
+
+    Returns
+    -------
+    solver : {"newton", "pcg"} or None
+        None where nothing fits.
+    rank : int or None
+        None for the full kernel; otherwise the solver is ``"newton"``.
+    needed : float
+        MiB of what was chosen, or of the smallest choice where nothing fits.
+    """
+    unit = 8.0 * n / 2**20  # one column
+    if rank is None:
+        if solver == "auto":
+            solver = "newton" if loss == "hinge" or n <= _DIRECT else "pcg"
+        # The direct method holds K, MK and its factors; conjugate gradients hold K and vectors.
+        vectors = 30 if solver == "newton" else 30 + 3 * min(n, COARSE)
+        needed = unit * (n * (3 if solver == "newton" else 1 - precomputed) + vectors)
+        if needed <= megabytes:
+            return solver, None, needed
+    # The factor G, MG and one copy of the size of G.
+    most = min(n, 1000 if rank is None else rank)
+    fits = int(megabytes / (3 * unit))
+    if rank is not None and fits < most:
+        return None, None, 3 * unit * most
+    least = min(n, max(50, 2 * min(n_labeled, 500)))
+    if fits < min(least, most):
+        return None, None, 3 * unit * min(least, most)
+    return "newton", min(most, fits), 3 * unit * min(most, fits)

@@ -10,13 +10,10 @@ from scipy.linalg.blas import dsymv
 from sklearn.utils._param_validation import Interval
 
 from s3vm_lib.finite_newton import conjugate_gradients, line_search
-from s3vm_lib.laplacian_svm._deformed import (
-    Solution,
-    best_offset,
-    squared_hinge_duals,
-    squared_loss,
-    symmetric,
-)
+
+from s3vm_lib.laplacian_svm._deformed import (  # isort: skip
+    Solution, best_offset, squared_hinge_duals, squared_loss, symmetric,
+)  # fmt: skip
 from s3vm_lib.utils.limits import Checked, Count
 
 StoppingRule = Literal["gap", "stability", "validation", "gradient", "change"]
@@ -62,7 +59,7 @@ class Watch(NamedTuple):
     share: float  # of the rows that may change, or of the errors that must go away
 
 
-class Progress:
+class StoppingState:
     """What the stopping rules have to remember.
 
     Parameters
@@ -78,7 +75,7 @@ class Progress:
         self._objectives, self._next = [], _REST
 
     def rests(self, objective, gap, n_iter):
-        """Whether J has come to rest above the tolerance: then a better gap is worth its price."""
+        """Return whether J rests above the tolerance: then a better gap is worth its price."""
         limit, known = self.tol * objective, self._objectives
         known.append(objective)
         if self.watch.rule != "gap" or gap <= limit or n_iter < self._next:
@@ -89,11 +86,11 @@ class Progress:
         return True
 
     def stalls(self, objective, gap):
-        """Whether the last step made neither J nor the gap smaller."""
+        """Return whether the last step made neither J nor the gap smaller."""
         return not (objective < self.last[0] or gap < self.last[1])  # true of NaN
 
     def done(self, objective, gap, r, outputs, n_iter):
-        """Whether the stopping rule says stop, at the residual and the outputs of all rows."""
+        """Return whether the stopping rule is met, at the residual and the outputs of all rows."""
         watch, tol = self.watch, self.tol
         if self._first is None:
             self._first = np.linalg.norm(r)
@@ -116,7 +113,7 @@ class Progress:
 
 
 def duality_gap(K, lap, kappa, r, rKr, max_iter=30):
-    """An upper bound on J − J* from the residual r of `solve_pcg`.
+    """Return an upper bound on J − J* from the residual r of `solve_pcg`.
 
     With ½fᵀMf ≥ uᵀf − … in place of the graph term for u = 2κM(f + w), every w of shape (n,) gives
     a dual point whose gap is
@@ -207,14 +204,14 @@ class CoarseSpace:
         self._weight, self._factor = weight, cho_factor(symmetric(A), check_finite=False)
 
     def step(self, Kr):
-        """(z, Kz) of the step inside the space."""
+        """Return (z, Kz) of the step inside the space."""
         y = cho_solve(self._factor, Kr[self.rows], check_finite=False)
         z = np.zeros(Kr.size)
         z[self.rows] = y
         return z, y @ self.K
 
     def direction(self, r, Kr, curved):
-        """(z, Kz) from r, Kr and (2κM + D)Kr."""
+        """Return (z, Kz) from r, Kr and (2κM + D)Kr."""
         y = cho_solve(self._factor, self.K @ curved, check_finite=False)
         z = r.copy()
         z[self.rows] -= y
@@ -243,7 +240,7 @@ class Directions:
         self._rKz, self._inside = 0.0, self.space is not None
 
     def next(self, r, Kr, weight):
-        """(p, Kp) from the residual and the second derivatives of the losses."""
+        """Return (p, Kp) from the residual and the second derivatives of the losses."""
         z, Kz = self._preconditioned(r, Kr, weight)
         rKz = float(r @ Kz)
         ratio = 0.0
@@ -257,7 +254,7 @@ class Directions:
         return p, Kp
 
     def _preconditioned(self, r, Kr, weight):
-        """(z, Kz): the residual, corrected in the coarse space if there is one."""
+        """Return (z, Kz): the residual, corrected in the coarse space if there is one."""
         if self.space is None:
             return r, Kr
         try:
@@ -276,7 +273,7 @@ class Directions:
 
 
 def total_of(weight):
-    """Σ of the weights, for a divisor."""
+    """Return Σ of the weights, for a divisor."""
     return max(float(weight.sum()), np.finfo(float).tiny)
 
 
@@ -287,7 +284,7 @@ def solve_pcg(
     K, lap, kappa, labeled, t, upper, watch, *,
     offset=True, tol=1e-4, max_iter=1000, coarse=0, callback=None,
 ):  # fmt: skip
-    """Conjugate gradients for the squared hinge, preconditioned by the kernel.
+    """Minimize with the squared hinge by conjugate gradients, preconditioned by the kernel.
 
     Minimizes J(c, b) = ½cᵀKc + κ(Kc)ᵀM(Kc) + ½ Σ_L u_i max(0, 1 − t_i (f_i + b))², f = Kc. The
     gradient in c is −Kr with r = β − 2κMf − c and β from `squared_hinge_duals`; K as the
@@ -337,7 +334,7 @@ def solve_pcg(
     n = K.shape[0]
     space = CoarseSpace(K, lap, kappa, labeled, coarse) if coarse else None
     directions = Directions(lap, kappa, labeled, offset, space)
-    progress, history, n_iter, doubted = Progress(watch, tol), [], 0, -1
+    progress, history, n_iter, doubted = StoppingState(watch, tol), [], 0, -1
     plus, minus = np.where(t > 0, upper, 0.0), np.where(t < 0, upper, 0.0)
     # Line 1; f = Kc and Mf follow the steps, and are exact where nothing has been added to them.
     c, f, Mf, exact = np.zeros(n), np.zeros(n), np.zeros(n), True
@@ -396,6 +393,6 @@ def solve_pcg(
 
 
 def _drifted(K, c, f):
-    """Whether rounding has taken f away from Kc."""
+    """Return whether rounding has taken f away from Kc."""
     drift = np.abs(dsymv(1.0, K.T, c) - f).max(initial=0.0)
     return not drift <= 1e-12 * np.abs(f).max(initial=0.0)

@@ -43,38 +43,20 @@ Where a loss has a kink the derivative returned is one of its subgradients: that
 at a margin, and 0 at the kink of symmetry f = 0.
 """
 
-from s3vm_lib.losses._labeled import EPSILON_INSENSITIVE as EPSILON_INSENSITIVE
-from s3vm_lib.losses._labeled import HINGE as HINGE
-from s3vm_lib.losses._labeled import L1 as L1
-from s3vm_lib.losses._labeled import LABELED_LOSSES as LABELED_LOSSES
-from s3vm_lib.losses._labeled import LOGISTIC as LOGISTIC
-from s3vm_lib.losses._labeled import MODIFIED_LOGISTIC as MODIFIED_LOGISTIC
-from s3vm_lib.losses._labeled import SMOOTH_HINGE as SMOOTH_HINGE
-from s3vm_lib.losses._labeled import SQUARED_HINGE as SQUARED_HINGE
-from s3vm_lib.losses._labeled import conjugate_curvature as conjugate_curvature
-from s3vm_lib.losses._labeled import dual_cost as dual_cost
-from s3vm_lib.losses._labeled import dual_ridge as dual_ridge
-from s3vm_lib.losses._labeled import labeled_conjugate as labeled_conjugate
-from s3vm_lib.losses._labeled import labeled_curvature as labeled_curvature
-from s3vm_lib.losses._labeled import labeled_derivative as labeled_derivative
-from s3vm_lib.losses._labeled import labeled_value as labeled_value
-from s3vm_lib.losses._labeled import sigmoid as sigmoid
-from s3vm_lib.losses._labeled import slope_piece as slope_piece
-from s3vm_lib.losses._labeled import slope_range as slope_range
-from s3vm_lib.losses._labeled import softplus as softplus
-from s3vm_lib.losses._objects import LabeledLoss as LabeledLoss
-from s3vm_lib.losses._objects import Pieces as Pieces
-from s3vm_lib.losses._objects import UnlabeledLoss as UnlabeledLoss
-from s3vm_lib.losses._objects import labeled_loss as labeled_loss
-from s3vm_lib.losses._objects import unlabeled_loss as unlabeled_loss
-from s3vm_lib.losses._unlabeled import GAUSSIAN as GAUSSIAN
-from s3vm_lib.losses._unlabeled import SQUARED_SYMMETRIC_HINGE as SQUARED_SYMMETRIC_HINGE
-from s3vm_lib.losses._unlabeled import SYMMETRIC_HINGE as SYMMETRIC_HINGE
-from s3vm_lib.losses._unlabeled import SYMMETRIC_RAMP as SYMMETRIC_RAMP
-from s3vm_lib.losses._unlabeled import UNLABELED_LOSSES as UNLABELED_LOSSES
-from s3vm_lib.losses._unlabeled import labeled_code as labeled_code
-from s3vm_lib.losses._unlabeled import unlabeled_curvature as unlabeled_curvature
-from s3vm_lib.losses._unlabeled import unlabeled_derivative as unlabeled_derivative
-from s3vm_lib.losses._unlabeled import unlabeled_value as unlabeled_value
+from s3vm_lib.losses._formulas import (  # isort: skip
+    LABELED_LOSSES, UNLABELED_LOSSES, conjugate_curvature, dual_cost, dual_ridge,
+    labeled_conjugate, labeled_curvature, labeled_derivative, labeled_value, sigmoid,
+    slope_piece, slope_range, unlabeled_curvature, unlabeled_derivative, unlabeled_value,
+)  # fmt: skip
 
-__all__ = [name for name in dir() if not name.startswith("_")]
+from s3vm_lib.losses._objects import (  # isort: skip
+    LabeledLoss, Pieces, UnlabeledLoss, labeled_loss, unlabeled_loss,
+)  # fmt: skip
+
+__all__ = [
+    "LABELED_LOSSES", "UNLABELED_LOSSES", "LabeledLoss", "Pieces", "UnlabeledLoss",
+    "conjugate_curvature", "dual_cost", "dual_ridge", "labeled_conjugate", "labeled_curvature",
+    "labeled_derivative", "labeled_loss", "labeled_value", "sigmoid", "slope_piece",
+    "slope_range", "unlabeled_curvature", "unlabeled_derivative", "unlabeled_loss",
+    "unlabeled_value",
+]  # fmt: skip

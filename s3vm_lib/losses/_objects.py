@@ -6,15 +6,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from s3vm_lib.losses._labeled import (
-    FACTS,
-    LABELED_LOSSES,
-    SMOOTH_HINGE,
-    labeled_conjugate,
-    labeled_derivative,
-    labeled_value,
-)
-from s3vm_lib.losses._unlabeled import UNLABELED_LOSSES, unlabeled_derivative, unlabeled_value
+from s3vm_lib.losses._formulas import (  # isort: skip
+    FACTS, LABELED_LOSSES, SMOOTH_HINGE, UNLABELED_LOSSES, labeled_conjugate,
+    labeled_derivative, labeled_value, unlabeled_derivative, unlabeled_value,
+)  # fmt: skip
 from s3vm_lib.utils.jit import njit
 
 _LABELED_PARAMETERS = {name: facts.parameter for name, facts in FACTS.items()}
@@ -78,7 +73,7 @@ def _apply(loop, code, *arrays_and_parameter):
 
 
 def _checked_parameter(kind, parameters, name, parameter):
-    """Value of the parameter of a loss, or a ValueError that names it."""
+    """Return the value of the parameter of a loss, or a ValueError that names it."""
     if name not in parameters:
         raise ValueError(f"{kind} must be one of {list(parameters)}, got {name!r}")
     if parameters[name] is None:
@@ -100,7 +95,34 @@ def _checked_parameter(kind, parameters, name, parameter):
 
 
 @dataclass(frozen=True)
-class LabeledLoss:
+class _Loss:
+    """A name and a parameter, which a subclass checks with its ``_kind`` and ``_parameters``."""
+
+    name: str
+    parameter: float | None = None
+
+    def __post_init__(self):
+        value = _checked_parameter(self._kind, self._parameters, self.name, self.parameter)
+        object.__setattr__(self, "parameter", value)
+
+    @property
+    def code(self):
+        """Integer code for the compiled functions."""
+        return list(self._parameters).index(self.name)
+
+    @property
+    def p(self):
+        """The parameter as the compiled functions take it: 0.0 where there is none."""
+        return 0.0 if self.parameter is None else self.parameter
+
+    @property
+    def differentiable(self):
+        """Whether the derivative exists and is continuous everywhere."""
+        return math.isfinite(self.derivative_lipschitz)
+
+
+@dataclass(frozen=True)
+class LabeledLoss(_Loss):
     """A loss ℓ(y, f) of labeled points.
 
     Parameters
@@ -142,29 +164,14 @@ class LabeledLoss:
     array([-2., -1., -0.])
     """
 
-    name: str
-    parameter: float | None = None
-
-    def __post_init__(self):
-        value = _checked_parameter("labeled_loss", _LABELED_PARAMETERS, self.name, self.parameter)
-        object.__setattr__(self, "parameter", value)
-
-    @property
-    def code(self):
-        """Integer code for the compiled functions."""
-        return LABELED_LOSSES.index(self.name)
-
-    @property
-    def p(self):
-        """The parameter as the compiled functions take it: 0.0 where there is none."""
-        return 0.0 if self.parameter is None else self.parameter
+    _kind, _parameters = "labeled_loss", _LABELED_PARAMETERS
 
     def value(self, y, f):
         """Loss of labels ``y`` and outputs ``f``, arrays of one shape; float32 stays float32."""
         return _apply(_labeled_values, self.code, y, f, self.p)
 
     def derivative(self, y, f):
-        """Derivative of the loss with respect to ``f`` (see the module for kinks)."""
+        """Return the derivative of the loss with respect to ``f`` (see the module for kinks)."""
         return _apply(_labeled_derivatives, self.code, y, f, self.p)
 
     def conjugate(self, y, a):
@@ -195,11 +202,6 @@ class LabeledLoss:
         return True
 
     @property
-    def differentiable(self):
-        """Whether the derivative exists and is continuous everywhere."""
-        return math.isfinite(self.derivative_lipschitz)
-
-    @property
     def lipschitz(self):
         """Largest ``|∂ℓ/∂f|``; infinite for the squared hinge."""
         return FACTS[self.name].lipschitz
@@ -219,7 +221,7 @@ class Pieces(NamedTuple):
 
 
 @dataclass(frozen=True)
-class UnlabeledLoss:
+class UnlabeledLoss(_Loss):
     """A loss u(f) of unlabeled points: even, non-convex, small away from the decision boundary.
 
     Parameters
@@ -257,42 +259,20 @@ class UnlabeledLoss:
     array([0.  , 1.  , 0.75])
     """
 
-    name: str
-    parameter: float | None = None
-
-    def __post_init__(self):
-        value = _checked_parameter(
-            "unlabeled_loss", _UNLABELED_PARAMETERS, self.name, self.parameter
-        )
-        object.__setattr__(self, "parameter", value)
-
-    @property
-    def code(self):
-        """Integer code for the compiled functions."""
-        return UNLABELED_LOSSES.index(self.name)
-
-    @property
-    def p(self):
-        """The parameter as the compiled functions take it: 0.0 where there is none."""
-        return 0.0 if self.parameter is None else self.parameter
+    _kind, _parameters = "unlabeled_loss", _UNLABELED_PARAMETERS
 
     def value(self, f):
-        """Loss of the outputs ``f``, an array; float32 stays float32."""
+        """Return the loss of the outputs ``f``, an array; float32 stays float32."""
         return _apply(_unlabeled_values, self.code, f, self.p)
 
     def derivative(self, f):
-        """Derivative of the loss (see the module for kinks)."""
+        """Return the derivative of the loss (see the module for kinks)."""
         return _apply(_unlabeled_derivatives, self.code, f, self.p)
 
     @property
     def convex(self):
         """Whether u is convex: only ``symmetric_epsilon_insensitive`` is, if its p is 1 or more."""
         return self.effective_of is not None and self._slope_at_zero <= 0.0
-
-    @property
-    def differentiable(self):
-        """Whether the derivative exists and is continuous everywhere: the Gaussian's does."""
-        return math.isfinite(self.derivative_lipschitz)
 
     @property
     def lipschitz(self):
@@ -343,7 +323,7 @@ class UnlabeledLoss:
         return -float(LabeledLoss(self.effective_of, self.parameter).derivative(1.0, 1e-300))
 
     def convex_part(self, f):
-        """Value and derivative of the convex part of u.
+        """Return the value and derivative of the convex part of u.
 
         ``max(0, |f| − 1)`` for the symmetric hinge; ½(1 + f²) up to ``|f| = 1`` and ``|f|``
         beyond for its square; H_1(f) + H_1(−f) for the ramp; exp(−sf²) + sf² for the Gaussian;
@@ -372,7 +352,7 @@ class UnlabeledLoss:
         return self.value(f) + self.p * f * f, self.derivative(f) + 2 * self.p * f
 
     def concave_part(self, f):
-        """Value and (super)derivative of the concave part of u, which is u minus the convex part.
+        """Return value and (super)derivative of the concave part of u: u minus the convex part.
 
         ``1 − |f|`` for the symmetric hinge; ``−|f|`` for its square; −H_s(f) − H_s(−f) for the
         ramp; −sf² for the Gaussian; ``u'(0+)|f|`` for the other effective losses.
@@ -401,14 +381,14 @@ class UnlabeledLoss:
 
 
 def _hinge_pair(a, f):
-    """H_a(f) + H_a(−f) and its derivative, 0 being taken at the kinks' flat side."""
+    """Return H_a(f) + H_a(−f) and its derivative, 0 being taken at the kinks' flat side."""
     one, zero = f.dtype.type(1), f.dtype.type(0)
     value = np.maximum(zero, f.dtype.type(a) - f) + np.maximum(zero, f.dtype.type(a) + f)
     return value, np.where(f > -a, one, zero) - np.where(f < a, one, zero)
 
 
 def labeled_loss(name, parameter=None):
-    """The labeled loss called ``name``; a `LabeledLoss` is returned unchanged.
+    """Return the labeled loss called ``name``; a `LabeledLoss` is returned unchanged.
 
     Parameters
     ----------
@@ -425,7 +405,7 @@ def labeled_loss(name, parameter=None):
 
 
 def unlabeled_loss(name, parameter=None):
-    """The unlabeled loss called ``name``; an `UnlabeledLoss` is returned unchanged.
+    """Return the unlabeled loss called ``name``; an `UnlabeledLoss` is returned unchanged.
 
     Parameters
     ----------

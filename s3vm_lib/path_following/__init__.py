@@ -6,15 +6,11 @@ piecewise linear path that is followed from event to event; where an unlabeled o
 sign changes, and with it the problem. With C* = 0 this is the incremental SVM.
 
 Read in this order: `_path` (events and steps, compiled), `_state` (sets and outputs), `_ends` (how
-operations begin and end, many samples at once), `_factor` (the linear system), `_sums` (sums
-over kernel values), `_follower` (operations on one problem), `_estimator` (`ILS3VM`).
+operations begin and end, many samples at once), `_algebra` (the linear system, and sums over kernel
+values), `_follower` (operations on one problem), `_estimator` (`ILS3VM`).
 """
 
-from s3vm_lib.path_following._estimator import ILS3VM as ILS3VM
-from s3vm_lib.path_following._factor import solve_bordered as solve_bordered
-from s3vm_lib.path_following._follower import Follower as Follower
-from s3vm_lib.path_following._follower import Operation as Operation
-from s3vm_lib.path_following._follower import Outcome as Outcome
-from s3vm_lib.path_following._path import follow as follow
+from s3vm_lib.path_following._estimator import ILS3VM
+from s3vm_lib.path_following._follower import Follower, Operation
 
-__all__ = [name for name in dir() if not name.startswith("_")]
+__all__ = ["ILS3VM", "Follower", "Operation"]

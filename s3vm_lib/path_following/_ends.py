@@ -2,27 +2,13 @@
 
 import numpy as np
 
+from s3vm_lib.path_following._algebra import combine, dot
 from s3vm_lib.path_following._path import settle
-from s3vm_lib.path_following._state import (
-    BETA,
-    GONE,
-    IDLE,
-    WAY,
-    A,
-    E,
-    M,
-    O,
-    bring_up,
-    flip,
-    goal,
-    into_moving,
-    moves,
-    out_of_margin,
-    out_of_moving,
-    unwatch,
-    watch,
-)
-from s3vm_lib.path_following._sums import combine, dot
+
+from s3vm_lib.path_following._state import (  # isort: skip
+    BETA, GONE, IDLE, WAY, A, E, M, O, bring_up, flip, goal, into_moving, moves, out_of_margin,
+    out_of_moving, unwatch, watch,
+)  # fmt: skip
 from s3vm_lib.utils.jit import njit
 
 _LEFT = 1e-9  # distance from z = 1 that is rounding
@@ -32,7 +18,7 @@ _LEFT = 1e-9  # distance from z = 1 that is rounding
 
 @njit
 def enter(v, p, ids, n):
-    """Idle rows take part: in O when they are beyond the margin already, otherwise in A: line 1."""
+    """Let idle rows take part: in O where they are beyond the margin, otherwise in A: line 1."""
     bring_up(v, p, ids, ids.size, n)
     for i in ids:  # 1
         if p.x[i].free == 1:
@@ -48,7 +34,7 @@ def enter(v, p, ids, n):
 
 @njit
 def take_out(v, p, i, n):
-    """Out of its set, into no list, with a current output."""
+    """Take a sample out of its set, into no list, with a current output."""
     if p.x[i].where == M:
         out_of_margin(p, np.full(1, p.x[i].place))
     elif p.x[i].near > 0:
@@ -62,7 +48,7 @@ def take_out(v, p, i, n):
 
 @njit
 def leave(v, p, i, n):
-    """A row is to go: at once when its α is 0, otherwise by way of A: line 1."""
+    """Remove a row at once where its α is 0, otherwise by way of A: line 1."""
     take_out(v, p, i, n)
     if p.x[i].alpha == 0.0:
         p.x[i].where = GONE
@@ -73,7 +59,7 @@ def leave(v, p, i, n):
 
 @njit
 def reweigh(v, p, ids, weight, n):
-    """Other weights c: into A with each α that is at the old one, or above the new one."""
+    """Set other weights c; put into A each α that is at the old one, or above the new one."""
     for k in range(ids.size):
         i = ids[k]
         above = p.x[i].s * p.x[i].alpha > weight[k]
@@ -87,7 +73,7 @@ def reweigh(v, p, ids, weight, n):
 
 @njit
 def violators(v, p, n, hold, tol):
-    """After a refresh: into A with all that is not where it should be; returns how many."""
+    """Put into A, after a refresh, all that is not where it should be; return how many."""
     now = p.now[0]
     places, count = np.empty(now.n_margin, np.int64), 0
     for j in range(now.n_margin):
@@ -123,7 +109,7 @@ def violators(v, p, n, hold, tol):
 
 @njit
 def flip_worst(v, p, n):
-    """The second phase of the finite order: the sign that its output contradicts most changes."""
+    """Change the sign that its output contradicts most: phase two of the finite order."""
     worst, who = 0.0, -1
     for i in range(n):
         x = p.x[i]
@@ -139,7 +125,7 @@ def flip_worst(v, p, n):
 
 @njit
 def energy(p, n):
-    """W = ½αᵀ(K + ρI)α − Σ a, when all outputs are current."""
+    """Return W = ½αᵀ(K + ρI)α − Σ a, when all outputs are current."""
     now = p.now[0]
     W = 0.0
     for i in range(n):
@@ -152,7 +138,7 @@ def energy(p, n):
 
 @njit
 def residual(p, n):
-    """Largest violation of the KKT, box, sign and sum conditions, when all outputs are current.
+    """Return the largest violation of KKT, box, sign and sum conditions; outputs are current.
 
     What is wrong with an α counts as the outputs that it moves.
     """
@@ -173,7 +159,7 @@ def residual(p, n):
 
 @njit
 def value(p, n, gone):
-    """J without the ridge, of the rows that are known and not on their way out.
+    """Return J without the ridge, of the rows that are known and not on their way out.
 
     What the others still contribute to the outputs, ``gone`` of shape (n,), is left out.
     """
@@ -192,7 +178,7 @@ def value(p, n, gone):
 
 @njit
 def candidates(v, p):
-    """The samples of A that may join M, in `ids`, and their shifted kernel values with M as rows.
+    """Return shifted kernel values with M of the samples of A that may join M (in `ids`).
 
     Not those that leave, and not those that just left M, with outputs at the margin still.
     """
@@ -261,7 +247,7 @@ def propose(v, p, X):
 
 @njit
 def demand(v, p):
-    """What is left for M when A goes to its targets: r of `solve_bordered`, and r0."""
+    """Return what is left for M when A goes to its targets: r of `solve_bordered`, and r0."""
     now = p.now[0]
     m, n_a, total = now.n_margin, now.n_moving, 0.0
     for i in range(p.x.size):
@@ -279,7 +265,7 @@ def demand(v, p):
 
 @njit
 def to_targets(p, beta, delta):
-    """All of A to their targets and M to outputs ±1, without a look at the events between."""
+    """Move all of A to its targets and M to outputs ±1, whatever events lie between."""
     now = p.now[0]
     for k in range(now.n_moving):
         p.x[p.A[k]].alpha += p.x[p.A[k]].v

@@ -17,16 +17,12 @@ from s3vm_lib.gram import Gram, KernelStore
 from s3vm_lib.kernels import Kernel
 from s3vm_lib.losses import LabeledLoss, UnlabeledLoss
 from s3vm_lib.objective import Problem
+from s3vm_lib.path_following._algebra import feature_weights
 from s3vm_lib.path_following._follower import Follower, Operation
-from s3vm_lib.path_following._sums import feature_weights
-from s3vm_lib.utils.limits import (
-    Count,
-    Megabytes,
-    Tolerance,
-    WeightOrZero,
-    check_size,
-    checked_gram,
-)
+
+from s3vm_lib.utils.limits import (  # isort: skip
+    Count, Megabytes, Tolerance, WeightOrZero, check_size, checked_gram,
+)  # fmt: skip
 from s3vm_lib.utils.linear import centered
 from s3vm_lib.utils.shortcuts import validated_data
 from s3vm_lib.utils.threads import using
@@ -245,7 +241,7 @@ class ILS3VM(KernelParameters, KeepingS3VM):
     _kernel_store = None
 
     def _problem(self, data, ratio):
-        """The symmetric hinge without a balance constraint."""
+        """Return the symmetric hinge without a balance constraint."""
         C, C_star = self._penalties(data)
         if self.C_star is not None:
             C_star = float(self.C_star)  # unlabeled rows may come later
@@ -259,7 +255,7 @@ class ILS3VM(KernelParameters, KeepingS3VM):
         return super()._training(X, codes, weight, classes)
 
     def _checked_batch(self, X, y, first):
-        """With a precomputed kernel: values between the new rows and all, the new ones last."""
+        """Check kernel values between the new rows and all, the new ones last, if precomputed."""
         if not self._precomputed:
             return super()._checked_batch(X, y, first)
         X, y = validated_data(self, X, y, dtype=self._dtype, order="C")
@@ -306,7 +302,7 @@ class ILS3VM(KernelParameters, KeepingS3VM):
     # Fitting -----------------------------------------------------------------------------------
 
     def _prepare(self, data):
-        """The kernel values, and in a second form those that CCCP works with."""
+        """Return the kernel values, and in a second form those that CCCP works with."""
         store = self._new_store(data, True)
         store.append(*((None, data.X) if self._precomputed else (data.X,)))
         if self.start == "path":
@@ -342,7 +338,7 @@ class ILS3VM(KernelParameters, KeepingS3VM):
 
     @staticmethod
     def _upper(problem, t, loss_weight):
-        """Weights c of the losses."""
+        """Return the weights c of the losses."""
         return np.where(t == 0, problem.C_star, problem.C) * loss_weight
 
     def _update(self, machine, data, t, problem, index):
@@ -364,7 +360,7 @@ class ILS3VM(KernelParameters, KeepingS3VM):
     def _learn(self, tally, ids, update=None):
         """Let rows take part, after all that is under way in A; see ``update``."""
         machine, store, work = tally.machine, self._kernel_store, np.inf
-        update = update or machine.mode(self.update)
+        update = update or (machine.mode() if self.update == "auto" else self.update)
         if self.update == "auto" and update != "path" and store.storage != "linear":
             work = _WORK_LEAST + _WORK * store.n**2
         size = {"path": 1, "together": _GROUP}.get(update, max(ids.size, 1))
@@ -373,14 +369,16 @@ class ILS3VM(KernelParameters, KeepingS3VM):
                 tally.status = "stopped"
                 return
             group, left = ids[start : start + size], self.max_iter - tally.n_iter
-            done = machine.learn(group, update == "block", left, work) if left > 0 else None
-            if done is None or done.status == "max_iter":
-                tally.status = "max_iter"
+            status, done = "max_iter", None
+            if left > 0:
+                status, done = machine.learn(group, update == "block", left, work)
+            if status == "max_iter":
+                tally.status = status
                 return
-            if done.status == "given up":  # all the other groups with it
+            if status == "given up":  # all the other groups with it
                 self._start_over(tally)
                 return
-            self._note(tally, done.operation)
+            self._note(tally, done)
 
     def _note(self, tally, operation):
         """Report an operation; true when the callback says stop."""
@@ -389,7 +387,7 @@ class ILS3VM(KernelParameters, KeepingS3VM):
         return tally.stop
 
     def _cross_over(self, tally, gram, rows, t, weight):
-        """CCCP on the rows ``rows``, and an exact solution near its end; returns its status."""
+        """Run CCCP on ``rows`` and go to an exact solution near its end; return its status."""
 
         def note(loop):
             tally.n_convex += 1
@@ -408,7 +406,7 @@ class ILS3VM(KernelParameters, KeepingS3VM):
         return found.status
 
     def _start_over(self, tally):
-        """CCCP on all rows, idle ones too: it is due, or the path has cost as much as it should.
+        """Run CCCP on all rows, when it is due or the path has cost as much as it should.
 
         If that expectation is right, the two cost at most twice as much as the better one of them.
         """
@@ -422,7 +420,7 @@ class ILS3VM(KernelParameters, KeepingS3VM):
         self._finish(tally)
 
     def _follow_C_star(self, tally, index, end):
-        """Where ``C_star`` is None, take that of all rows held; whether CCCP on all is due.
+        """Return where ``C_star`` is None, take that of all rows held; whether CCCP on all is due.
 
         Otherwise a path brings α of the rows at places before ``end`` to the new weights.
         """
@@ -539,7 +537,7 @@ class ILS3VM(KernelParameters, KeepingS3VM):
             machine.finish(False)
 
     def _result(self, tally):
-        """The solution of one machine, shown without the ridge."""
+        """Return the solution of one machine, shown without the ridge."""
         machine, store, held = tally.machine, self._kernel_store, self._held
         self._finish(tally)
         ids, coef = held.place[held.place >= 0], None
@@ -575,7 +573,7 @@ class ILS3VM(KernelParameters, KeepingS3VM):
         if self._precomputed or not hasattr(self, "support_"):
             raise AttributeError("support_vectors_")
         store = self._kernel_store
-        X = store.rows(self._held.place[self.support_])
+        X = store.X[self._held.place[self.support_]]  # centered
         return X if store.center is None else X + store.center
 
     def _snapshot(self, machine):

@@ -7,25 +7,19 @@ import numpy as np
 from s3vm_lib.gram import CACHED
 from s3vm_lib.path_following import _ends as ends
 from s3vm_lib.path_following import _state as sets
-from s3vm_lib.path_following._factor import triangular
+from s3vm_lib.path_following._algebra import outputs, triangular
 from s3vm_lib.path_following._path import DONE, LIMIT, LOG_FIELDS, ROOM, ROWS, STALLED, follow
 from s3vm_lib.path_following._state import GONE, IDLE, NOW, PLAIN_NOW, SAMPLE, E, M, O, State
-from s3vm_lib.path_following._sums import outputs
 
 SETS = "OMEA"
 _LISTS = ("M", "A", "P", "Q", "T", "ids")
 _NOBODY = np.zeros((), SAMPLE)
 _NOBODY["where"] = GONE
 _COUNTS = {  # names in `counters`, and in the dtype `NOW`
-    "n_iter": "steps",
-    "n_flips": "flips",
-    "n_back_flips": "back_flips",
-    "zero_steps": "zero_steps",
-    "longest_zero_run": "longest_run",
-    "outputs_computed": "promoted",
-    "refreshes": "refreshes",
-    "raised_pivots": "raised",
-}
+    "n_iter": "steps", "n_flips": "flips", "n_back_flips": "back_flips",
+    "zero_steps": "zero_steps", "longest_zero_run": "longest_run",
+    "outputs_computed": "promoted", "refreshes": "refreshes", "raised_pivots": "raised",
+}  # fmt: skip
 _LARGE_MARGIN = 100  # from here on rows are taken in by Newton steps over the sets
 _ROUNDS = 20
 _NEWTON = 20  # steps over the sets at most
@@ -36,7 +30,7 @@ _SNAP = 1e-7  # relative distance from a bound at which a start is on it
 
 
 def _nothing():
-    """The state before the first row."""
+    """Return the state before the first row."""
     now, none = np.zeros(1, NOW), [np.zeros(0, np.int64) for _ in _LISTS]
     now["seed"], now["slack"], now["radius"], now["allowed"] = 1, -1.0, -1.0, np.inf
     x = np.full(0, _NOBODY)
@@ -51,11 +45,9 @@ class Operation(NamedTuple):
     objective: float  # J at the end
 
 
-class Outcome(NamedTuple):
-    """How `Follower.learn` ended."""
-
-    status: str  # "converged", "max_iter" or, when it has cost too much, "given up"
-    operation: Operation  # what it took
+def _count(field, what):
+    """Return a property that reads a counter of the dtype `NOW`."""
+    return property(lambda follower: int(follower.now[field]), doc=what)
 
 
 class Follower:
@@ -134,7 +126,7 @@ class Follower:
         self._choose_ridge()
 
     def _choose_ridge(self):
-        """ρ and σ by the size of the kernel, again when it turns out to be of another size."""
+        """Set ρ and σ by the size of the kernel, again when that has changed much."""
         p, now = self.state, self.now
         scale = float(np.mean(self.store.view.diagonal[: self.store.n])) or 1.0
         if now["sigma"] == 0 or not 0.25 < scale / now["sigma"] < 4:
@@ -150,7 +142,7 @@ class Follower:
                 self.factorize()
 
     def _resize(self, size, parts=None):
-        """Memory for ``size`` rows, with what is known, or with ``parts``, at its beginning."""
+        """Make memory for ``size`` rows that begins with what is known, or with ``parts``."""
         known = self._known(self.state.x.size) if parts is None else parts
         new = {name: np.zeros(size, np.int64) for name in _LISTS} | {"x": np.full(size, _NOBODY)}
         for name, part in new.items():
@@ -158,7 +150,7 @@ class Follower:
         self.state = self.state._replace(**new, w=np.zeros((5, size)))
 
     def _known(self, n):
-        """What there is to know of the first n rows."""
+        """Return what is known of the first n rows."""
         return {name: getattr(self.state, name)[:n] for name in ("x", *_LISTS)}
 
     def start(self, alpha, s):
@@ -193,27 +185,25 @@ class Follower:
         self.energy()
 
     def present(self):
-        """Rows that take part and stay, or wait to take part; their t and c."""
+        """Return the rows that take part and stay, or wait to take part; their t and c."""
         x = self.state.x[: self.store.n]
         rows = np.flatnonzero((x["c"] > 0) & (x["where"] <= IDLE) & (x["leaving"] == 0))
         part = x[rows]
         return rows, np.where(part["free"] == 1, 0.0, part["s"]), part["c"].copy()
 
     def pending(self):
-        """Rows that were taken, have a weight, and do not take part yet."""
+        """Return the rows that were taken, have a weight, and do not take part yet."""
         x = self.state.x[: self.store.n]
         return np.flatnonzero((x["where"] == IDLE) & (x["c"] > 0))
 
     def reweigh(self, ids, weight):
-        """Other weights for rows of the store; what that moves is in A: `run` or `learn` next."""
+        """Set other weights for rows of the store; `run` or `learn` next, as A is not empty."""
         self.take(ids[:0], weight[:0], weight[:0])  # memory for all rows of the store
         new = self.state.x["c"][ids] != weight
         ends.reweigh(self.store.view, self.state, ids[new], weight[new], self.store.n)
 
-    def mode(self, update):
-        """How rows are to come in where ``update`` is "auto"."""
-        if update != "auto":
-            return update
+    def mode(self):
+        """Return how rows are to come in where ``update`` is "auto"."""
         return "block" if self.n_margin > _LARGE_MARGIN else "together"
 
     def learn(self, ids, block=False, max_steps=None, work=np.inf):
@@ -231,7 +221,9 @@ class Follower:
 
         Returns
         -------
-        Outcome
+        status : str
+            "converged", "max_iter" or, when it has cost too much, "given up".
+        operation : Operation
         """
         before, now = (self.n_iter, self.n_flips), self.now
         now["allowed"] = now["spent"] + work
@@ -244,18 +236,18 @@ class Follower:
         done = Operation(self.n_iter - before[0], self.n_flips - before[1], self.objective)
         too_long = self._too_much_work() and (max_steps is None or done.n_iter < max_steps)
         now["allowed"] = np.inf
-        return Outcome("converged" if arrived else "given up" if too_long else "max_iter", done)
+        return "converged" if arrived else "given up" if too_long else "max_iter", done
 
     def _too_much_work(self):
         return bool(self.now["spent"] > self.now["allowed"] and self.now["n_moving"] > 0)
 
     def leave(self, ids):
-        """Rows are to go; their positions stay reserved until `compact`. `run` does it."""
+        """Mark rows to go; their positions stay reserved until `compact`. `run` removes them."""
         for i in ids:
             ends.leave(self.store.view, self.state, i, self.store.n)
 
     def remove(self, ids, max_steps=None):
-        """`leave` and `run`; returns as `run`."""
+        """Mark rows to go, and `run`."""
         self.leave(ids)
         return self.run(max_steps)
 
@@ -272,7 +264,7 @@ class Follower:
     # The path ----------------------------------------------------------------------------------
 
     def rounds(self, max_steps=None):
-        """Newton steps over the sets, until A is empty or does not become smaller any more.
+        """Take Newton steps over the sets until A is empty or does not become smaller.
 
         Each decides for the samples of A where they will end, solves for M, and puts into A whom
         that leaves in the wrong place. A few that remain are left to the path. Where more and more
@@ -301,7 +293,7 @@ class Follower:
         return True
 
     def _newton_step(self):
-        """The new samples of M and the targets of A, and a step to where both want to be."""
+        """Choose new samples of M and targets of A, and step to where both end."""
         v, p, now = self.store.view, self.state, self.now
         X = ends.candidates(v, p)
         if X.size:
@@ -357,15 +349,14 @@ class Follower:
                 since = now["steps"]
                 self.fallbacks += 1
             elif code == DONE:
-                if not hold or not self._flip_worst():
+                if not hold:
+                    return True
+                self._settled()
+                if not ends.flip_worst(*self._all):
                     return True
 
-    def _flip_worst(self):
-        self._settled()
-        return ends.flip_worst(*self._all)
-
     def _more_room(self, least=0):
-        """Room for half as many rows on the margin again; pages not written to take no memory."""
+        """Make room for half as many rows on the margin again."""
         R = self.state.R
         size = 8 + 3 * max(len(R), least) // 2
         larger = np.zeros((size, size))
@@ -379,14 +370,14 @@ class Follower:
                 self.store.more_slots()
 
     def _settled(self):
-        """All outputs current, and those of M exact."""
+        """Bring all outputs up to date, and those of M to ±1 exactly; return what is left."""
         self._fetched()
         worst = sets.polish(self.store.view, self.state)
         sets.refresh(*self._all)
         return worst
 
     def finish(self, follow_up=True, budget=np.inf):
-        """All outputs, and proof that nothing was overlooked.
+        """Compute all outputs, and prove that nothing was overlooked.
 
         Parameters
         ----------
@@ -414,7 +405,7 @@ class Follower:
         return self.residual()
 
     def factorize(self):
-        """The factor of the margin block from scratch."""
+        """Compute the factor of the margin block from scratch."""
         now, m = self.now, self.n_margin
         index = self.state.M[:m]
         self.refactored += 1
@@ -432,25 +423,10 @@ class Follower:
         """The offset."""
         return float(self.now["b"])
 
-    @property
-    def n_iter(self):
-        """Steps so far."""
-        return int(self.now["steps"])
-
-    @property
-    def n_flips(self):
-        """Changes of sign so far."""
-        return int(self.now["flips"])
-
-    @property
-    def n_margin(self):
-        """Size of M."""
-        return int(self.now["n_margin"])
-
-    @property
-    def n_moving(self):
-        """Size of A."""
-        return int(self.now["n_moving"])
+    n_iter = _count("steps", "Steps so far.")
+    n_flips = _count("flips", "Changes of sign so far.")
+    n_margin = _count("n_margin", "Size of M.")
+    n_moving = _count("n_moving", "Size of A.")
 
     @property
     def objective(self):
@@ -458,16 +434,16 @@ class Follower:
         return float(-self.now["energy"])
 
     def read(self, ids):
-        """α, outputs, b and ρ of the rows ``ids``."""
+        """Return α, outputs, b and ρ of the rows ``ids``."""
         x, now = self.state.x, self.now
         return x["alpha"][ids], x["f"][ids], float(now["b"]), float(now["rho"])
 
     def energy(self):
-        """W = ½αᵀ(K + ρI)α − Σ a, minus the objective where A is empty; computed anew."""
+        """Return W = ½αᵀ(K + ρI)α − Σ a, minus the objective where A is empty; computed anew."""
         return ends.energy(self.state, self.store.n)
 
     def value(self, leaving=None):
-        """J of the rows that take part or wait to, without the ridge; all outputs current.
+        """Return J of the rows that take part or wait to, without the ridge; all outputs current.
 
         ``leaving`` is what `of_leaving` says.
         """
@@ -475,7 +451,7 @@ class Follower:
         return ends.value(self.state, self.store.n, leaving)
 
     def of_leaving(self):
-        """What rows on their way out still contribute to the outputs of all, shape (n,)."""
+        """Return what rows on their way out still contribute to the outputs of all, shape (n,)."""
         n = self.store.n
         x = self.state.x[:n]
         rows = np.flatnonzero((x["leaving"] == 1) & (x["alpha"] != 0))
@@ -484,11 +460,11 @@ class Follower:
         return outputs(self.store, rows, x["alpha"][rows], np.arange(n))
 
     def residual(self):
-        """Largest violation of the KKT, box, sign and sum conditions, after `finish`."""
+        """Return the largest violation of the KKT, box, sign and sum conditions, after `finish`."""
         return ends.residual(self.state, self.store.n)
 
     def sets(self, ids):
-        """Indices into ``ids`` of the members of O, M, E and A; negative ids are nobody's."""
+        """Return indices into ``ids`` of the members of O, M, E and A; negative ids are ignored."""
         where = np.where(ids < 0, GONE, self.state.x["where"][ids])
         return {name: np.flatnonzero(where == k) for k, name in enumerate(SETS)}
 
@@ -498,7 +474,7 @@ class Follower:
         return counts | {"fallbacks": self.fallbacks, "factorizations": self.refactored}
 
     def take_log(self):
-        """The log as one array per field, and an empty log."""
+        """Return the log as one array per field, and empty it."""
         rows = np.array(self.log).reshape(-1, len(LOG_FIELDS))
         self.log = []
         parts = {name: rows[:, k].copy() for k, name in enumerate(LOG_FIELDS)}
@@ -508,7 +484,7 @@ class Follower:
     # Copies ------------------------------------------------------------------------------------
 
     def save(self):
-        """All that an operation changes, cheaply: the factor is left out."""
+        """Return copies of all that an operation changes but the factor."""
         known = self._known(self.store.n)
         # NumPy copies records field by field, and bytes at once.
         known = {name: part.view(np.uint8).copy() for name, part in known.items()}
@@ -516,7 +492,7 @@ class Follower:
         return known, self.state.now.copy(), rest
 
     def load(self, saved):
-        """Back to what was saved; the store must have been taken back before."""
+        """Restore what was saved; the store must have been restored before."""
         known, now, (n_log, self.fallbacks, refactored, self.problem, self.solved) = saved
         self.state.x[:] = _NOBODY
         for name, part in known.items():
@@ -527,7 +503,7 @@ class Follower:
         self.refactored = refactored
 
     def __getstate__(self):
-        """Without workspace, and without the factor, which is computed again."""
+        """Return without workspace, and without the factor, which is computed again."""
         known = {name: part.copy() for name, part in self._known(self.store.n).items()}
         return self.__dict__ | {"state": (known, self.state.now.copy()), "now": None}
 

@@ -19,30 +19,12 @@ lines of the algorithm in the chapter on path following.
 import numpy as np
 
 from s3vm_lib.gram import CACHED
-from s3vm_lib.path_following._factor import solve_bordered
-from s3vm_lib.path_following._state import (
-    BETA,
-    GONE,
-    OUT,
-    SPARE,
-    TINY,
-    WAY,
-    E,
-    O,
-    bring_up,
-    distance,
-    fetch_touched,
-    flip,
-    goal,
-    into_margin,
-    into_moving,
-    out_of_margin,
-    out_of_moving,
-    refresh,
-    unwatch,
-    watch,
-)
-from s3vm_lib.path_following._sums import INNER, combine, gather
+from s3vm_lib.path_following._algebra import INNER, combine, gather, solve_bordered
+
+from s3vm_lib.path_following._state import (  # isort: skip
+    BETA, GONE, OUT, SPARE, TINY, WAY, E, O, bring_up, distance, fetch_touched, flip, goal,
+    into_margin, into_moving, out_of_margin, out_of_moving, refresh, unwatch, watch,
+)  # fmt: skip
 from s3vm_lib.utils.jit import njit
 
 DONE, ROOM, ROWS, LIMIT, STALLED, LOG = range(6)  # why `follow` returned
@@ -59,7 +41,7 @@ _STALL_AFTER = 1000
 
 @njit
 def settle(p):
-    """Samples of A that have arrived join O or E, or leave: line 3."""
+    """Move samples of A that have arrived to O or E, or out: line 3."""
     now = p.now[0]
     k = now.n_moving - 1  # from the end, since the last one takes the place of one that goes
     while k >= 0:
@@ -84,7 +66,7 @@ def settle(p):
 
 @njit(**INNER)
 def direction(v, p, may_shift):
-    """β, δ and γ of A into v, g; returns δ, whether b moves alone, and Σ_A dγ: lines 2 and 4."""
+    """Write β, δ and γ of A to v, g; return δ, whether b moves alone, Σ_A dγ: lines 2, 4."""
     now = p.now[0]
     # 2: the ways d that are left
     m, n_a, total, size = now.n_margin, now.n_moving, 0.0, 0.0
@@ -126,7 +108,7 @@ def direction(v, p, may_shift):
 
 @njit(**INNER)
 def rates(v, p, ids, k, n, delta, alone, again):
-    """γ of the first k of ``ids``, samples at rest; ``again`` right after `direction`."""
+    """Write γ of the first k of ``ids``, samples at rest; ``again`` right after `direction`."""
     now = p.now[0]
     if alone:
         for j in range(k):
@@ -140,7 +122,7 @@ def rates(v, p, ids, k, n, delta, alone, again):
 
 @njit(**INNER)
 def earlier(p, eta, best):
-    """Whether an event comes before the best one so far; ties at random once they go on."""
+    """Return whether an event comes before the best one so far; ties at random once they go on."""
     now = p.now[0]
     if now.zero_run > _RANDOM_AFTER and eta <= 1e-14 and best <= 1e-14:
         now.seed = (now.seed * 1103515245 + 12345) % 2147483648
@@ -150,7 +132,7 @@ def earlier(p, eta, best):
 
 @njit(**INNER)
 def margin_event(p, best, event, who):
-    """The first sample of M to meet an end of its box: line 5."""
+    """Return the first sample of M to meet an end of its box: line 5."""
     now = p.now[0]
     largest = 0.0  # of A too: where only rounding is left for M, nothing meets an end
     for j in range(now.n_margin + now.n_moving):
@@ -168,7 +150,7 @@ def margin_event(p, best, event, who):
 
 @njit(**INNER)
 def resting_event(p, ids, k, scale, hold, best, event, who):
-    """The first of the first k of ``ids``, samples of O and E, to reach z = 1 or z = 0: line 5."""
+    """Return the first of k samples of O and E to reach z = 1 or z = 0: line 5."""
     for j in range(k):
         i = ids[j]
         rate, z = p.x[i].s * p.x[i].g, p.x[i].s * p.x[i].f
@@ -187,7 +169,7 @@ def resting_event(p, ids, k, scale, hold, best, event, who):
 
 @njit(**INNER)
 def moving_event(p, scale, hold, best, event, who):
-    """The first sample of A to cross z = 1 or z = 0, or to enter its box: line 5.
+    """Return the first sample of A to cross z = 1 or z = 0, or to enter its box: line 5.
 
     After a change of sign a is outside. There nothing happens at z = 1, and the target stays what
     it was: to change it back and forth could take forever where both drive z back to 1.
@@ -222,7 +204,7 @@ def moving_event(p, scale, hold, best, event, who):
 
 @njit(**INNER)
 def survey(p, n, hold, radius):
-    """Into Q with all at rest whose outputs were within ``radius`` of an event at the refresh."""
+    """Put into Q all at rest whose outputs were within ``radius`` of an event at the refresh."""
     now = p.now[0]
     k = 0
     for i in range(n):
@@ -295,7 +277,7 @@ def move(p, eta, delta, curvature, travel, alone):
 
 @njit(**INNER)
 def change_sets(v, p, n, event, i):
-    """What the event changes in the sets: lines 7 to 9."""
+    """Change the sets as the event says: lines 7 to 9."""
     now = p.now[0]
     if event == TO_O or event == TO_E:  # 7
         place = np.empty(1, np.int64)
@@ -328,7 +310,7 @@ def change_sets(v, p, n, event, i):
 
 @njit(**INNER)
 def unlock(p):
-    """After a step of some length every sample at rest may meet events again."""
+    """Let every sample at rest meet events again, after a step of some length."""
     now = p.now[0]
     if now.n_locked > 0:
         for k in range(now.n_near):
@@ -338,7 +320,7 @@ def unlock(p):
 
 @njit(**INNER)
 def case(p):
-    """0: only samples that keep their sign move, 1: only such that changed it, 2: both.
+    """Return 0 if only samples that keep their sign move, 1 if only such that changed it, else 2.
 
     4 is added where a sample is leaving.
     """

@@ -11,75 +11,55 @@ import numpy as np
 
 from s3vm_lib.gram import CACHED, give_slot
 from s3vm_lib.kernels import kernel_row
-from s3vm_lib.path_following._factor import append, delete, solve_bordered
-from s3vm_lib.path_following._sums import INNER, combine, combine_all, gather
+
+from s3vm_lib.path_following._algebra import (  # isort: skip
+    INNER, append, combine, combine_all, delete, gather, solve_bordered,
+)  # fmt: skip
 from s3vm_lib.utils.jit import njit
 
 O, M, E, A, IDLE, GONE = range(6)  # IDLE: a row without a loss; its output is kept
 TINY = 1e-11  # relative: what is no movement
 BETA, WAY, CHANGE, OUT, SPARE = range(5)  # rows of the workspace `w`
 
-NOW = np.dtype(
-    [
-        ("b", float),
-        ("b0", float),  # b at the last refresh
-        ("travel", float),  # ‖Δw‖² since then
-        ("energy", float),  # W
-        ("rho", float),  # ridge ρ, and the shift σ that makes the factor of M positive definite
-        ("sigma", float),
-        ("slack", float),  # outputs outside P were at least so far from an event then
-        ("largest", float),  # largest √k(x, x)
-        ("radius", float),  # of Q
-        ("spent", float),  # multiplications, and how many are allowed
-        ("allowed", float),
-        ("n_margin", np.int64),  # sizes of M, A, P, T and Q
-        ("n_moving", np.int64),
-        ("n_near", np.int64),
-        ("n_touched", np.int64),
-        ("n_watched", np.int64),
-        ("n_locked", np.int64),  # samples of P that wait for a step of some length
-        ("steps", np.int64),
-        ("flips", np.int64),  # changes of sign, and of sign again on the way
-        ("back_flips", np.int64),
-        ("zero_steps", np.int64),  # of length 0, those in a row, and the longest row
-        ("zero_run", np.int64),
-        ("longest_run", np.int64),
-        ("promoted", np.int64),  # outputs brought up to date for P
-        ("refreshes", np.int64),
-        ("raised", np.int64),  # pivots of the factor
-        ("logged", np.int64),
-        ("seed", np.int64),  # for ties
-        ("held", np.int64),  # 1: Q was chosen with signs frozen
-        ("work", np.int64),  # of rates since the last refresh
-    ],
-    align=True,
-)
-PLAIN_NOW = NOW  # from Python now["b"] is much faster than now.b, which compiled code takes
-NOW = np.dtype((np.record, NOW))
+_REALS = (
+    "b", "b0",  # b, and b at the last refresh
+    "travel", "energy",  # ‖Δw‖² since then, and W
+    "rho", "sigma",  # ridge ρ, and the shift σ that makes the factor of M positive definite
+    "slack", "largest",  # least distance of outputs outside P from an event then; largest √k(x, x)
+    "radius",  # of Q
+    "spent", "allowed",  # multiplications, and how many are allowed
+)  # fmt: skip
+_COUNTERS = (
+    "n_margin", "n_moving", "n_near", "n_touched", "n_watched",  # sizes of M, A, P, T and Q
+    "n_locked",  # samples of P that wait for a step of some length
+    "steps", "flips", "back_flips",  # steps, changes of sign, and of sign again on the way
+    "zero_steps", "zero_run", "longest_run",  # of length 0, those in a row, and the longest row
+    "promoted", "refreshes", "raised",  # outputs brought up to date for P; pivots of the factor
+    "logged", "seed",  # rows of the log; the seed for ties
+    "held", "work",  # 1: Q was chosen with signs frozen; work of rates since the last refresh
+)  # fmt: skip
+_NOW = [(name, float) for name in _REALS] + [(name, np.int64) for name in _COUNTERS]
+PLAIN_NOW = np.dtype(_NOW, align=True)
+# From Python ``now["b"]`` is much faster than ``now.b``, which compiled code takes.
+NOW = np.dtype((np.record, PLAIN_NOW))
 
-SAMPLE = np.dtype(
-    [
-        ("alpha", float),
-        ("f", float),  # current for M, A and P, otherwise that of the last refresh
-        ("alpha0", float),  # α and f at the last refresh; b of then is `b0`
-        ("f0", float),
-        ("s", float),
-        ("c", float),
-        ("line", float),  # what a sample of A contributes to the linear part of the energy
-        ("v", float),  # direction
-        ("g", float),  # γ
-        ("place", np.int64),  # position in M or in P
-        ("where", np.int8),  # set
-        ("free", np.int8),  # 1: unlabeled
-        ("upward", np.int8),  # 1: the target is a = c, 0: it is a = 0
-        ("leaving", np.int8),  # 1: on its way out, target α = 0
-        ("flipped", np.int8),  # 1: the sign changed and the new target is not reached yet
-        ("touched", np.int8),  # 1: in T
-        ("near", np.int8),  # 1: in P, 2: there, and without events for now
-    ],
-    align=True,
-)
-SAMPLE = np.dtype((np.record, SAMPLE))  # x[i].alpha works without a compiler, too
+_NUMBERS = (
+    "alpha", "f",  # f is current for M, A and P, otherwise that of the last refresh
+    "alpha0", "f0",  # α and f at the last refresh; b of then is `b0`
+    "s", "c",  # sign and weight
+    "line",  # what a sample of A contributes to the linear part of the energy
+    "v", "g",  # direction, and γ
+)  # fmt: skip
+_FLAGS = (
+    "where",  # set
+    "free",  # 1: unlabeled
+    "upward", "leaving",  # 1: the target is a = c, else a = 0; 1: on its way out, target α = 0
+    "flipped",  # 1: the sign changed and the new target is not reached yet
+    "touched", "near",  # 1: in T; 1: in P, 2: there, and without events for now
+)  # fmt: skip
+_FIELDS = [(name, float) for name in _NUMBERS] + [("place", np.int64)]  # position in M or in P
+_FIELDS += [(name, np.int8) for name in _FLAGS]
+SAMPLE = np.dtype((np.record, np.dtype(_FIELDS, align=True)))  # x[i].alpha works uncompiled, too
 
 
 class State(NamedTuple):
@@ -102,7 +82,7 @@ class State(NamedTuple):
 
 @njit(**INNER)
 def compute(v, rows, p, i, n):
-    """Kernel row i into the slot used longest ago of those that no sample of T has."""
+    """Compute kernel row i in the slot used longest ago of those that no sample of T has."""
     if rows is not None:
         s = -1
         for k in range(v.owner.size):
@@ -131,7 +111,7 @@ def fetch(v, p, i, n):
 
 @njit(**INNER)
 def touch(v, p, i, n):
-    """Into T, with its kernel row in memory: from now on α may move."""
+    """Put a sample into T, with its kernel row in memory: from now on α may move."""
     now = p.now[0]
     if p.x[i].touched == 0:
         p.x[i].touched = 1
@@ -151,7 +131,7 @@ def fetch_touched(v, p, n):
 
 @njit(**INNER)
 def watch(p, i):
-    """Into P: its output is current and stays so."""
+    """Put a sample into P: its output is current and stays so."""
     now = p.now[0]
     p.x[i].near = 1
     p.x[i].place = now.n_near
@@ -161,7 +141,7 @@ def watch(p, i):
 
 @njit(**INNER)
 def unwatch(p, i):
-    """Out of P."""
+    """Take a sample out of P."""
     now = p.now[0]
     last = p.P[now.n_near - 1]
     p.P[p.x[i].place] = last
@@ -172,7 +152,7 @@ def unwatch(p, i):
 
 @njit(**INNER)
 def into_margin(v, p, i, n):
-    """Into M, from no list."""
+    """Put a sample of no list into M."""
     now = p.now[0]
     touch(v, p, i, n)
     m = now.n_margin
@@ -191,7 +171,7 @@ def into_margin(v, p, i, n):
 
 @njit(**INNER)
 def out_of_margin(p, places):
-    """Out of M, into no list; ``places`` ascend."""
+    """Take samples out of M, into no list; ``places`` ascend."""
     now = p.now[0]
     m, k = now.n_margin, 0
     delete(p.R, m, places, p.w if places.size <= len(p.w) else np.empty((places.size, m)))
@@ -206,7 +186,7 @@ def out_of_margin(p, places):
 
 @njit(**INNER)
 def into_moving(v, p, i, n, upward):
-    """Into A, from no list."""
+    """Put a sample of no list into A."""
     now = p.now[0]
     touch(v, p, i, n)
     p.x[i].where, p.x[i].upward, p.x[i].flipped, p.x[i].leaving = A, upward, 0, 0
@@ -217,7 +197,7 @@ def into_moving(v, p, i, n, upward):
 
 @njit(**INNER)
 def out_of_moving(p, i):
-    """Out of A, into no list."""
+    """Take a sample out of A, into no list."""
     now = p.now[0]
     k = 0
     while p.A[k] != i and k + 1 < now.n_moving:
@@ -228,7 +208,7 @@ def out_of_moving(p, i):
 
 @njit(**INNER)
 def flip(p, i, fresh):
-    """The other sign: α stays, a becomes −a, and the target is the other end of the box."""
+    """Change the sign: α stays, a becomes −a, and the target is the other end of the box."""
     now = p.now[0]
     if fresh:
         p.x[i].line = abs(p.x[i].alpha)
@@ -241,7 +221,7 @@ def flip(p, i, fresh):
 
 @njit(**INNER)
 def goal(p, i):
-    """Where α_i is going."""
+    """Return where α_i is going."""
     return p.x[i].s * p.x[i].c if p.x[i].upward == 1 and p.x[i].leaving == 0 else 0.0
 
 
@@ -250,7 +230,7 @@ def goal(p, i):
 
 @njit(**INNER)
 def changes(p, out):
-    """α − α⁰ over T; returns whether any of it is not zero."""
+    """Write α − α⁰ over T; return whether any of it is not zero."""
     some = False
     for k in range(p.now[0].n_touched):
         i = p.T[k]
@@ -261,7 +241,7 @@ def changes(p, out):
 
 @njit(**INNER)
 def bring_up(v, p, ids, k, n):
-    """Current outputs of the first k of ``ids``, none of them in T."""
+    """Compute current outputs of the first k of ``ids``, none of them in T."""
     now = p.now[0]
     for j in range(k):
         p.w[OUT, j] = 0.0
@@ -273,7 +253,7 @@ def bring_up(v, p, ids, k, n):
 
 @njit(**INNER)
 def distance(p, i, f, hold):
-    """How far the output f of a sample of O or E is from its next event."""
+    """Return how far the output f of a sample of O or E is from its next event."""
     z = p.x[i].s * f
     if p.x[i].where == O:
         return z - 1.0
@@ -284,14 +264,14 @@ def distance(p, i, f, hold):
 
 @njit
 def moves(p):
-    """The most that outputs move by per unit of an α: the largest k(x, x), or 1 if all are 0."""
+    """Return most that outputs move by per unit of an α: the largest k(x, x), or 1 if all are 0."""
     now = p.now[0]
     return now.largest * now.largest if now.largest > 0 else 1.0
 
 
 @njit
 def polish(v, p):
-    """Newton steps on M until its outputs are at ±1 and Σα = 0; returns what is left of both."""
+    """Take Newton steps on M until its outputs are ±1 and Σα = 0; return what is left of both."""
     now = p.now[0]
     m, worst, unit = now.n_margin, 0.0, moves(p)
     for _ in range(5):
@@ -324,7 +304,7 @@ def polish(v, p):
 
 @njit
 def refresh(v, p, n):
-    """All outputs, and a new point of reference."""
+    """Compute all outputs, and set a new point of reference."""
     now = p.now[0]
     k, out = now.n_touched, p.w[OUT]
     if changes(p, p.w[CHANGE]) or now.b != now.b0:

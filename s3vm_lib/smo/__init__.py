@@ -10,25 +10,18 @@ semi-supervised inner problems need. With F = Kβ let A_i = −φ_i'(β_i+) and 
 or plus infinity at a bound. Then β is optimal exactly when max_i (A_i − F_i) ≤ min_j (B_j − F_j),
 and every b between the two is an offset.
 
-Read in this order: `_iterations` (the compiled loop), `_lines` (steps of many variables at once),
-`_solver` (shrinking, start and stop), `_estimator` (`SVM`).
+Read in this order: `_iterations` (the compiled loop), `_solver` (steps of many variables at once,
+shrinking, start and stop), `_estimator` (`SVM`).
 """
 
-from s3vm_lib.smo._estimator import SVM as SVM
-from s3vm_lib.smo._iterations import BIG as BIG
-from s3vm_lib.smo._iterations import Costs as Costs
-from s3vm_lib.smo._iterations import select_j as select_j
-from s3vm_lib.smo._iterations import slope_down as slope_down
-from s3vm_lib.smo._iterations import slope_up as slope_up
-from s3vm_lib.smo._iterations import smo_iterations as smo_iterations
-from s3vm_lib.smo._iterations import update_and_select_i as update_and_select_i
-from s3vm_lib.smo._lines import face_step as face_step
-from s3vm_lib.smo._lines import line_minimum as line_minimum
-from s3vm_lib.smo._lines import null_step as null_step
-from s3vm_lib.smo._solver import TAU as TAU
-from s3vm_lib.smo._solver import Solution as Solution
-from s3vm_lib.smo._solver import feasible as feasible
-from s3vm_lib.smo._solver import solve_smo as solve_smo
-from s3vm_lib.smo._solver import svc_costs as svc_costs
+from s3vm_lib.smo._estimator import SVM
+from s3vm_lib.smo._iterations import BIG, Costs, slope_down, slope_up, smo_iterations
 
-__all__ = [name for name in dir() if not name.startswith("_")]
+from s3vm_lib.smo._solver import (  # isort: skip
+    TAU, Solution, feasible, line_minimum, null_step, solve_smo, svc_costs,
+)  # fmt: skip
+
+__all__ = [
+    "BIG", "SVM", "TAU", "Costs", "Solution", "feasible", "line_minimum", "null_step",
+    "slope_down", "slope_up", "smo_iterations", "solve_smo", "svc_costs",
+]  # fmt: skip

@@ -7,10 +7,10 @@ from s3vm_lib.base.machine import BinaryFit
 from s3vm_lib.gram import Gram
 from s3vm_lib.losses import LabeledLoss
 from s3vm_lib.objective import Problem
-from s3vm_lib.smo._solver import feasible, solve_smo, svc_costs
+from s3vm_lib.smo._solver import solve_smo, svc_costs
 from s3vm_lib.utils.limits import Count, Megabytes, Tolerance
 from s3vm_lib.utils.linear import centered, linear_model
-from s3vm_lib.utils.validation import KernelParameters, Storage, parameters
+from s3vm_lib.utils.validation import KernelParameters, Storage, options, parameters
 
 _SMALL = 200  # rows, of which one solve visits most
 
@@ -57,10 +57,6 @@ class SVM(KernelParameters, BaseS3VM):
         still needed may take as much again.
     class_weight : dict or "balanced", default=None
         Factors on C per class; ``"balanced"`` counts labeled rows only.
-    warm_start : bool, default=False
-        Start from the dual variables of the previous fit: each row, by its position in X, from
-        that of the row that was there, and from 0 where there was none. Other data or weights are
-        allowed; what does not suit them is moved to the nearest feasible values.
     n_jobs : int, default=None
         Number of threads, as in scikit-learn: None means 1 unless ``joblib.parallel_config`` says
         otherwise, −1 all cores. The result is the same for any number.
@@ -130,7 +126,6 @@ class SVM(KernelParameters, BaseS3VM):
     shrinking: bool = True
     gram: Storage = "auto"
     cache_size: Megabytes = 1000
-    warm_start: bool = False
 
     _largest_n = 100_000
     _memory = "visited kernel rows"
@@ -165,27 +160,12 @@ class SVM(KernelParameters, BaseS3VM):
         labeled, gram, center = shared
         upper = self.C * data.loss_weight[labeled]
         costs = svc_costs(t[labeled], upper)
-        start = None
-        if self.warm_start and hasattr(self, "dual_coef_") and index < len(self.dual_coef_):
-            previous = np.zeros(1 + max(data.rows[-1], self.support_.max(initial=0)))
-            previous[self.support_] = self.dual_coef_[index]
-            start = feasible(previous[data.rows[labeled]], costs)
-        solution = solve_smo(
-            gram,
-            costs,
-            start,
-            tol=self.tol,
-            max_iter=self.max_iter,
-            shrinking=self.shrinking,
-            callback=self._report,
-        )
+        solution = solve_smo(gram, costs, callback=self._report, **options(self, solve_smo))
         f, b = solution.f, solution.b
         norm2 = solution.beta @ f
         objective = problem.value(f + b, t[labeled], norm2, b, data.loss_weight[labeled])
         dual, outputs = np.zeros(t.size), np.full(t.size, np.nan)
         dual[labeled], outputs[labeled] = solution.beta, f + b
         coef, b = linear_model(data.kernel, dual, data.X, b, center)
-        n_iter = max(solution.n_iter, 1)
-        return BinaryFit(
-            dual, coef, b, outputs, float(objective), n_iter, solution.status, solution.history
-        )
+        solution = solution._replace(objective=float(objective), n_iter=max(solution.n_iter, 1))
+        return BinaryFit.of(solution, dual, coef, b, outputs)

@@ -25,7 +25,7 @@ class Costs(NamedTuple):
     s2: np.ndarray
 
     def take(self, index):
-        """The costs of the variables ``index``."""
+        """Return the costs of the variables ``index``."""
         return Costs(*(part[index] for part in self))
 
 
@@ -34,7 +34,7 @@ class Costs(NamedTuple):
 
 @njit
 def slope_up(c, i, beta_i):
-    """A_i: minus the slope of φ_i to the right of β_i."""
+    """Return A_i: minus the slope of φ_i to the right of β_i."""
     if beta_i >= c.hi[i]:
         return -BIG
     return -c.s1[i] if beta_i < c.mid[i] else -c.s2[i]
@@ -42,7 +42,7 @@ def slope_up(c, i, beta_i):
 
 @njit
 def slope_down(c, i, beta_i):
-    """B_i: minus the slope of φ_i to the left of β_i."""
+    """Return B_i: minus the slope of φ_i to the left of β_i."""
     if beta_i <= c.lo[i]:
         return BIG
     return -c.s2[i] if beta_i > c.mid[i] else -c.s1[i]
@@ -50,7 +50,7 @@ def slope_down(c, i, beta_i):
 
 @njit
 def block_max(bits, m):
-    """Largest of the first m non-negative floats, as the integer that encodes it.
+    """Return the largest of the first m non-negative floats, as the integer that encodes it.
 
     Non-negative floats are ordered like their bit patterns, and the compiler vectorizes an integer
     maximum but not a floating-point one.
@@ -64,7 +64,7 @@ def block_max(bits, m):
 
 @njit
 def first_equal(bits, top):
-    """The first index whose value is top, among at most BLOCK; vectorized as `block_max`."""
+    """Return the first index whose value is top, among at most BLOCK; vectorized as `block_max`."""
     first = np.int32(BLOCK)
     for j in range(bits.size):
         first = min(first, np.int32(j) if bits[j] == top else np.int32(BLOCK))
@@ -73,7 +73,7 @@ def first_equal(bits, top):
 
 @njit
 def largest_difference(A, F):
-    """The first index with the largest A − F, or −1 where nothing may rise."""
+    """Return the first index with the largest A − F, or −1 where nothing may rise."""
     best, value = -1, -BIG / 2
     for k in range(F.size):
         if A[k] - F[k] > value:
@@ -83,7 +83,7 @@ def largest_difference(A, F):
 
 @njit
 def update_and_select_i(F, A, Ki, Kj, t, near, score, bits):
-    """F += t (K_i − K_j), then the first index with the largest A − F, or −1 where F has NaN.
+    """Add t (K_i − K_j) to F; return the first index of the largest A − F, −1 if F has NaN.
 
     Scores are what exceeds the value of the index ``near``, but for a rounding, so that even in
     the precision of the kernel they tell apart what is larger.
@@ -108,7 +108,7 @@ def update_and_select_i(F, A, Ki, Kj, t, near, score, bits):
 
 @njit
 def select_j(F, B, Ki, diagonal, Kii, top, least, score, bits):
-    """Second-order choice: the largest (top + F − B)₊² / max(K_ii + K_jj − 2 K_ij, least), or −1.
+    """Return j with the largest (top + F − B)₊² / max(K_ii + K_jj − 2 K_ij, least), or −1.
 
     Gains are compared in the precision of the kernel; −1 stands for no positive one.
     """
@@ -134,7 +134,7 @@ def select_j(F, B, Ki, diagonal, Kii, top, least, score, bits):
 
 @njit
 def least_difference(B, F):
-    """min(B − F)."""
+    """Return min(B − F)."""
     least = B[0] - F[0]
     for k in range(1, F.size):
         difference = B[k] - F[k]
@@ -145,7 +145,7 @@ def least_difference(B, F):
 
 @njit
 def smo_iterations(cache, rows, c, diagonal, beta, F, A, B, score, bits, tau, tol, max_iter):
-    """At most ``max_iter`` SMO iterations on (P); returns their number and the violation left."""
+    """Run at most ``max_iter`` iterations on (P); return their number and the violation left."""
     # The numbers are the lines of the chapter's algorithm. 2, 4: i has the largest A − F.
     i = largest_difference(A, F)
     for n_iter in range(max_iter):

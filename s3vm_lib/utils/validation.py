@@ -143,6 +143,14 @@ def checked_rows(X, precomputed=False):
 
 # --- Parameters -----------------------------------------------------------------------------------
 
+
+def options(estimator, solver):
+    """Return the parameters of an estimator that a solver takes as keywords of the same names."""
+    takes, known = inspect.signature(solver).parameters.values(), estimator._parameter_constraints
+    names = [one.name for one in takes if one.kind is one.KEYWORD_ONLY and one.name in known]
+    return {name: getattr(estimator, name) for name in names if name != "callback"}
+
+
 Jobs = Annotated[
     int | None,
     Interval(Integral, 1, MOST, closed="both"),

@@ -1,4 +1,4 @@
-"""Labeled losses: one branch of each function for each loss, and one line of facts."""
+"""All formulas: one branch of each function for each labeled loss, and one line of facts."""
 
 import math
 from collections.abc import Callable
@@ -25,15 +25,7 @@ FACTS = {
     "epsilon_insensitive": Facts(1.0, parameter=("epsilon", 0.1, 0.0, math.inf)),
 }
 LABELED_LOSSES = tuple(FACTS)
-(
-    HINGE,
-    SQUARED_HINGE,
-    SMOOTH_HINGE,
-    LOGISTIC,
-    MODIFIED_LOGISTIC,
-    L1,
-    EPSILON_INSENSITIVE,
-) = range(len(LABELED_LOSSES))
+HINGE, SQUARED_HINGE, SMOOTH_HINGE, LOGISTIC, MODIFIED_LOGISTIC, L1, EPSILON_INSENSITIVE = range(7)
 
 
 # --- Scalar formulas, for the inner loops --------------------------------------------------------
@@ -43,20 +35,20 @@ LABELED_LOSSES = tuple(FACTS)
 
 @njit
 def softplus(t):
-    """log(1 + exp(t)) for any finite t, without overflow."""
+    """Return log(1 + exp(t)) for any finite t, without overflow."""
     return max(t, 0.0) + math.log1p(math.exp(-abs(t)))
 
 
 @njit
 def sigmoid(t):
-    """1 / (1 + exp(−t)), the derivative of `softplus`, for any finite t, without overflow."""
+    """Return 1 / (1 + exp(−t)), the derivative of `softplus`, without overflow."""
     e = math.exp(-abs(t))
     return 1.0 / (1.0 + e) if t >= 0 else e / (1.0 + e)
 
 
 @njit
 def labeled_value(code, y, f, p):
-    """Loss ℓ(y, f) of one labeled point.
+    """Return the loss ℓ(y, f) of one labeled point.
 
     Parameters
     ----------
@@ -97,7 +89,7 @@ def labeled_value(code, y, f, p):
 
 @njit
 def labeled_derivative(code, y, f, p):
-    """Derivative of `labeled_value` with respect to the output f; same parameters."""
+    """Return the derivative of `labeled_value` with respect to the output f; same parameters."""
     z = y * f
     if code == HINGE:
         return -y if z < 1.0 else 0.0
@@ -121,7 +113,7 @@ def labeled_derivative(code, y, f, p):
 
 @njit
 def labeled_curvature(code, y, f, p):
-    """Second derivative of `labeled_value` with respect to the output f; same parameters.
+    """Return second derivative of `labeled_value` with respect to the output f; same parameters.
 
     Where it jumps (at z = yf = 1 of the squared hinge, and at both ends of the curved part of the
     smooth hinge) the value of the flat side; 0 for the piecewise linear losses.
@@ -146,7 +138,7 @@ def labeled_curvature(code, y, f, p):
 
 @njit
 def slope_range(code, y):
-    """The least and the largest slope of f ↦ ℓ(y, f): the domain of its conjugate."""
+    """Return the least and the largest slope of f ↦ ℓ(y, f): the domain of its conjugate."""
     if code == L1 or code == EPSILON_INSENSITIVE:
         return -1.0, 1.0
     if code == SQUARED_HINGE:
@@ -158,7 +150,7 @@ def slope_range(code, y):
 
 @njit
 def slope_piece(code, y, a):
-    """The part of `slope_range` around the slope a on which the conjugate has no kink."""
+    """Return the part of `slope_range` around the slope a on which the conjugate has no kink."""
     if code == EPSILON_INSENSITIVE:
         return (0.0, 1.0) if a > 0.0 else (-1.0, 0.0)
     return slope_range(code, y)
@@ -171,7 +163,7 @@ def _xlogx(a):
 
 @njit
 def labeled_conjugate(code, y, a, p):
-    """Fenchel conjugate ℓ*(y, a) = sup over f of a·f − ℓ(y, f) of one labeled point.
+    """Return the Fenchel conjugate ℓ*(y, a) = sup over f of a·f − ℓ(y, f) of one labeled point.
 
     It turns any dual point into a lower bound: ℓ(y, f) ≥ a·f − ℓ*(y, a) for every f and a, with
     equality at a = ∂ℓ/∂f.
@@ -209,7 +201,7 @@ def labeled_conjugate(code, y, a, p):
 
 @njit
 def conjugate_curvature(code, a, p, c):
-    """How far the output moves with the slope of c ℓ: 1/(c ℓ'') where ``|∂ℓ/∂f|`` is ``|a|``.
+    """Return 1/(c ℓ'') where ``|∂ℓ/∂f|`` is ``|a|``: how the output moves with the slope of c ℓ.
 
     Parameters
     ----------
@@ -243,7 +235,7 @@ def conjugate_curvature(code, a, p, c):
 
 @njit
 def dual_cost(code, p, y, weight):
-    """The dual cost φ(β) = c ℓ*(y, −β/c) of a loss whose conjugate is piecewise quadratic.
+    """Return the dual cost φ(β) = c ℓ*(y, −β/c) of a loss whose conjugate is piecewise quadratic.
 
     φ is finite on [lo, hi], has the slopes s1 below mid and s2 above, and the quadratic part
     ½ `dual_ridge` β², which adds to K_ii.
@@ -276,7 +268,7 @@ def dual_cost(code, p, y, weight):
 
 @njit
 def dual_ridge(code, p, weight):
-    """What φ of `dual_cost` adds to K_ii: 1/c for the squared, p/c for the smooth hinge, else 0.
+    """Return what φ of `dual_cost` adds to K_ii: 1/c (squared), p/c (smooth hinge), else 0.
 
     NaN for the logistic losses, whose φ is not piecewise quadratic.
     """
@@ -287,3 +279,76 @@ def dual_ridge(code, p, weight):
     if code == SMOOTH_HINGE:
         return p / weight if weight > 0.0 else 0.0
     return math.nan
+
+
+# --- Unlabeled losses: the ramp, the Gaussian, and the effective losses of the labeled ones -------
+
+UNLABELED_LOSSES = ("symmetric_hinge", "squared_symmetric_hinge", "symmetric_ramp", "gaussian")
+UNLABELED_LOSSES += tuple(f"symmetric_{name}" for name in LABELED_LOSSES[SMOOTH_HINGE:])
+SYMMETRIC_HINGE, SQUARED_SYMMETRIC_HINGE, SYMMETRIC_RAMP, GAUSSIAN = range(4)
+_FIRST = 4  # code of the effective loss of the smooth hinge; those that follow keep their order
+
+
+@njit
+def labeled_code(code):
+    """Return the code of the ℓ with u(f) = ``ℓ(1, |f|)``; −1 for the ramp and the Gaussian."""
+    if code == SYMMETRIC_HINGE:
+        return HINGE
+    if code == SQUARED_SYMMETRIC_HINGE:
+        return SQUARED_HINGE
+    if code < _FIRST:
+        return -1
+    return code - _FIRST + SMOOTH_HINGE
+
+
+@njit
+def unlabeled_value(code, f, p):
+    """Return the loss u(f) of one unlabeled point.
+
+    Parameters
+    ----------
+    code : int
+        Loss: the place of its name in ``UNLABELED_LOSSES``.
+    f : float
+        Output.
+    p : float
+        The parameter of the loss; ignored by those that have none.
+
+    Returns
+    -------
+    float
+        NaN for a code that is no loss.
+    """
+    if code == GAUSSIAN:
+        return math.exp(-p * f * f)
+    if code == SYMMETRIC_RAMP:
+        return min(1.0 - p, max(0.0, 1.0 - f)) + min(1.0 - p, max(0.0, 1.0 + f))
+    return labeled_value(labeled_code(code), 1.0, abs(f), p)
+
+
+@njit
+def unlabeled_derivative(code, f, p):
+    """Return the derivative of `unlabeled_value` with respect to the output f; same parameters."""
+    if code == GAUSSIAN:
+        return -2.0 * p * f * math.exp(-p * f * f)
+    if code == SYMMETRIC_RAMP:
+        return (1.0 if p < -f < 1.0 else 0.0) - (1.0 if p < f < 1.0 else 0.0)
+    if f == 0.0:
+        return 0.0
+    slope = labeled_derivative(labeled_code(code), 1.0, abs(f), p)
+    return slope if f > 0 else -slope
+
+
+@njit
+def unlabeled_curvature(code, f, p):
+    """Return second derivative of `unlabeled_value` with respect to the output f; same parameters.
+
+    2s(2sf² − 1) exp(−sf²) for the Gaussian: negative for ``|f| < 1/√(2s)``. The squared symmetric
+    hinge has 1 inside the margin; its downward kink at 0, where the slope falls from 1 to −1, is
+    not seen by a second derivative.
+    """
+    if code == GAUSSIAN:
+        return 2.0 * p * (2.0 * p * f * f - 1.0) * math.exp(-p * f * f)
+    if code == SYMMETRIC_RAMP:
+        return 0.0
+    return labeled_curvature(labeled_code(code), 1.0, abs(f), p)
