@@ -528,7 +528,7 @@ def choose_blocks(n, megabytes, rank):
     needed : float
         The least budget of which anything fits.
     """
-    from s3vm_lib.quasi_newton import megabytes_needed  # a slow import, and rarely needed
+    from s3vm_lib.smooth import megabytes_needed  # a slow import, and rarely needed
 
     rank = min(n, 500 if rank is None else rank)
     unit = 3 * 8.0 * n / 2**20  # one column, its product, and what the product needs
