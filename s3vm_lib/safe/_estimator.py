@@ -12,16 +12,9 @@ from sklearn.utils import check_random_state, get_tags
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
+from s3vm_lib.base import findings
 from s3vm_lib.base.classifier import BaseS3VM
-from s3vm_lib.base.findings import (
-    FitWarning,
-    given,
-    kernel_finding,
-    share_finding,
-    spared,
-    warn,
-    warn_of_time,
-)
+from s3vm_lib.base.findings import FitWarning
 from s3vm_lib.base.machine import SemiSupervisedMixin
 from s3vm_lib.kernels import KERNELS
 from s3vm_lib.model_selection import SemiSupervisedKFold
@@ -250,7 +243,7 @@ class SafeS3VM(MetaEstimatorMixin, SemiSupervisedMixin, BaseEstimator):
         if unlabeled_mask is None:
             self._warn_of_no_unlabeled(compared.data.codes)
         decide(self, compared)
-        warn(type(self).__name__, self.findings_, 4)
+        findings.warn(type(self).__name__, self.findings_, 4)
         if self.verbose:
             print(self.summary())
         return self
@@ -505,7 +498,7 @@ def compare(guard, X, y, sample_weight=None, unlabeled_mask=None, n_repeats=REPE
     if baseline is None:
         baseline = guard._default_baseline(estimator)
     X, codes, weight = checked_input(guard, X, y, sample_weight, unlabeled_mask)
-    warn_of_time(guard, codes.size, 5)
+    findings.warn_of_time(guard, codes.size, 5)
     estimator = on_codes(estimator, guard.classes_)
     baseline = on_codes(baseline, guard.classes_)
     data, random_state = Sample(X, codes, weight), check_random_state(guard.random_state)
@@ -580,13 +573,13 @@ def decide(guard, compared, names=None):
     problem, kernel = getattr(guard.estimator_, "problem_", None), None
     if problem is not None:
         first = problem[0] if isinstance(problem, list) else problem
-        kernel = kernel_finding(first.kernel, X, first.C * every.sum())
+        kernel = findings.kernel_finding(first.kernel, X, first.C * every.sum())
     limit = (
         f"stopped {n_stopped} fits of the pool at their limits, before their tolerance was "
         "reached; increase max_iter of the estimator, scale the data or relax tol"
     )
-    share = share_finding(codes, every, full, names, asked)
-    guard.findings_ = given(limit=limit if n_stopped else None, share=share, kernel=kernel)
+    share = findings.share_finding(codes, every, full, names, asked)
+    guard.findings_ = findings.given(limit=limit if n_stopped else None, share=share, kernel=kernel)
 
 
 def contradicts(guard, taken, data):
@@ -609,4 +602,4 @@ def contradicts(guard, taken, data):
     found = guard._answers(taken, data.X[labeled])
     wrong = guard.wrong_labels_
     wrong[taken] = int(np.sum(found != data.codes[labeled]))
-    return wrong[taken] > wrong["supervised"] + spared(found.size)
+    return wrong[taken] > wrong["supervised"] + findings.spared(found.size)
