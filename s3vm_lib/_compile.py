@@ -1,4 +1,4 @@
-"""Compiling ahead of time: small fits of every estimator, which leave machine code on the disk."""
+"""Compile ahead of time, by small fits of every estimator that leave machine code on the disk."""
 
 import argparse
 import sys
@@ -22,9 +22,9 @@ def compile(estimators=None, *, progress=True):
 
     The library compiles a function when it is called for the first time, and keeps the machine
     code on the disk: below the folder that ``NUMBA_CACHE_DIR`` names, or in the user's folder for
-    caches; a folder of another user is not used. To call this once when an image is built, or
-    before a lesson, spares everybody the seconds of a first fit. What has been compiled already is
-    not compiled again.
+    caches; a folder of another user is not used. Call this once when an image is built, or before
+    a lesson, to avoid the compile time of the first fits. What has been compiled already is not
+    compiled again.
 
     Parameters
     ----------

@@ -19,13 +19,7 @@ from s3vm_lib.model_selection import WithUnlabeled
 from s3vm_lib.utils.labels import Labels
 from s3vm_lib.utils.limits import Count
 from s3vm_lib.utils.shortcuts import validated_data
-from s3vm_lib.utils.validation import (
-    Array,
-    Rows,
-    checked_input,
-    parameters,
-    validated_inside,
-)
+from s3vm_lib.utils.validation import Array, Rows, checked_input, parameters, validated_inside
 
 
 @parameters
@@ -132,9 +126,6 @@ class CalibratedS3VM(SemiSupervisedMixin, MetaEstimatorMixin, BaseEstimator):
         ValueError
             If a class has fewer than two labeled rows, or the kernel is precomputed.
         """
-        return self._fit(X, y, unlabeled_mask)
-
-    def _fit(self, X, y, unlabeled_mask):
         if self.cv < 2:
             raise ValueError(f"cv must be at least 2, got {self.cv}")
         if get_tags(self.estimator).input_tags.pairwise:
@@ -170,7 +161,7 @@ class CalibratedS3VM(SemiSupervisedMixin, MetaEstimatorMixin, BaseEstimator):
         else:  # a pipeline has none
             found = model.predict(X[~labeled])
         self.transduction_[~labeled] = found
-        warn(type(self).__name__, self.findings_, 4)
+        warn(type(self).__name__, self.findings_, 3)
         return self
 
     def _checked(self, X):

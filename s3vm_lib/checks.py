@@ -164,9 +164,10 @@ def fixed_label_svm(problem, K, t, labeled, sample_weight=None, tol=1e-8):
     if problem.unlabeled_loss is not None and not labeled.all():
         losses.append(problem.unlabeled_loss.pieces.loss)
     parts = [_loss_costs(loss, t, weight) for loss in losses]
+    # A squared loss is a ridge on the diagonal of K, others are costs of the dual variables.
     costs, ridge = (np.where(labeled, a, b) for a, b in zip(parts[0], parts[-1], strict=True))
     balanced = problem.balance == "mean" and not labeled.all()
-    if balanced:
+    if balanced:  # see the notes
         share = np.where(labeled, 0.0, s) / s[~labeled].sum()
         row = K @ share
         K = np.block([[K, row[:, None]], [row[None, :], np.array([[share @ row]])]])
@@ -238,7 +239,7 @@ def brute_force(problem, K, t, sample_weight=None):
     for signs in itertools.product(
         (-1.0, 0.0, 1.0) if ramp else (-1.0, 1.0), repeat=len(unlabeled)
     ):
-        if problem.balance == "counts":
+        if problem.balance == "counts":  # a matter of the labels alone
             if signs.count(1.0) != round(problem.ratio * unlabeled.size):
                 continue
         labels = t.copy()

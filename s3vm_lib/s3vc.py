@@ -13,24 +13,14 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
+from s3vm_lib import safe
 from s3vm_lib.base.classifier import Balance
 from s3vm_lib.base.findings import FitWarning, given, share_finding, warn, warn_of_time
 from s3vm_lib.base.machine import SemiSupervisedMixin
 from s3vm_lib.calibration import CalibratedS3VM
 from s3vm_lib.class_ratio import separation
 from s3vm_lib.quasi_newton import QNS3VM
-from s3vm_lib.safe import (
-    QUICK,
-    SafeS3VM,
-    Sample,
-    compare,
-    contradicts,
-    decide,
-    fitted,
-    on_codes,
-    refuse_without_labels,
-    with_shares,
-)
+from s3vm_lib.safe import QUICK, SafeS3VM
 from s3vm_lib.stochastic import FRS3VM
 from s3vm_lib.utils.labels import Labels
 from s3vm_lib.utils.limits import RandomState, Scale, Verbosity, Weight
@@ -232,24 +222,24 @@ class S3VC(SemiSupervisedMixin, MetaEstimatorMixin, BaseEstimator):
         X, codes, weight = checked_input(self, X, y, sample_weight, unlabeled_mask)
         if unlabeled_mask is None:
             self._warn_of_no_unlabeled(codes)
-        refuse_without_labels("solver", self.solver, type(self).__name__)
+        safe.refuse_without_labels("solver", self.solver, type(self).__name__)
         warn_of_time(self, codes.size, 4)
         labels = self._label_counts(codes, weight)
         if self.probability:
             self._check_probability(labels, weight)
         self._said = []
         X = self._scaled(X, weight)
-        data = Sample(X, codes, weight)
+        data = safe.Sample(X, codes, weight)
         found = self._tried(data, self._kernels(X, labels), self._costs(labels))
         taken = self._chosen(found, labels.sum())
         self.solver_, model, compared = found[taken]
         self.kernel_, self.C_ = taken[1], getattr(self.solver_, "C", None)
         if compared is not None:
-            decide(model, compared, self.classes_)
+            safe.decide(model, compared, self.classes_)
         self._said.append(f"The solver is {type(self.solver_).__name__}.")
         wrong = {}  # labels that a machine contradicts which would not be returned with a guard
         if not self.guard and compared is not None:
-            if model.estimator_ and contradicts(model, "estimator", data):
+            if model.estimator_ and safe.contradicts(model, "estimator", data):
                 wrong = model.wrong_labels_
             model = model.estimator_ or model.baseline_
         self.model_ = model
@@ -408,9 +398,9 @@ class S3VC(SemiSupervisedMixin, MetaEstimatorMixin, BaseEstimator):
             (C, kernel): self._solver(data.X, kernel, C, two)
             for C, kernel in itertools.product(costs, kernels)
         }
-        models = {pair: on_codes(solver, self.classes_) for pair, solver in solvers.items()}
+        models = {pair: safe.on_codes(solver, self.classes_) for pair, solver in solvers.items()}
         if several and not two:  # where fits take longest the shares are asked for once
-            shares = with_shares(models[costs[0], kernels[-1]], data).balance
+            shares = safe.with_shares(models[costs[0], kernels[-1]], data).balance
             models = {pair: model.set_params(balance=shares) for pair, model in models.items()}
         found = {}
         for number, (pair, model) in enumerate(models.items(), 1):
@@ -423,9 +413,9 @@ class S3VC(SemiSupervisedMixin, MetaEstimatorMixin, BaseEstimator):
                 if self.guard or several:
                     model = SafeS3VM(estimator=model, random_state=self.random_state)
                     repeats = 2 if two else 1  # each fit of several classes takes longer
-                    compared = compare(model, *data, data.codes < 0, n_repeats=repeats)
+                    compared = safe.compare(model, *data, data.codes < 0, n_repeats=repeats)
                 else:
-                    fitted(model, data)
+                    safe.fitted(model, data)
             found[pair] = solvers[pair], model, compared
         return found
 
@@ -552,7 +542,7 @@ class S3VC(SemiSupervisedMixin, MetaEstimatorMixin, BaseEstimator):
     def _frozen(self):
         """Return the machine that predicts, not fitted, with what was chosen as numbers."""
         model = self.model_
-        solver = on_codes(self.solver_, self.classes_)
+        solver = safe.on_codes(self.solver_, self.classes_)
         if self.class_ratio_ is not None:
             solver.set_params(balance=dict(enumerate(self.class_ratio_.tolist())))
         if not self.guard or model.taken_ == "estimator":

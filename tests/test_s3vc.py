@@ -85,9 +85,9 @@ def test_what_is_not_taken_gets_no_pool(clusters, monkeypatch):
     X, y, _ = clusters
     kernels, make_pool = [], estimator_module.make_pool
 
-    def noted(estimators, *rest):
-        kernels.extend(model.kernel for _, model in estimators)
-        return make_pool(estimators, *rest)
+    def noted(estimator, *rest):
+        kernels.append(estimator.kernel)
+        return make_pool(estimator, *rest)
 
     monkeypatch.setattr(estimator_module, "make_pool", noted)
     model = S3VC(random_state=0).fit(X, y)

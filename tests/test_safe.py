@@ -388,7 +388,7 @@ def test_starts_draw_what_the_estimator_has(clusters):
 
 def test_equal_labelings_are_one_member_and_clusters_have_their_best():
     def member(labels, J):
-        return Member("", {}, None, np.array(labels), J)
+        return Member({}, None, np.array(labels), J)
 
     members = [
         member([0, 0, 0, 0, 0, 0], 3.0),
@@ -406,7 +406,7 @@ def test_the_pool_merges_equal_labelings(clusters, monkeypatch):
     X, codes, _ = clusters
     data, arguments = Sample(X, codes, None), (0, np.random.RandomState(0))
     monkeypatch.setattr(_pool, "FACTORS", (0.3, 1.0001))
-    members, _, n_stopped = make_pool([("qn", QNS3VM())], data, *arguments)
+    members, _, n_stopped = make_pool(QNS3VM(), data, *arguments)
     assert sum(m.copies for m in members) == 3
     assert len({m.labels.tobytes() for m in members}) == len(members) < 3
     assert n_stopped == 0
@@ -415,7 +415,7 @@ def test_the_pool_merges_equal_labelings(clusters, monkeypatch):
     for factor in (0.999, 1.001):  # the better one is found first, or last
         monkeypatch.setattr(_pool, "FACTORS", (factor,))
         near = QNS3VM(C_star=factor * C_star).fit(X, codes)
-        both = make_pool([("qn", QNS3VM())], data, *arguments)[0]
+        both = make_pool(QNS3VM(), data, *arguments)[0]
         assert len(both) == 1 and both[0].copies == 2
         own, other = (common_objective(model, base, data, equal) for model in (base, near))
         assert_allclose(both[0].objective, min(own, other), rtol=1e-12)
@@ -433,7 +433,7 @@ EXPECTED = {
 @parametrize_with_checks(
     [
         SafeS3VM(baseline=SVM(tol=1e-10), random_state=0),
-        SafeS3VM(estimator=[("a", CCCPS3VM(tol=1e-10))], baseline=SVM(tol=1e-10), n_folds=None),
+        SafeS3VM(estimator=CCCPS3VM(tol=1e-10), baseline=SVM(tol=1e-10), n_folds=None),
     ],
     expected_failed_checks=lambda estimator: EXPECTED,
 )
@@ -599,8 +599,8 @@ def test_what_kept_the_supervised_machine_is_said_for_what_it_is(clusters):
     """The labels, where they forbade, whatever the worst case; else the worst case."""
     X, codes, _ = clusters
     allowed = SafeS3VM(n_folds=None, trust=None, contradiction=None, random_state=0)
-    both = [("qn", QNS3VM()), ("svm", SVM())]  # the baseline in the pool: nothing can be gained
-    by_case = clone(allowed).set_params(estimator=both).fit(X, codes)
+    # With the baseline in the pool nothing can be gained.
+    by_case = clone(allowed).set_params(estimator=SVM()).fit(X, codes)
     by_labels = clone(by_case).set_params(n_folds=3, margin=99).fit(X, codes)
     forbidden = clone(allowed).set_params(n_folds=3, margin=99).fit(X, codes)
     for model in (by_case, by_labels, forbidden):
@@ -776,13 +776,9 @@ def test_three_classes(semi_supervised):
     assert kept.decision_function(X).shape == (150, 3)
 
 
-def test_several_estimators_and_any_baseline(clusters):
+def test_any_baseline(clusters):
     X, codes, _ = clusters
-    machines = [("qn", QNS3VM()), ("cccp", CCCPS3VM()), ("linear", MultiSwitchTSVM())]
-    model = SafeS3VM(
-        estimator=machines, baseline=LogisticRegression(), n_folds=None, random_state=0
-    ).fit(X, codes)
-    assert {m.name for m in model.pool_} == {"qn", "cccp", "linear"}
+    model = SafeS3VM(baseline=LogisticRegression(), n_folds=None, random_state=0).fit(X, codes)
     labeled = codes >= 0
     expected = LogisticRegression().fit(X[labeled], codes[labeled])
     assert_allclose(model.baseline_.coef_, expected.coef_)
@@ -893,9 +889,7 @@ def test_limits_are_reported_once(clusters):
     ("parameters", "message"),
     [
         (dict(loss_weight=0.5), "loss_weight"),
-        (dict(estimator=[]), "estimator must hold one or more"),
-        (dict(estimator=[("a", QNS3VM()), ("a", SVM())]), "different names"),
-        (dict(estimator=[QNS3VM()]), "list of \\(name, estimator\\)"),
+        (dict(estimator=[QNS3VM()]), "'estimator' parameter of SafeS3VM must be"),
         (dict(n_folds=1), r"'n_folds' parameter of SafeS3VM must be an int in the range \[2"),
         (dict(n_starts=-1), "n_starts"),
     ],

@@ -107,7 +107,7 @@ def _gaussians(n_samples, n_features, misleading, shuffle, random_state):
     y[: n // 2] = 1
     X = rng.standard_normal((n, d))
     X[:, 0] += 2.5 * (2 * y - 1)
-    if misleading:
+    if misleading:  # the widest gap does not part the classes
         X[:, 1] += np.where(np.arange(n) % 2 == 1, 5.0, -5.0)
     return _shuffled(X, y, shuffle, rng)
 
@@ -214,6 +214,7 @@ def make_mixture(
     n = _positive_integer("n_samples", n_samples)
     d = _positive_integer("n_features", n_features)
     k = _positive_integer("n_centers", n_centers, 2)
+    # A generator of their own: the centers stay when other points are drawn.
     centers = _generator(centers_random_state).standard_normal((k, d))
     centers = 1.5 * centers / np.sqrt(d) * np.sqrt(5)
     rng = _generator(random_state)
@@ -258,6 +259,7 @@ def make_bag_of_words(
     base /= base.sum()
     exponent = tilt * rng.standard_normal(d)
     y = (rng.random(n) < 0.5).astype(np.int64)
+    # Words are drawn by inverting the distribution function of the topic.
     quantile = rng.random((n, m))
     words = np.empty((n, m), dtype=np.int64)
     for topic, sign in ((1, 1), (0, -1)):

@@ -89,7 +89,7 @@ def load(name, *, download=True, progress=True):
     from sklearn.utils import Bunch
 
     pair = PAIR_NAME.fullmatch(name)
-    if pair:
+    if pair:  # such as usps_2_5
         return _load_pair(*pair.groups(), download=download, progress=progress)
     if name == "pcmac":
         name = "text_lds"
@@ -122,7 +122,7 @@ def _load_pair(family, a, b, **options):
     data = np.concatenate([s.data[np.isin(s.target_multi, (a, b))] for s in sets])
     multi = np.concatenate([s.target_multi[np.isin(s.target_multi, (a, b))] for s in sets])
     if family == "mnist":
-        data = data.astype(np.float32) / np.float32(255)
+        data = data.astype(np.float32) / np.float32(255)  # grey levels in [0, 1], as usps has
     elif family == "coil":
         data = _resize(data, 32, 20)
     return Bunch(
@@ -139,6 +139,7 @@ def _resize(images, size, new_size):
     edges = np.arange(new_size + 1) * (size / new_size)
     left = np.maximum(edges[:-1, None], np.arange(size))
     right = np.minimum(edges[1:, None], np.arange(size) + 1)
+    # Row i of the weights: how much of each old pixel the new pixel i covers, in one direction.
     weight = np.maximum(right - left, 0) * (new_size / size)
     cube = images.reshape(-1, size, size).astype(np.float64)
     return (weight @ cube @ weight.T).reshape(len(images), -1).astype(images.dtype)
@@ -148,6 +149,7 @@ def _arrays(name, download, progress):
     """Return the arrays of a set from the folder, the cache or the host, in this order."""
     source = SOURCES[name]
     folder = os.environ.get("S3VM_LIB_DATA")
+    # The user's own folder comes first; what is found is checked in the same way in both places.
     places = ([Path(folder)] if folder else []) + [data_home()]
     for place in places:
         file = place / f"{name}.npz"
@@ -227,6 +229,7 @@ def _fetch(url, most, progress):
             while chunk := response.read(_CHUNK):
                 content += chunk
                 bar.update(len(chunk))
+                # Checked while the file arrives: the header may name no length, or a wrong one.
                 if len(content) > most:
                     raise OSError(f"{url}: more than {most} bytes, which this set cannot have")
     if total and len(content) != total:

@@ -80,7 +80,7 @@ def unpack(content, source):
     elif content[:2] == b"\x1f\x8b":
         content = gzip.GzipFile(fileobj=opened).read(most + 1)
     size = len(content)
-    if content[:2] == b"PK":
+    if content[:2] == b"PK":  # zip, and npz
         size = sum(part.file_size for part in zipfile.ZipFile(opened).infolist())
     elif content[:6] == b"MATLAB":
         from scipy.io import whosmat
@@ -149,6 +149,7 @@ def array_checksum(arrays):
             parts = (a.data, a.indices.astype(np.int32), a.indptr.astype(np.int64))
         else:
             parts = (a,)
+        # The shape belongs to it: two arrays of different shapes may have the same bytes.
         digest.update(f"{key}{a.shape}".encode())
         for part in parts:
             little_endian = np.ascontiguousarray(part).astype(part.dtype.newbyteorder("<"))
@@ -179,7 +180,8 @@ def _parse_usps(files, source):
 
 
 def _read_idx(content):
-    rank = content[3]
+    """Read an array of bytes in the format of MNIST."""
+    rank = content[3]  # then the sizes, four bytes each, and the entries
     shape = np.frombuffer(content, dtype=">i4", count=rank, offset=4)
     return np.frombuffer(content, dtype=np.uint8, offset=4 + 4 * rank).reshape(shape)
 

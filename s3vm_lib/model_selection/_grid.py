@@ -46,6 +46,7 @@ def default_grid(estimator, X, codes, weight):
         grid["gamma"] = [0.1 * scale, scale, 10.0 * scale]
     mass, unlabeled = weight[codes >= 0].sum(), weight[codes < 0].sum()
     grids = []
+    # C* is a multiple of C, so that each C has a grid of its own.
     for C in (0.1, 1.0, 10.0, 100.0):
         one = {"C": [C], **grid}
         if "C_star" in known and unlabeled > 0:
@@ -89,6 +90,7 @@ def candidates(estimators, param_grid, X, codes, weight):
                     f"{type(estimator).__name__}: {sorted(known)}"
                 )
             found.setdefault(joblib.hash((name, settings)), Candidate(name, settings))
+    # With several estimators a name must belong to one of them, at least.
     for grid in grids or []:
         lost = [k for k in grid if not any(k in e.get_params() for e in estimators.values())]
         if lost:

@@ -206,7 +206,7 @@ class LabeledMetric:
         """
         rows, y_true = labeled_rows(y_true, unlabeled_mask)
         y_pred = np.asarray(y_pred)[rows]
-        if y_pred.dtype == object:  # metrics want plain labels
+        if y_pred.dtype == object:  # metrics refuse arrays of objects
             y_pred = np.array(y_pred.tolist())
         if sample_weight is not None:
             options["sample_weight"] = np.asarray(sample_weight)[rows]

@@ -23,12 +23,7 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d, has_fit_para
 
 from s3vm_lib.base.machine import BaseMachine, SemiSupervisedMixin
 from s3vm_lib.base.preparation import Preparation, late_parameters
-from s3vm_lib.model_selection._grid import (
-    candidates,
-    groups,
-    precedence,
-    smallest,
-)
+from s3vm_lib.model_selection._grid import candidates, groups, precedence, smallest
 from s3vm_lib.model_selection._labeled import (
     PreferSmallest,
     SemiSupervisedKFold,
@@ -363,9 +358,6 @@ class S3VMSearchCV(SemiSupervisedMixin, MetaEstimatorMixin, BaseEstimator):
             If ``param_grid`` names a parameter that does not exist, if every fit fails, or if the
             rows, labels or weights are not what the estimators take.
         """
-        return self._fit(X, y, sample_weight, unlabeled_mask)
-
-    def _fit(self, X, y, sample_weight, unlabeled_mask):
         estimators = self._estimators()
         if not estimators:
             raise ValueError("estimator must be an estimator or a dict with at least one")
@@ -488,7 +480,7 @@ class S3VMSearchCV(SemiSupervisedMixin, MetaEstimatorMixin, BaseEstimator):
         warnings.warn(
             f"{message}; their score is error_score={self.error_score}",
             FitFailedWarning,
-            stacklevel=5,
+            stacklevel=4,
         )
 
     def _refit(self, best, X, y, weight, mask):

@@ -24,12 +24,7 @@ from s3vm_lib.utils.labels import (
     warn_of_marks,
 )
 from s3vm_lib.utils.shortcuts import explained, validated_data
-from s3vm_lib.utils.validation import (
-    Estimator,
-    Rows,
-    parameters,
-    validated_inside,
-)
+from s3vm_lib.utils.validation import Estimator, Rows, parameters, validated_inside
 
 
 def _fitted_has(name):
@@ -38,6 +33,7 @@ def _fitted_has(name):
 
 def told_unlabeled(estimator, y, mask):
     """Return labels and mask for ``fit``; −1 in y without a mask where that will do."""
+    # Without routing, a pipeline hands arguments to its last step by its name, as step__argument.
     prefix = ""
     while isinstance(estimator, Pipeline) and not get_config()["enable_metadata_routing"]:
         name, estimator = estimator.steps[-1]
@@ -118,9 +114,6 @@ class WithUnlabeled(SemiSupervisedMixin, MetaEstimatorMixin, BaseEstimator):
             If ``X_unlabeled`` has another number of features than X or other names of columns, or
             y misses a label.
         """
-        return self._fit(X, y, unlabeled_mask)
-
-    def _fit(self, X, y, unlabeled_mask):
         hidden = np.zeros(np.shape(y)[:1], bool) if unlabeled_mask is None else unlabeled_mask
         X, y = validated_data(self, X, mark_missing(y, hidden), accept_sparse="csr")
         hidden = checked_mask(hidden, y.shape)
@@ -128,6 +121,7 @@ class WithUnlabeled(SemiSupervisedMixin, MetaEstimatorMixin, BaseEstimator):
         check_classification_targets(known)
         pool = self._checked_pool()
         mask = np.concatenate([hidden, np.ones(pool.shape[0], dtype=bool)])
+        # Labeled rows come first, with any label for the others: the mask tells them apart.
         stack = sp.vstack if sp.issparse(X) or sp.issparse(pool) else np.vstack
         rows = stack([X, pool])
         labels = np.concatenate([y, np.repeat(y[:1], pool.shape[0])])

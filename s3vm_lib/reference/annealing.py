@@ -11,7 +11,7 @@ from s3vm_lib.reference.finite_newton import loss, train
 
 
 def soften(o, ratio, T):
-    """p_j = σ((ν − G_j)/T) at the outputs o, with the ν for which the mean of p is r."""
+    """Return p_j = σ((ν − G_j)/T) at the outputs o, with the ν for which the mean of p is r."""
     gap = 0.5 * (np.maximum(0, 1 - o) ** 2 - np.maximum(0, 1 + o) ** 2)
     ends = gap.min() + T * logit(ratio) - 1, gap.max() + T * logit(ratio) + 1
     nu = brentq(lambda nu: np.mean(expit((nu - gap) / T)) - ratio, *ends, xtol=1e-15, rtol=1e-15)
@@ -19,7 +19,7 @@ def soften(o, ratio, T):
 
 
 def divergence(p, q):
-    """Mean of p log(p/q) + (1 − p) log((1 − p)/(1 − q))."""
+    """Return the mean of p log(p/q) + (1 − p) log((1 − p)/(1 − q))."""
     q, rest = np.maximum(q, 1e-300), np.maximum(1 - q, 1e-300)
     return np.mean(xlogy(p, p) - xlogy(p, q) + xlogy(1 - p, 1 - p) - xlogy(1 - p, rest))
 
@@ -30,7 +30,7 @@ def entropy(p):
 
 
 def anneal(X, t, C, C_star, ratio, temperature=5.0, cooling=1.5, steps=30, p_tol=1e-6):
-    """The v of the lowest J on the path, and a list of (T, Φ_T) after every round."""
+    """Return the v of the lowest J on the path, and a list of (T, Φ_T) after every round."""
     U, path, visited = t == 0, [], []
 
     def fit(p, v, T):

@@ -9,13 +9,13 @@ import numpy as np
 
 
 def centered(K, unlabeled):
-    """Gram matrix of the features minus their mean over the unlabeled rows."""
+    """Return the Gram matrix of the features minus their mean over the unlabeled rows."""
     mean = K[:, unlabeled].mean(axis=1)
     return K - mean[:, None] - mean + mean[unlabeled].mean()
 
 
 def relax(K, y, weight, b, sweeps=200):
-    """A lower bound, β and the outputs of the SVM on the rows with a label, y != 0."""
+    """Return a lower bound, β and the outputs of the SVM on the rows with a label, y != 0."""
     beta, f = np.zeros(len(y)), np.full(len(y), b)
     flattest = 1e-12 * (K.diagonal().max() or 1.0)
     for _ in range(sweeps):  # any number of them leaves a valid bound
@@ -30,7 +30,7 @@ def relax(K, y, weight, b, sweeps=200):
 
 
 def branch_and_bound(K, t, C, C_star, ratio, tol=1e-6):
-    """Objective, outputs and number of nodes; t is −1, +1, or 0 for the unlabeled rows."""
+    """Return objective, outputs and number of nodes; t is −1, +1, or 0 for unlabeled rows."""
     U, b = t == 0, 2 * ratio - 1  # 1
     K, weight = centered(K, U), np.where(U, C_star, C)
     best, n_nodes = (np.inf, None), 0

@@ -11,13 +11,13 @@ from s3vm_lib.smo import BIG, Costs
 
 
 def with_mean_point(K, U):
-    """Gram matrix of the rows and, last, of the mean of the rows U in feature space."""
+    """Return the Gram matrix of the rows and, last, of the mean of the rows U in feature space."""
     m = U / U.sum()
     return np.block([[K, (K @ m)[:, None]], [(m @ K)[None, :], np.array([[m @ K @ m]])]])
 
 
 def inner_costs(t, C, C_star, delta, mean_output):
-    """Costs of the convex problem: hinges, |β − δ| for unlabeled rows, a line for the mean."""
+    """Return the costs of the rows: hinges, |β − δ| for unlabeled rows, a line for the mean."""
     lo = np.append(np.where(t == 0, delta - C_star, np.minimum(C * t, 0)), -BIG)
     hi = np.append(np.where(t == 0, delta + C_star, np.maximum(C * t, 0)), BIG)
     mid = np.append(np.where(t == 0, delta, hi[:-1]), BIG)
@@ -26,7 +26,7 @@ def inner_costs(t, C, C_star, delta, mean_output):
 
 
 def line_step(beta, costs, U, mean_output):
-    """Exact minimization along (1/u on U, −1 on the mean point), which leaves Kβ as it is."""
+    """Minimize exactly along (1/u on U, −1 on the mean point), which leaves Kβ as it is."""
     u = U.sum()
     lo, mid, hi = (u * (part - beta)[:-1][U] for part in costs[:3])
     # Slope mean_output + (2 · number of kinks passed − u) / u: where does it turn positive?
@@ -36,14 +36,14 @@ def line_step(beta, costs, U, mean_output):
 
 
 def objective(K, beta, f, t, C, C_star, s):
-    """J at f = Kβ + b."""
+    """Return J at f = Kβ + b."""
     ramps = [np.minimum(1 - s, np.maximum(0, 1 - z)) for z in (f[t == 0], -f[t == 0])]
     hinges = np.maximum(0, 1 - t * f) @ (t != 0)
     return 0.5 * beta @ K @ beta + C * hinges + C_star * np.sum(ramps)
 
 
 def fit(K, t, C, C_star, ratio, s=-0.3, tol=1e-3, max_iter=100):
-    """Coefficients, offset, outputs and the values of J: one per convex problem."""
+    """Return coefficients, offset, outputs and the values of J, one per convex problem."""
     U, target, values = t == 0, 2 * ratio - 1, []
     Kt, beta, delta = with_mean_point(K, U), np.zeros(len(t) + 1), 0.0 * t  # 1
     for k in range(max_iter):

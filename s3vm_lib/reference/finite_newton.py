@@ -8,12 +8,12 @@ import numpy as np
 
 
 def loss(plus, minus, o):
-    """½ Σ [C⁺ max(0, 1 − o)² + C⁻ max(0, 1 + o)²]."""
+    """Return ½ Σ [C⁺ max(0, 1 − o)² + C⁻ max(0, 1 + o)²]."""
     return 0.5 * (plus @ np.maximum(0, 1 - o) ** 2 + minus @ np.maximum(0, 1 + o) ** 2)
 
 
 def line_search(v, d, o, change, plus, minus):
-    """The minimizer of F(v + ρ d): the segment between two kinks in which the slope vanishes."""
+    """Minimize F(v + ρ d): find the segment between two kinks in which the slope vanishes."""
 
     def slope(step):
         f = o + step * change
@@ -29,7 +29,7 @@ def line_search(v, d, o, change, plus, minus):
 
 
 def train(X, plus, minus, v, tol=1e-10):
-    """Minimizer of F for rows X with a last column of ones, from v on."""
+    """Minimize F for rows X with a last column of ones, from v on."""
     while True:
         o = X @ v  # 1
         active = plus * (o < 1) + minus * (o > -1)  # 2
@@ -42,12 +42,12 @@ def train(X, plus, minus, v, tol=1e-10):
 
 
 def top(o, n_positive):
-    """+1 for the largest outputs, −1 for the others."""
+    """Return +1 for the largest outputs, −1 for the others."""
     return np.where(np.argsort(np.argsort(-o, kind="stable")) < n_positive, 1, -1)
 
 
 def multi_switch(X, t, C, C_star, n_positive, start=1e-5, factor=1.5):
-    """Weights v and labels; t is −1 or +1, and 0 on the unlabeled rows."""
+    """Return weights v and labels; t is −1 or +1, and 0 on the unlabeled rows."""
     U, y = t == 0, t.astype(float)
     v = train(X, C * (t > 0), C * (t < 0), np.zeros(X.shape[1]))  # 1
     y[U] = top((X @ v)[U], n_positive)  # 2

@@ -4,12 +4,12 @@ import numpy as np
 
 
 def energy(W, f, p=2):
-    """Σ over edges of μ_ij |f_i − f_j|^p, every edge once."""
+    """Return Σ over edges of μ_ij |f_i − f_j|^p, every edge once."""
     return 0.5 * np.sum(W * np.abs(f[:, None] - f[None, :]) ** p)
 
 
 def laplacian(W, normalized=False):
-    """D − W, or I − D^−½ W D^−½."""
+    """Return D − W, or I − D^−½ W D^−½."""
     degrees = W.sum(axis=1)
     if not normalized:
         return np.diag(degrees) - W
@@ -18,7 +18,7 @@ def laplacian(W, normalized=False):
 
 
 def harmonic(W, t):
-    """Outputs that agree with the labels t = ±1 and are weighted means of their neighbors' else.
+    """Return outputs equal to the labels t = ±1, and elsewhere to weighted means of neighbors.
 
     Examples
     --------

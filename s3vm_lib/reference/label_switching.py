@@ -16,7 +16,7 @@ Step = namedtuple("Step", "C_plus C_minus labels beta b outputs value")
 
 
 def train(K, labels, upper, tol):
-    """The SVM for given labels and upper bounds C_i of the dual variables."""
+    """Train the SVM for given labels and upper bounds C_i of the dual variables."""
     beta, b, _ = solve_smo(K, svc_costs(labels, upper), tol=tol)
     f = K @ beta
     value = 0.5 * beta @ f + upper @ np.maximum(0, 1 - labels * (f + b))

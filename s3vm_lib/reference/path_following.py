@@ -12,27 +12,27 @@ TINY = 1e-12  # what counts as no movement: a share of the terms that add up to 
 
 
 def empty(n):
-    """A solution for n samples none of which takes part yet: the set "-"."""
+    """Return a solution for n samples none of which takes part yet: the set "-"."""
     alpha, f, c, free, up = np.zeros((5, n))
     kept = dict(alpha=alpha, f=f, c=c, free=free > 0, up=up > 0, s=np.ones(n))
     return SimpleNamespace(**kept, b=0.0, sets=np.full(n, "-"), history=[])
 
 
 def insert(K, p, k, label, c):
-    """Sample k takes part, with its label or, for label 0, the sign of its output."""
+    """Let sample k take part, with its label or, for label 0, the sign of its output."""
     p.s[k], p.free[k], p.c[k] = label or (1.0 if p.f[k] >= 0 else -1.0), label == 0, c
     p.sets[k], p.up[k] = "O" if p.s[k] * p.f[k] >= 1 else "A", True  # 1
     follow(K, p)
 
 
 def remove(K, p, k):
-    """Sample k leaves: its α goes back to 0."""
+    """Remove sample k: its α goes back to 0."""
     p.sets[k], p.up[k], p.c[k], p.free[k] = "A", False, 0.0, False
     follow(K, p)
 
 
 def direction(K, p, d):
-    """Movement of all α and of b such that the outputs of M stay and Σα = 0."""
+    """Return the movement of all α and of b for which the outputs of M stay and Σα = 0."""
     M, v, one = p.sets == "M", d.copy(), np.ones((1, np.sum(p.sets == "M")))
     if not M.any():
         return (0 * d, np.sign(d.sum())) if abs(d.sum()) > TINY * abs(d).sum() else (d, 0.0)
@@ -42,7 +42,7 @@ def direction(K, p, d):
 
 
 def follow(K, p):
-    """From event to event until A is empty."""
+    """Move from event to event until A is empty."""
     while np.any(p.sets == "A"):
         O, M, E, A = (p.sets == name for name in "OMEA")
         a, z, box = p.s * p.alpha, p.s * p.f, A & (p.c > 0) & (p.s * p.alpha > -TINY * p.c)

@@ -15,7 +15,7 @@ NEAR = 1e-10  # what counts as 0: in outputs, in α as a share of C, in rates of
 
 
 def empty(n):
-    """The state before the first of n rows arrives."""
+    """Return the state before the first of n rows arrives."""
     parts = {name: np.zeros(n) for name in ("beta", "label", "upper")}
     return SimpleNamespace(
         **parts, b=0.0, free=np.zeros(n, bool), leaving=np.zeros(n, bool), where=np.full(n, "-")
@@ -23,13 +23,13 @@ def empty(n):
 
 
 def targets(p, margin, alpha):
-    """Where the α of rows in A go: a row outside of its box first has to come in."""
+    """Return where the α of rows in A go: a row outside of its box first has to come in."""
     inside = alpha > -NEAR * p.upper
     return np.where(p.leaving | ((margin > 1 + NEAR) & inside), 0.0, p.upper)  # 9
 
 
 def settle(p, margin, alpha):
-    """Rows of A that have arrived join O or E, or leave; one at the margin may depend on M."""
+    """Move rows of A that have arrived to O or E, or out; one at the margin may depend on M."""
     for i in np.flatnonzero(p.where == "A"):
         near = NEAR * p.upper[i]
         if p.leaving[i]:
@@ -41,7 +41,7 @@ def settle(p, margin, alpha):
 
 
 def rates(K, M, d):
-    """β and b per unit of η."""
+    """Return the change of β and b per unit of η."""
     if M.size == 0:
         return (d, 0.0) if abs(d.sum()) <= NEAR * abs(d).sum() else (0 * d, np.sign(d.sum()))
     ones = np.ones((1, M.size))
@@ -53,7 +53,7 @@ def rates(K, M, d):
 
 
 def events(p, margin, alpha, rise, drift, hold, terms):
-    """(η, row, what happens) of all events ahead; ``terms``: the largest sum |k β| behind drift."""
+    """List (η, row, event) of all events ahead; ``terms``: the largest sum |k β| behind drift."""
     M, O, E, A = (p.where == name for name in "MOEA")
     still, flat, near = NEAR * np.abs(rise).max(), NEAR * terms, NEAR * p.upper
     A, turns = A & ~p.leaving, p.free & (drift < -flat) & (not hold)
@@ -70,7 +70,7 @@ def events(p, margin, alpha, rise, drift, hold, terms):
 
 
 def follow(K, p, hold=False):
-    """Steps until A is empty; yields (event, row, η, A) after each. ``hold`` freezes the labels."""
+    """Step until A is empty; yield (event, row, η, A) after each. ``hold`` freezes the labels."""
     while True:
         margin, alpha = p.label * (K @ p.beta + p.b), p.label * p.beta
         settle(p, margin, alpha)  # 3
@@ -97,14 +97,14 @@ def follow(K, p, hold=False):
 
 
 def add(K, p, i, t, upper, hold=False):
-    """Row i arrives with the label t, 0 for none; returns the steps taken."""
+    """Add row i with the label t, 0 for none; return the steps taken."""
     p.free[i], p.upper[i], p.where[i] = t == 0, upper, "A"
     p.label[i] = t or (1.0 if K[i] @ p.beta + p.b >= 0 else -1.0)
     return list(follow(K, p, hold))  # 1
 
 
 def remove(K, p, i):
-    """Row i leaves; returns the steps taken."""
+    """Remove row i; return the steps taken."""
     p.leaving[i], p.where[i] = True, "A"
     steps = list(follow(K, p))
     p.leaving[i], p.upper[i], p.beta[i] = False, 0.0, 0.0

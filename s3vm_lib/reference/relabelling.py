@@ -10,7 +10,7 @@ from s3vm_lib.reference.branch_and_bound import centered, relax
 
 
 def relabel(K, t, labels, C, C_star, ratio):
-    """Labels that reproduce themselves, their outputs, and the value of each round.
+    """Return labels that reproduce themselves, their outputs, and the value of each round.
 
     t is −1, +1, or 0 for the unlabeled rows; labels has a guess for those.
     """
@@ -26,7 +26,7 @@ def relabel(K, t, labels, C, C_star, ratio):
 
 
 def grow(K, t, C, weights, ratio):
-    """What `relabel` gives with the last of growing weights of the unlabeled rows."""
+    """Call `relabel` with growing weights of the unlabeled rows; return its last result."""
     U, b = t == 0, 2 * ratio - 1
     _, _, z = relax(centered(K, U), t, np.where(U, 0.0, C), b)  # 1
     labels = np.where(U, np.where(z > 0, 1.0, -1.0), t)

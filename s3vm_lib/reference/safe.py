@@ -5,7 +5,7 @@ from scipy.optimize import linprog
 
 
 def gain_terms(pool, baseline, loss_weight):
-    """c_ti and d_t of the gain Σ_i c_ti y_i + d_t of labels y, if member t were the truth."""
+    """Return c_ti and d_t of the gain Σ_i c_ti y_i + d_t of labels y, if member t is the truth."""
     agree = baseline * pool
     c = ((1 + loss_weight) * pool + (loss_weight - 1) * baseline) / 4
     d = ((1 - loss_weight) - (1 + loss_weight) * agree).sum(axis=1) / 4
@@ -13,7 +13,7 @@ def gain_terms(pool, baseline, loss_weight):
 
 
 def worst_case(pool, baseline, loss_weight=3.0):
-    """max over y in [−1, 1]^u of the smallest gain τ: one inequality τ ≤ c_t·y + d_t per member."""
+    """Maximize the smallest gain τ over y in [−1, 1]^u, with τ ≤ c_t·y + d_t for each member."""
     c, d = gain_terms(pool, baseline, loss_weight)
     T, u = pool.shape
     result = linprog(

@@ -14,20 +14,20 @@ Step = namedtuple("Step", "beta F A B violation pair")
 
 
 def slopes(costs, beta):
-    """A and B: minus the slope of φ to the right and to the left of β, infinite at a bound."""
+    """Return A and B: minus the slope of φ to the right and left of β, infinite at a bound."""
     A = np.where(beta < costs.mid, -costs.s1, np.where(beta < costs.hi, -costs.s2, -np.inf))
     B = np.where(beta > costs.mid, -costs.s2, np.where(beta > costs.lo, -costs.s1, np.inf))
     return A, B
 
 
 def curvatures(K, i):
-    """a_ij for all j, kept away from 0, which it is for identical points."""
+    """Return a_ij for all j, kept away from 0, which it is for identical points."""
     diagonal = np.diag(K)
     return np.maximum((diagonal - K[i]) + (K[i, i] - K[i]), TAU * max(K[i, i], 1e-290))
 
 
 def second_order(K, F, A, B):
-    """The pair (i, j) of largest violation in i and, given i, of largest gain in j."""
+    """Choose the pair (i, j) of largest violation in i and, given i, of largest gain in j."""
     i = np.argmax(A - F)  # 4
     v = np.maximum((A[i] - F[i]) + F - B, 0.0)  # 5
     v[i] = 0.0  # rounding may leave i a partner of itself

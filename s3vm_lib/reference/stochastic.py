@@ -4,14 +4,14 @@ import numpy as np
 
 
 def feature(stream, t, X):
-    """φ_t(x_i) in double precision, from the frequencies and phases of block t, shape (n, m)."""
+    """Return φ_t(x_i) in double precision, from frequencies and phases of block t, shape (n, m)."""
     block = stream.block(t)
     turns = X @ block.W.astype(float) + block.b.astype(float)
     return np.sqrt(2) * np.cos(2 * np.pi * turns)
 
 
 def predict(stream, alpha, X):
-    """Algorithm 2: f(x_i) from the coefficients alone."""
+    """Run Algorithm 2: f(x_i) from the coefficients alone."""
     f = np.zeros(len(X))  # 1
     for t, a in enumerate(alpha):  # 2
         f += feature(stream, t, X) @ a  # 3, 4
@@ -19,7 +19,7 @@ def predict(stream, alpha, X):
 
 
 def train(stream, labeled, unlabeled, C, C_star, eta):
-    """Algorithm 1 with hinge and symmetric hinge: coefficients α, shape (T, m), and the slopes.
+    """Run Algorithm 1 with hinge and symmetric hinge; return α, shape (T, m), and the slopes.
 
     ``labeled`` is a list of (x, y), ``unlabeled`` one of x: the rows that are drawn, one step
     each (or a batch each: x of shape (B, d), y of shape (B,)). C and C* are those of the paper, in
@@ -40,7 +40,7 @@ def train(stream, labeled, unlabeled, C, C_star, eta):
 
 
 def twin(labeled, unlabeled, slopes, eta):
-    """h of (8), the kernel in place of features: Σ_i w_i k(p_i, ·) as (points, weights).
+    """Return h of (8), the kernel in place of features: Σ_i w_i k(p_i, ·) as (points, weights).
 
     It makes the decisions of f: the slopes are those that `train` took at f_t, not at h_t.
     """

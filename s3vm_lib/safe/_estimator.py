@@ -2,7 +2,7 @@
 
 import warnings
 from numbers import Integral, Real
-from typing import Annotated, NamedTuple, Self
+from typing import Annotated, Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -12,16 +12,9 @@ from sklearn.utils import check_random_state, get_tags
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
+from s3vm_lib.base import findings
 from s3vm_lib.base.classifier import BaseS3VM
-from s3vm_lib.base.findings import (
-    FitWarning,
-    given,
-    kernel_finding,
-    share_finding,
-    spared,
-    warn,
-    warn_of_time,
-)
+from s3vm_lib.base.findings import FitWarning
 from s3vm_lib.base.machine import SemiSupervisedMixin
 from s3vm_lib.kernels import KERNELS
 from s3vm_lib.model_selection import SemiSupervisedKFold
@@ -71,11 +64,11 @@ class SafeS3VM(MetaEstimatorMixin, SemiSupervisedMixin, BaseEstimator):
 
     Parameters
     ----------
-    estimator : estimator or list of (str, estimator), default=None
-        One or several semi-supervised classifiers with a ``transduction_``. None is
-        `QNS3VM` with ``reconsider=True``, ``engine="lbfgs"``, ``tol=1e-3`` and ``ftol=1e-6``.
+    estimator : estimator, default=None
+        A semi-supervised classifier with a ``transduction_``. None is `QNS3VM` with
+        ``reconsider=True``, ``engine="lbfgs"``, ``tol=1e-3`` and ``ftol=1e-6``.
     baseline : estimator, default=None
-        The supervised classifier. None is `SVM` with the C, kernel and class weights of the (first)
+        The supervised classifier. None is `SVM` with the C, kernel and class weights of the
         estimator; linear, where that has no kernel. It must be given where that has a kernel or a C
         which `SVM` does not know, such as the ``"auto"`` of `S3VC`.
     loss_weight : float, default=3.0
@@ -90,11 +83,11 @@ class SafeS3VM(MetaEstimatorMixin, SemiSupervisedMixin, BaseEstimator):
         one label of a class none is held out, and only the first guard can answer. None holds none
         out, and leaves the second guard out.
     margin : float, default=1.25
-        The vote of the pool is asked where the lead of the estimators on held-out labels (the mean,
-        with several) is at least this many standard errors.
+        The vote of the pool is asked where the lead of the estimator on held-out labels is at least
+        this many standard errors.
     trust : float or None, default=1.5
         The estimator itself is taken where its lead on held-out labels is at least this many
-        standard errors (with several estimators: the one with the largest lead). None never does.
+        standard errors. None never does.
     contradiction : float or None, default=0.08
         It is also taken where its ``contradicted_`` is at most this, eight labels or more are
         known, and its lead on held-out labels is not negative, or none was held out. None never
@@ -134,16 +127,14 @@ class SafeS3VM(MetaEstimatorMixin, SemiSupervisedMixin, BaseEstimator):
         Optimum of the linear program: no labeling has a larger worst gain.
     cv_gain_ : float
         Held-out labels that the estimator wins against the baseline, less those it loses: the mean
-        over the repeats and estimators. NaN where no label was held out.
+        over the repeats. NaN where no label was held out.
     cv_error_ : float
         Standard error of that difference, from label to label: the root of 1 + the sum of the
         squared differences, so that few labels, or none, that tell the two apart decide nothing.
-        Of the estimator with the largest lead where there are several.
-    cv_right_ : ndarray of shape (1 + n_estimators,)
-        Held-out labels that the baseline and the estimators predict, means over the repeats.
+    cv_right_ : ndarray of shape (2,)
+        Held-out labels that the baseline and the estimator predict, means over the repeats.
     estimator_ : estimator or None
-        The estimator with its own settings, fitted to class indices; of several the one with the
-        largest lead. None without unlabeled rows.
+        The estimator with its own settings, fitted to class indices; None without unlabeled rows.
     contradicted_ : float
         That of this estimator, summed over the classes with more than two; NaN where it has none,
         or fewer than eight labels are known.
@@ -195,7 +186,7 @@ class SafeS3VM(MetaEstimatorMixin, SemiSupervisedMixin, BaseEstimator):
     ([1, 0, 1], True)
     """
 
-    estimator: Estimator | list | None = None
+    estimator: Estimator | None = None
     baseline: Estimator | None = None
     loss_weight: Annotated[float, Interval(Real, 1, 1e6, closed="both")] = 3.0
     n_starts: Annotated[int, Interval(Integral, 0, 10_000, closed="both")] = 0
@@ -224,7 +215,7 @@ class SafeS3VM(MetaEstimatorMixin, SemiSupervisedMixin, BaseEstimator):
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n, d)
-            Training rows, labeled and unlabeled; the n × n Gram matrix where the estimators have
+            Training rows, labeled and unlabeled; the n × n Gram matrix where the estimator has
             ``kernel="precomputed"``.
         y : array-like of shape (n,)
             Labels; −1 marks unlabeled rows, and so do missing labels (None, NaN, pandas.NA).
@@ -252,35 +243,14 @@ class SafeS3VM(MetaEstimatorMixin, SemiSupervisedMixin, BaseEstimator):
         if unlabeled_mask is None:
             self._warn_of_no_unlabeled(compared.data.codes)
         decide(self, compared)
-        warn(type(self).__name__, self.findings_, 4)
+        findings.warn(type(self).__name__, self.findings_, 4)
         if self.verbose:
             print(self.summary())
         return self
 
-    def _machines(self):
-        """Return the estimators with their names, and the baseline."""
-        estimators = self.estimator
-        if estimators is None:
-            estimators = QNS3VM(reconsider=True, **QUICK)
-        if not isinstance(estimators, list):
-            estimators = [(type(estimators).__name__, estimators)]
-        for pair in estimators:
-            named = isinstance(pair, tuple) and len(pair) == 2 and isinstance(pair[0], str)
-            if not named or not all(hasattr(pair[1], name) for name in ("fit", "predict")):
-                raise ValueError(
-                    f"estimator must be an estimator or a list of (name, estimator), got {pair!r} "
-                    "in the list"
-                )
-        if not estimators or len({name for name, _ in estimators}) < len(estimators):
-            raise ValueError(
-                "estimator must hold one or more estimators under different names, got "
-                f"{[name for name, _ in estimators]}"
-            )
-        for _, one in estimators:
-            refuse_without_labels("estimator", one, type(self).__name__)
-        if self.baseline is not None:
-            return estimators, self.baseline
-        given = estimators[0][1].get_params()
+    def _default_baseline(self, estimator):
+        """Return the `SVM` with the parameters of the estimator."""
+        given = estimator.get_params()
         shared = {"kernel": "linear", **{name: given[name] for name in _SHARED if name in given}}
         if self._precomputed:  # also where the kernel is that of an estimator within
             shared["kernel"] = "precomputed"
@@ -290,15 +260,14 @@ class SafeS3VM(MetaEstimatorMixin, SemiSupervisedMixin, BaseEstimator):
         ):
             if not known:
                 raise ValueError(
-                    f"baseline must be given, got None: {type(estimators[0][1]).__name__} has "
+                    f"baseline must be given, got None: {type(estimator).__name__} has "
                     f"{name}={shared[name]!r}, which the default, an SVM, does not know"
                 )
-        return estimators, SVM(**shared)
+        return SVM(**shared)
 
     @property
     def _precomputed(self):
-        estimators = self.estimator if isinstance(self.estimator, list) else [("", self.estimator)]
-        return any(e is not None and get_tags(e).input_tags.pairwise for _, e in estimators)
+        return self.estimator is not None and get_tags(self.estimator).input_tags.pairwise
 
     @staticmethod
     def _supervised(baseline, data):
@@ -312,26 +281,26 @@ class SafeS3VM(MetaEstimatorMixin, SemiSupervisedMixin, BaseEstimator):
             return model.fit(data.X[rows], data.codes[rows])
         return model.fit(data.X[rows], data.codes[rows], sample_weight=weight)
 
-    def _held_out(self, estimators, baseline, data, n_repeats, random_state):
+    def _held_out(self, estimator, baseline, data, n_repeats, random_state):
         """Hold out each label once per repeat; count 1 for one that is won, −1 for one lost.
 
         Held-out rows stay among the unlabeled ones, as the rows of a transduction do.
 
         Returns
         -------
-        leads : ndarray of shape (n_estimators, n)
+        lead : ndarray of shape (n,)
             Means over the repeats; NaN where no label can be held out.
-        right : ndarray of shape (1 + n_estimators,)
-            Labels that the baseline and the estimators predict, likewise.
+        right : ndarray of shape (2,)
+            Labels that the baseline and the estimator predict, likewise.
         """
         asked = data.codes.copy()
         if data.sample_weight is not None:
             asked[data.sample_weight == 0] = -1
         self._asked = 0 if self.n_folds is None else int(np.sum(asked >= 0))
         fewest = np.bincount(asked[asked >= 0]).min()
-        leads = np.zeros((len(estimators), asked.size))
+        lead = np.zeros(asked.size)
         if self.n_folds is None or fewest < 2:
-            return leads + np.nan, np.full(1 + len(estimators), np.nan)
+            return lead + np.nan, np.full(2, np.nan)
         baseline_right = 0
         for _ in range(n_repeats):
             seed = random_state.randint(2**31 - 1)
@@ -344,13 +313,12 @@ class SafeS3VM(MetaEstimatorMixin, SemiSupervisedMixin, BaseEstimator):
                 part, X, truth = data._replace(codes=codes), data.X[test], data.codes[test]
                 right = self._supervised(baseline, part).predict(X) == truth
                 baseline_right += int(np.sum(right))
-                for lead, (_, estimator) in zip(leads, estimators, strict=True):
-                    with warnings.catch_warnings():
-                        warnings.simplefilter("ignore", ConvergenceWarning)
-                        model = fitted(clone(estimator), part)
-                    lead[test] += (model.predict(X) == truth).astype(float) - right
-        right = baseline_right + np.append(0.0, leads.sum(axis=1))
-        return leads / n_repeats, right / n_repeats
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore", ConvergenceWarning)
+                    model = fitted(clone(estimator), part)
+                lead[test] += (model.predict(X) == truth).astype(float) - right
+        right = baseline_right + np.append(0.0, lead.sum())
+        return lead / n_repeats, right / n_repeats
 
     @staticmethod
     def _contradicted(model, data):
@@ -489,9 +457,8 @@ class SafeS3VM(MetaEstimatorMixin, SemiSupervisedMixin, BaseEstimator):
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
-        estimators = self.estimator if isinstance(self.estimator, list) else [("", self.estimator)]
-        machines = [QNS3VM() if e is None else e for _, e in estimators]
-        tags.input_tags.sparse = all(get_tags(e).input_tags.sparse for e in machines)
+        estimator = QNS3VM() if self.estimator is None else self.estimator
+        tags.input_tags.sparse = get_tags(estimator).input_tags.sparse
         tags.input_tags.pairwise = self._precomputed
         return tags
 
@@ -503,8 +470,8 @@ class Comparison(NamedTuple):
     """What `compare` hands to `decide`."""
 
     data: Sample
-    estimators: list  # (name, estimator), with class shares as numbers
-    leads: np.ndarray  # of each estimator on each label that was held out, (n_estimators, n)
+    estimator: Any  # with class shares as numbers
+    lead: np.ndarray  # of the estimator on each label that was held out, (n,)
     random_state: np.random.RandomState
 
 
@@ -524,23 +491,27 @@ def compare(guard, X, y, sample_weight=None, unlabeled_mask=None, n_repeats=REPE
     -------
     Comparison
     """
-    estimators, baseline = guard._machines()
+    estimator, baseline = guard.estimator, guard.baseline
+    if estimator is None:
+        estimator = QNS3VM(reconsider=True, **QUICK)
+    refuse_without_labels("estimator", estimator, type(guard).__name__)
+    if baseline is None:
+        baseline = guard._default_baseline(estimator)
     X, codes, weight = checked_input(guard, X, y, sample_weight, unlabeled_mask)
-    warn_of_time(guard, codes.size, 5)
-    estimators = [(name, on_codes(one, guard.classes_)) for name, one in estimators]
+    findings.warn_of_time(guard, codes.size, 5)
+    estimator = on_codes(estimator, guard.classes_)
     baseline = on_codes(baseline, guard.classes_)
     data, random_state = Sample(X, codes, weight), check_random_state(guard.random_state)
     unlabeled = codes < 0
-    leads, guard.cv_right_ = np.full((1, 1), np.nan), np.full(1 + len(estimators), np.nan)
+    lead, guard.cv_right_ = np.full(1, np.nan), np.full(2, np.nan)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", FitWarning)  # only what is returned is looked at
         guard.baseline_ = guard._supervised(baseline, data)
         if np.any(unlabeled if weight is None else weight[unlabeled]):
-            estimators = [(name, with_shares(one, data)) for name, one in estimators]
-            leads, guard.cv_right_ = guard._held_out(
-                estimators, baseline, data, n_repeats, random_state
-            )
-    return Comparison(data, estimators, leads, random_state)
+            estimator = with_shares(estimator, data)
+            held_out = estimator, baseline, data, n_repeats, random_state
+            lead, guard.cv_right_ = guard._held_out(*held_out)
+    return Comparison(data, estimator, lead, random_state)
 
 
 def decide(guard, compared, names=None):
@@ -553,30 +524,29 @@ def decide(guard, compared, names=None):
     names : ndarray of shape (n_classes,), default=None
         Class labels for messages; None means ``guard.classes_``.
     """
-    data, estimators, leads, random_state = compared
+    data, estimator, notes, random_state = compared
     X, codes, weight = data
     unlabeled = codes < 0
     supervised = np.asarray(guard.baseline_.predict(X[unlabeled])) if unlabeled.any() else codes[:0]
-    guard.pool_, bases, n_stopped = [], [], 0
+    guard.pool_, guard.estimator_, n_stopped = [], None, 0
     if np.any(unlabeled if weight is None else weight[unlabeled]):
-        members, bases, n_stopped = make_pool(estimators, data, guard.n_starts, random_state)
+        found = make_pool(estimator, data, guard.n_starts, random_state)
+        members, guard.estimator_, n_stopped = found
         guard.pool_ = representatives(members, guard.n_members, guard.classes_.size, random_state)
     labels = np.array([m.labels for m in guard.pool_], dtype=int)
     labels = labels.reshape(len(guard.pool_), supervised.size)
     row_weight = None if weight is None else weight[unlabeled]
     solution = solve_safe(labels, supervised, guard.loss_weight, row_weight)
-    lead, best = leads.sum(axis=1), int(np.argmax(leads.sum(axis=1)))
-    guard.cv_gain_ = float(lead.mean())
+    guard.cv_gain_ = lead = float(notes.sum())
     # One discordant label more than were seen: two of two decide nothing yet, nor none of none.
-    guard.cv_error_ = float(np.sqrt(1.0 + np.sum(leads[best] ** 2)))
-    guard.estimator_ = bases[best] if bases else None
+    guard.cv_error_ = float(np.sqrt(1.0 + np.sum(notes**2)))
     guard.contradicted_ = guard._contradicted(guard.estimator_, data)
     guard.weights_, guard.bound_, guard._tie = solution.shares, solution.bound, solution.tie
     guard._vote_weight = float(guard.loss_weight)
     follows = guard.contradiction is not None and guard.contradicted_ <= guard.contradiction
-    trails = lead[best] < 0  # a NaN is no answer, and neither trails nor leads
-    certain = guard.trust is not None and lead[best] >= max(guard.trust * guard.cv_error_, 1e-9)
-    guard._allowed = bool(guard.n_folds is None or lead.mean() >= guard.margin * guard.cv_error_)
+    trails = lead < 0  # a NaN is no answer, and neither trails nor leads
+    certain = guard.trust is not None and lead >= max(guard.trust * guard.cv_error_, 1e-9)
+    guard._allowed = bool(guard.n_folds is None or lead >= guard.margin * guard.cv_error_)
     guard.taken_, found, guard.wrong_labels_ = "supervised", supervised, {}
     contradicts(guard, "supervised", data)
     if (certain or (follows and not trails)) and not contradicts(guard, "estimator", data):
@@ -603,13 +573,13 @@ def decide(guard, compared, names=None):
     problem, kernel = getattr(guard.estimator_, "problem_", None), None
     if problem is not None:
         first = problem[0] if isinstance(problem, list) else problem
-        kernel = kernel_finding(first.kernel, X, first.C * every.sum())
+        kernel = findings.kernel_finding(first.kernel, X, first.C * every.sum())
     limit = (
         f"stopped {n_stopped} fits of the pool at their limits, before their tolerance was "
         "reached; increase max_iter of the estimator, scale the data or relax tol"
     )
-    share = share_finding(codes, every, full, names, asked)
-    guard.findings_ = given(limit=limit if n_stopped else None, share=share, kernel=kernel)
+    share = findings.share_finding(codes, every, full, names, asked)
+    guard.findings_ = findings.given(limit=limit if n_stopped else None, share=share, kernel=kernel)
 
 
 def contradicts(guard, taken, data):
@@ -632,4 +602,4 @@ def contradicts(guard, taken, data):
     found = guard._answers(taken, data.X[labeled])
     wrong = guard.wrong_labels_
     wrong[taken] = int(np.sum(found != data.codes[labeled]))
-    return wrong[taken] > wrong["supervised"] + spared(found.size)
+    return wrong[taken] > wrong["supervised"] + findings.spared(found.size)

@@ -32,7 +32,6 @@ _DRAWN = {"random_state", "init"}  # settings that are drawn, and may change wha
 class Member(NamedTuple):
     """One labeling of the pool, and the model that made it."""
 
-    name: str  # of the estimator
     setting: dict[str, Any]  # parameters that differ from those of the estimator
     model: Any  # fitted to class indices 0, 1, …
     labels: np.ndarray  # class index of each unlabeled row, (u,)
@@ -256,12 +255,12 @@ def common_objective(model, base, data, sample_weight=None):
     return total
 
 
-def make_pool(estimators, data, n_starts, random_state):
+def make_pool(estimator, data, n_starts, random_state):
     """Fit the members of the pool, and keep one of those with the same labeling.
 
     Parameters
     ----------
-    estimators : list of (str, estimator)
+    estimator : estimator
     data : Sample
     n_starts : int
         See `starts`.
@@ -271,36 +270,32 @@ def make_pool(estimators, data, n_starts, random_state):
     -------
     members : list of Member
         The one with the lowest objective of those that agree on every row.
-    bases : list of estimator
-        Each estimator, fitted with its own settings.
+    base : estimator
+        The estimator, fitted with its own settings.
     n_stopped : int
         Fits that warned of their limits.
     """
-    found, bases, n_stopped, unlabeled = {}, [], 0, data.codes < 0
-    for name, estimator in estimators:
-        fits = MemberFits(estimator, data)
-        plans = [(setting, None) for setting in settings(estimator, data)]
-        plans += starts(estimator, data, n_starts, random_state)
-        base = None  # the first fit, under the estimator's own setting
-        for setting, weight in plans:
-            with warnings.catch_warnings(record=True) as caught:
-                warnings.simplefilter("always")
-                model = fits.fit(setting, weight)
-            limits = [w for w in caught if issubclass(w.category, ConvergenceWarning)]
-            n_stopped += bool(limits)
-            for other in (w for w in caught if not issubclass(w.category, _COUNTED)):
-                warnings.warn_explicit(other.message, other.category, other.filename, other.lineno)
-            base = model if base is None else base
-            labels = np.asarray(model.transduction_)[unlabeled]
-            shown = setting if weight is None else {**setting, "sample_weight": "bootstrap"}
-            J = common_objective(model, base, data, weight)
-            member, before = Member(name, shown, model, labels, J), found.get(labels.tobytes())
-            if before is not None:
-                better = J < before.objective
-                member = (member if better else before)._replace(copies=before.copies + 1)
-            found[labels.tobytes()] = member
-        bases.append(base)
-    return list(found.values()), bases, n_stopped
+    found, base, n_stopped, unlabeled = {}, None, 0, data.codes < 0
+    fits = MemberFits(estimator, data)
+    plans = [(setting, None) for setting in settings(estimator, data)]
+    plans += starts(estimator, data, n_starts, random_state)
+    for setting, weight in plans:
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            model = fits.fit(setting, weight)
+        n_stopped += any(issubclass(w.category, ConvergenceWarning) for w in caught)
+        for other in (w for w in caught if not issubclass(w.category, _COUNTED)):
+            warnings.warn_explicit(other.message, other.category, other.filename, other.lineno)
+        base = model if base is None else base  # the first setting is the estimator's own
+        labels = np.asarray(model.transduction_)[unlabeled]
+        shown = setting if weight is None else {**setting, "sample_weight": "bootstrap"}
+        J = common_objective(model, base, data, weight)
+        member, before = Member(shown, model, labels, J), found.get(labels.tobytes())
+        if before is not None:
+            better = J < before.objective
+            member = (member if better else before)._replace(copies=before.copies + 1)
+        found[labels.tobytes()] = member
+    return list(found.values()), base, n_stopped
 
 
 def representatives(members, n_members, n_classes, random_state):

@@ -78,7 +78,7 @@ def votes(pool, baseline, shares, loss_weight, tie, n_classes):
     loss_weight : float
         λ.
     tie : float
-        Added to the votes for the baseline's class: who wins ties.
+        Added to the votes for the baseline's class, to break ties.
     n_classes : int
 
     Returns
@@ -97,7 +97,7 @@ def solve_safe(pool, baseline, loss_weight=3.0, sample_weight=None):
     Parameters
     ----------
     pool : int ndarray of shape (T, u)
-        Labelings of the rows by classes 0, 1, …, of which each may be the truth.
+        Labelings of the rows by classes 0, 1, …; each may be the truth.
     baseline : int ndarray of shape (u,)
         Labeling of the supervised machine.
     loss_weight : float, default=3.0

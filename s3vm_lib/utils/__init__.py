@@ -1,1 +1,1 @@
-"""Compiling, random numbers, threads, rows, labels, limits: what knows of no kernel and no loss."""
+"""The basement: compiling, random numbers, threads, blocks of rows, labels, limits, checks."""

@@ -1,4 +1,4 @@
-"""The only place that imports numba: ``njit``, with a cache that cannot go stale.
+"""Compile with numba, which nothing else imports: ``njit``, with a cache that cannot go stale.
 
 numba's on-disk cache looks at the file of the decorated function alone: when a function that it
 *calls* changes in another module, the caller keeps serving the old machine code. ``njit`` therefore
@@ -50,7 +50,7 @@ _IMPORT = re.compile(
 
 
 def _cache_root():
-    """Directory below which the caches of all versions of the library live."""
+    """Return the directory that holds the caches of all versions of the library."""
     if os.environ.get("NUMBA_CACHE_DIR"):
         return Path(os.environ["NUMBA_CACHE_DIR"]) / "s3vm_lib"
     if sys.platform == "win32":
@@ -63,7 +63,7 @@ def _cache_root():
 
 
 def _source(module):
-    """File of a module of the library, given by its dotted name, or None."""
+    """Return the file of a module of the library, given by its dotted name, or None."""
     path = _PACKAGE.joinpath(*module.split(".")[1:])
     candidates = (path.with_suffix(".py"), path / "__init__.py")
     return next((file for file in candidates if file.is_file()), None)
@@ -71,7 +71,7 @@ def _source(module):
 
 @functools.cache
 def _imports(file):
-    """Files of the library that a file imports, by the text of its import statements."""
+    """Return the files of the library that a file imports, by the text of its imports."""
     found = set()
     for module, names, plain in _IMPORT.findall(file.read_text(encoding="utf-8")):
         if plain:
@@ -84,7 +84,7 @@ def _imports(file):
 
 
 def _dependencies(file):
-    """The file and all files of the library that it imports, directly or through others."""
+    """List the file and all files of the library that it imports, directly or through others."""
     seen, waiting = set(), [file]
     while waiting:
         one = waiting.pop()
@@ -101,7 +101,7 @@ def _digest(file):
 
 @functools.cache
 def _cache_key(file):
-    """Hash of a file, of what it imports, of numba's version and of bounds checking.
+    """Hash a file, what it imports, numba's version and whether bounds are checked.
 
     The processor is part of the index that numba keeps inside the directory.
     """
@@ -122,7 +122,7 @@ def _prune(root):
 
 @functools.cache
 def _cache_directory(file):
-    """Directory for the machine code of one source file, or None where none can be written.
+    """Return the directory for the machine code of a source file; None if none can be written.
 
     What another user owns is left alone: whoever writes machine code decides what it does.
     """
@@ -161,7 +161,7 @@ def _account(seconds):
 
 @contextlib.contextmanager
 def no_notice():
-    """Compiling that was asked for needs no notice."""
+    """Suppress the notice, for compiling that was asked for."""
     before = _spent[:]
     _spent.clear()
     try:
@@ -250,7 +250,7 @@ if HAVE_NUMBA:
 
     @contextlib.contextmanager
     def _no_collection():
-        """The objects of a compilation live until its end: to look for garbage costs a tenth."""
+        """Switch the garbage collector off: it costs a tenth, and finds nothing until the end."""
         collects = gc.isenabled()
         gc.disable()
         try:
@@ -300,7 +300,7 @@ if HAVE_NUMBA:
 
 
 def _compiled(function, cache, options):
-    """The dispatcher of a function, and within it the one that compiled callers get to see."""
+    """Make the dispatcher of a function, and within it the one for compiled callers."""
     if numba.config.DISABLE_JIT:
         return function
     options.setdefault("no_cfunc_wrapper", True)
@@ -324,12 +324,12 @@ def _compiled(function, cache, options):
 
 
 def as_written(function):
-    """The Python function inside of a compiled one, for few calls: it need not be compiled."""
+    """Return the Python function inside of a compiled one, for few calls."""
     return getattr(function, "py_func", function)
 
 
 def njit(function=None, **options):
-    """``numba.njit`` with caching in the library's own directory and NumPy's division rules.
+    """Compile with ``numba.njit``, the library's own cache and NumPy's division rules.
 
     Parameters
     ----------

@@ -16,7 +16,7 @@ Labels = ArrayLike | Sequence[Any]
 _MARKERS = {"", "?", "-1", "na", "n/a", "<na>", "nan", "nat", "none", "null", "missing", "unknown"}
 _MARKERS |= {"unlabeled", "unlabelled", "-", "."}
 _MISSING = {-9, -99, -999, -9999}
-# The way out for who has rows without labels apart.
+# The remedy for rows without labels that are given in an array of their own.
 APART = "unlabeled rows belong into X, with -1 in y (or NaN), or into model_selection.WithUnlabeled"
 
 

@@ -1,9 +1,9 @@
-"""What is absurd: ranges of parameters, data and kernel values, and the check of what comes out.
+"""Validity limits for parameters, data and kernel values, and checks of what a fit has found.
 
-The ranges are wide, and there so that products of what they admit stay finite: outputs are at most
-Σ C s_i max k(x, x), objectives and curvatures powers of that. What one number cannot show,
-`check_kernel` and `check_reach` refuse before a fit; whatever passes both and still is not finite
-is refused by `require_finite`.
+The ranges are wide. They keep products of admitted values finite: outputs are at most
+Σ C s_i max k(x, x), objectives and curvatures powers of that. `check_kernel` and `check_reach`
+refuse combinations that are out of range before a fit, and `require_finite` refuses a result that
+is not finite after it.
 """
 
 from collections.abc import Callable, Sequence

@@ -54,7 +54,7 @@ _bits = _bits_python if _compiled is _bits_machine else _compiled
 
 @njit
 def bits(key, i):
-    """The i-th 64-bit word of a stream: output i of splitmix64 started at `key`.
+    """Return the i-th 64-bit word of a stream: output i of splitmix64 started at `key`.
 
     Parameters
     ----------
@@ -73,7 +73,7 @@ def bits(key, i):
 
 @njit
 def hash_key(seed, stream):
-    """Key of one of the independent streams that belong to a seed.
+    """Return the key of one of the independent streams that belong to a seed.
 
     Parameters
     ----------
@@ -93,7 +93,7 @@ def hash_key(seed, stream):
 
 @njit
 def uniform(key, i):
-    """The i-th number of a stream, uniform on [0, 1).
+    """Return the i-th number of a stream, uniform on [0, 1).
 
     Parameters
     ----------
@@ -112,7 +112,7 @@ def uniform(key, i):
 
 @njit
 def integer(key, i, n):
-    """The i-th number of a stream, uniform on {0, ..., n − 1}.
+    """Return the i-th number of a stream, uniform on {0, ..., n − 1}.
 
     Parameters
     ----------
@@ -134,7 +134,7 @@ def integer(key, i, n):
 
 @njit
 def normal(key, i):
-    """The i-th number of a stream, standard normal (Box-Muller, one of the pair).
+    """Return the i-th number of a stream, standard normal (Box-Muller, one of the pair).
 
     Parameters
     ----------
@@ -183,14 +183,14 @@ _LOG2 = np.float32(0.6931471805599453)
 
 @njit
 def quarter_sine(q):
-    """sin(2πq) for one float32 |q| ≤ 1/4, off by at most 2·10⁻⁷."""
+    """Return sin(2πq) for one float32 |q| ≤ 1/4, off by at most 2·10⁻⁷."""
     p = q * q
     return q * (_S0 + p * (_S1 + p * (_S2 + p * (_S3 + p * _S4))))
 
 
 @njit
 def cos_turns(t):
-    """cos(2πt) for one float32 number of turns: a polynomial without branches, which vectorizes.
+    """Return cos(2πt) for one float32 t, by a polynomial without branches, which vectorizes.
 
     Parameters
     ----------
@@ -206,7 +206,7 @@ def cos_turns(t):
 
 @njit(nogil=True)
 def integers(key, start, n, out):
-    """Numbers start, start + 1, … of a stream, uniform on {0, …, n − 1}; see `integer`.
+    """Fill an array with numbers start, start + 1, … of a stream, uniform on {0, …, n − 1}.
 
     Parameters
     ----------
@@ -225,7 +225,7 @@ def integers(key, start, n, out):
 
 @njit(nogil=True)
 def uniforms(key, start, out):
-    """Numbers start, start + 1, … of a stream, uniform on the multiples of 2⁻²⁴ in [0, 1).
+    """Return numbers start, start + 1, … of a stream, uniform on the multiples of 2⁻²⁴ in [0, 1).
 
     Parameters
     ----------
@@ -241,7 +241,7 @@ def uniforms(key, start, out):
 
 
 def normals(key, out):
-    """The first standard normal numbers of a stream, by Box-Muller on pairs of 24-bit uniforms.
+    """Return standard normal numbers of a stream, by Box-Muller on pairs of 24-bit uniforms.
 
     Parameters
     ----------
@@ -258,7 +258,7 @@ def normals(key, out):
 
 @njit
 def _box_muller(key, out, first, second, radius, whole):
-    """`normals`; ``whole`` are the bits of ``radius``. To make arrays here would take compiling."""
+    """Compute `normals` in the arrays of the caller; ``whole`` are the bits of ``radius``."""
     half = first.size
     for i in range(half):
         word = bits(key, i)

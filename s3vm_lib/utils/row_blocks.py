@@ -1,8 +1,8 @@
-"""Many rows, a block at a time: where blocks are kept, and rows that stay on the disk.
+"""Process many rows a block at a time: where blocks are kept, and rows that stay on the disk.
 
 What a solver does with a million rows is mostly one pass over all of them, again and again. Cut
 into blocks, a pass needs the memory of a block; its results are added in the order of the blocks,
-so that neither the place where a block is kept nor who works on it can change a bit.
+so that bits depend neither on where a block is kept nor on which process works on it.
 """
 
 import os
@@ -38,7 +38,7 @@ def sized_slices(n, width, size=2**18, least=64):
     size : int, default=2**18
         Numbers in a block: two megabytes, which stay in the cache.
     least : int, default=64
-        Rows in a block, but for the last one: BLAS wants some.
+        Rows in a block, except for the last one: BLAS is slow with few.
 
     Returns
     -------

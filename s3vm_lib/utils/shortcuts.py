@@ -1,8 +1,8 @@
 """Short cuts past scikit-learn's checks, for what these checks would let through unchanged.
 
-They convert, word errors and warn, and take longer than the fit of a hundred rows. What is seen
-here to be an array of the right kind, or a parameter within its range, needs none of it; whatever
-is not goes to scikit-learn, so that the same is refused in the same words.
+scikit-learn's checks convert, raise errors and warn, and take longer than the fit of a hundred
+rows. An array of the right kind, or a parameter within its range, needs none of this. Everything
+else goes to scikit-learn, so that it is refused with the same message.
 """
 
 import functools

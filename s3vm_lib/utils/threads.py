@@ -1,4 +1,4 @@
-"""The only place that starts threads: parts of a computation side by side, with the same result.
+"""Start threads, which nothing else does: parts of a computation side by side, the same result.
 
 What may run side by side is cut into parts by the data alone, never by the number of threads, and
 every part writes its own result: so not a bit depends on how many threads there are. Compiled
@@ -21,7 +21,7 @@ _lock, _limiting, _held = threading.Lock(), [], [0]
 
 
 def thread_count(n_jobs=None):
-    """The number of threads that ``n_jobs`` stands for.
+    """Return the number of threads that ``n_jobs`` stands for.
 
     Parameters
     ----------
@@ -73,7 +73,7 @@ def using(n_jobs):
 
 
 def with_threads(method):
-    """Decorator of a method: within it `using` says what the ``n_jobs`` of its object is."""
+    """Decorate a method so that `using` is called with the ``n_jobs`` of its object."""
 
     @functools.wraps(method)
     def run(self, *args, **kwargs):
@@ -84,7 +84,7 @@ def with_threads(method):
 
 
 def in_threads(function, items, n_jobs=None):
-    """The results of a function on the items, in their order, by some threads.
+    """Call a function on each of the items in threads; return the results in their order.
 
     Parts within parts take turns. With n_jobs other than None BLAS has one thread meanwhile, also
     where n_jobs is 1: products by several of its threads may be rounded in another way.
@@ -139,7 +139,7 @@ def _in_pool(function, items, count):
 
 @functools.cache
 def _controller():
-    """What knows the BLAS libraries that are loaded."""
+    """Return the controller of the BLAS libraries that are loaded."""
     from threadpoolctl import ThreadpoolController
 
     return ThreadpoolController()
@@ -147,7 +147,7 @@ def _controller():
 
 @contextlib.contextmanager
 def _one_blas_thread():
-    """One thread for BLAS, until the last that wants it so is done."""
+    """Give BLAS one thread until the last caller is done."""
     with _lock:
         _held[0] += 1
         if _held[0] == 1 and any(

@@ -1,4 +1,4 @@
-"""What estimators check: parameters, rows, labels and weights; and a fit that fails."""
+"""Checks of estimators: parameters, rows, labels and weights; a fit that fails changes nothing."""
 
 import functools
 import inspect
@@ -118,8 +118,8 @@ def checked_weight(sample_weight, X):
 def accepted(estimator, X):
     """Return the types of numbers that an estimator takes as they are.
 
-    Some leave single precision alone in a memory map too, where a copy is what nobody wants; they
-    convert it block by block.
+    Some keep single precision in a memory map, which must not be copied into memory; they convert
+    it block by block.
     """
     dtypes = getattr(estimator, "_dtype", [np.float64])
     if getattr(estimator, "_reads_maps", False) and is_mapped(X) and not estimator._precomputed:
@@ -167,8 +167,8 @@ Storage = Literal["auto", "full", "rows"]  # of kernel values, see `Gram`
 def parameters(cls: type) -> type:
     """Make the annotated fields of a class the parameters of its constructor, given by name.
 
-    As scikit-learn wants it, the constructor stores what it is given, and nothing else. What
-    scikit-learn checks when `fit` is called is read from the types, see `constraints`.
+    As scikit-learn requires, the constructor stores what it is given, and nothing else. The
+    constraints that `fit` checks are read from the types, see `constraints`.
     """
     cls = dataclass(kw_only=True, eq=False, repr=False)(cls)
     # A signature shows no limits.

@@ -1,4 +1,4 @@
-"""Which versions ran: the last cell of every chapter, and the first question about an error."""
+"""Print versions: the last cell of every chapter, and the first question about an error."""
 
 import platform
 import sys
@@ -10,7 +10,7 @@ PACKAGES = ("numpy", "scipy", "scikit-learn", "numba", "matplotlib")
 def show_versions():
     """Print the versions of Python, this library and what it stands on.
 
-    A package that is not installed is called so.
+    Packages that are not installed are named, too.
 
     Examples
     --------
