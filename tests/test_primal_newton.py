@@ -21,14 +21,12 @@ from s3vm_lib.primal_newton import (
     GradientDirections,
     NewtonDirections,
     dense_direction,
-    minimize,
-    model_step,
-    solve_newton,
-)
-from s3vm_lib.primal_newton._directions import (
     krylov_direction,
     lanczos,
+    minimize,
+    model_step,
     most_negative,
+    solve_newton,
 )
 from s3vm_lib.reference import primal_newton as twin
 from s3vm_lib.smooth import (

@@ -35,19 +35,18 @@ from s3vm_lib.smooth import (
     solve_quasi_newton,
     two_loop,
 )
-from s3vm_lib.smooth._compiled import minimize_dense
 from s3vm_lib.smooth._coordinates import (
     Features,
     SingleFeatures,
     kpca_coordinates,
     regressor_coordinates,
 )
-from s3vm_lib.smooth._engines import minimize_bfgs, wolfe_step
+from s3vm_lib.smooth._engines import minimize_bfgs, minimize_dense, wolfe_step
 from s3vm_lib.smooth._quasi_newton import (
     SharePenalty,
+    Without,
     offset_for_share,
 )
-from s3vm_lib.smooth._second import Without
 
 COORDINATES = ("cholesky", "eigen", "raw", "regressors", "kpca", "dense", "csr")
 RBF = Kernel("rbf", gamma=0.4)

@@ -34,7 +34,7 @@ from s3vm_lib.objective import Problem
 from s3vm_lib.smooth import Coordinates, ScaledObjective, _blocked, block_coordinates
 from s3vm_lib.smooth._annealing import Continuation
 from s3vm_lib.smooth._coordinates import low_rank
-from s3vm_lib.smooth._second import Without
+from s3vm_lib.smooth._quasi_newton import Without
 from s3vm_lib.stochastic import Polish
 from s3vm_lib.utils.row_blocks import (
     BlockStore,

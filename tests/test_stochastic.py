@@ -36,7 +36,7 @@ from s3vm_lib.stochastic import (
     solve_stored,
     solve_triply_stochastic,
 )
-from s3vm_lib.stochastic._full_batch import StreamFeatures, loss_codes
+from s3vm_lib.stochastic._blocks import StreamFeatures, loss_codes
 from s3vm_lib.stochastic._steps import Slopes
 from s3vm_lib.stochastic._triply import _Scaled
 

@@ -2,8 +2,8 @@
 
 Read in this order: `_engines` (BFGS and L-BFGS), `_coordinates` (where the search takes place),
 `_blocked` (the same for rows that do not fit into memory), `_choice` (which of them), `_objective`
-(value, gradient, Hessian, rays), `_annealing` (the stages of C*), `_compiled` (L-BFGS in one loop),
-`_quasi_newton` (Algorithm 1), `_second` (another separator where the first contradicts the labels).
+(value, gradient, Hessian, rays), `_annealing` (the stages of C*), `_quasi_newton` (Algorithm 1, and
+another separator where the first contradicts the labels).
 """
 
 from s3vm_lib.smooth._annealing import Continuation as Continuation
@@ -31,8 +31,8 @@ from s3vm_lib.smooth._engines import two_loop as two_loop
 from s3vm_lib.smooth._objective import ScaledObjective as ScaledObjective
 from s3vm_lib.smooth._objective import losses_and_slopes as losses_and_slopes
 from s3vm_lib.smooth._quasi_newton import ANNEALING as ANNEALING
+from s3vm_lib.smooth._quasi_newton import contradicted as contradicted
+from s3vm_lib.smooth._quasi_newton import reconsidered as reconsidered
 from s3vm_lib.smooth._quasi_newton import solve_quasi_newton as solve_quasi_newton
-from s3vm_lib.smooth._second import contradicted as contradicted
-from s3vm_lib.smooth._second import reconsidered as reconsidered
 
 __all__ = [name for name in dir() if not name.startswith("_")]

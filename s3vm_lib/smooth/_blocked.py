@@ -14,8 +14,8 @@ import scipy.sparse as sp
 from scipy.linalg import solve_triangular
 
 from s3vm_lib.kernels import Kernel, squared_norms
-from s3vm_lib.smooth._compiled import add_losses
 from s3vm_lib.smooth._coordinates import Features, inverse_root, low_rank
+from s3vm_lib.smooth._engines import add_losses
 from s3vm_lib.smooth._objective import losses_and_slopes
 from s3vm_lib.utils.row_blocks import (
     BlockStore,

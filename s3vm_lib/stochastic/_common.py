@@ -17,8 +17,7 @@ from s3vm_lib.base.online import OnlineS3VM
 from s3vm_lib.losses import LabeledLoss, unlabeled_loss
 from s3vm_lib.objective import Problem
 from s3vm_lib.random_features import FeatureStream, outputs, single
-from s3vm_lib.stochastic._blocks import CACHE
-from s3vm_lib.stochastic._full_batch import StreamFeatures, solve_full_batch
+from s3vm_lib.stochastic._blocks import CACHE, StreamFeatures, solve_full_batch
 from s3vm_lib.stochastic._parameters import RULES, Features, Polish, Schedule
 from s3vm_lib.stochastic._steps import POLISH, Progress, Sampler
 from s3vm_lib.utils.limits import Count, CountOrZero, RandomState, WeightOrZero
