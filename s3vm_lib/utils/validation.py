@@ -13,6 +13,7 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike
 from sklearn import config_context, get_config
 from sklearn.base import BaseEstimator
+from sklearn.utils import get_tags
 from sklearn.utils._param_validation import HasMethods, Interval
 from sklearn.utils.validation import _check_sample_weight, _is_fitted
 
@@ -122,7 +123,8 @@ def accepted(estimator, X):
     it block by block.
     """
     dtypes = getattr(estimator, "_dtype", [np.float64])
-    if getattr(estimator, "_reads_maps", False) and is_mapped(X) and not estimator._precomputed:
+    maps = getattr(estimator, "_reads_maps", False) and is_mapped(X)
+    if maps and not get_tags(estimator).input_tags.pairwise:
         return [*dtypes, np.float32]
     return dtypes
 
