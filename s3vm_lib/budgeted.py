@@ -22,8 +22,8 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.linalg import block_diag
 
-from s3vm_lib.graph_kernel_machine import Accumulators, GraphClassifier, draw_edges, draw_labeled
-from s3vm_lib.graph_kernel_machine.steps import STATE, TOTALS, terms_of
+from s3vm_lib.graph_kernel_machine import Accumulators, GraphClassifier
+from s3vm_lib.graph_kernel_machine.steps import STATE, TOTALS, draw_steps, terms_of
 from s3vm_lib.kernels import LAPLACIAN, LINEAR, PRECOMPUTED, RBF
 from s3vm_lib.utils.jit import njit
 from s3vm_lib.utils.limits import Count
@@ -357,11 +357,8 @@ class BudgetedAccumulators(Accumulators):
         width = min(width, 1 + _WORK // (3 * self.S.size))
         while self.n_iter < end:
             first, m = self.n_iter, min(width, end - self.n_iter)
-            drawn = np.empty(m, np.int64)
-            draw_labeled(cumulative, keys[0], first, drawn)
-            i, j, factor = np.zeros(m, np.int64), np.zeros(m, np.int64), np.zeros(m)
-            if sampler is not None and problem.C_graph > 0:
-                draw_edges(sampler, keys[1], first, i, j, factor)
+            edges = sampler if problem.C_graph > 0 else None
+            drawn, i, j, factor = draw_steps(cumulative, edges, keys, first, m)
             index = np.stack([rows[drawn], i, j])
             points = self.X[index.ravel()]
             points = points.toarray() if sp.issparse(points) else points

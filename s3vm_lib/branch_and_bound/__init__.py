@@ -1,15 +1,15 @@
 """The global optimum by branch and bound (Chapelle, Sindhwani and Keerthi, 2006).
 
 Read in this order: `_relaxation` (the convex problem of a node and its dual bound), `_gains`
-(bounds that need no solve), `_decisions` (which labels may go together), `_results` (what both
-searches share), `_search` (the tree over labels), `_estimator` (`BranchBoundS3VM`). The Gaussian
-loss has a tree over intervals of outputs instead: `_envelopes` (the loss on an interval, and its
-conjugate), `_intervals` (the convex problem of a box, and the tree).
+(bounds that need no solve), `_decisions` (what both searches share, and which labels may go
+together), `_search` (the tree over labels), `_estimator` (`BranchBoundS3VM`). The Gaussian loss has
+a tree over intervals of outputs instead: `_envelopes` (the loss on an interval, and its conjugate),
+`_intervals` (the convex problem of a box, and the tree).
 """
 
+from s3vm_lib.branch_and_bound._decisions import Progress, Solution, Visit
 from s3vm_lib.branch_and_bound._estimator import BranchBoundS3VM
 from s3vm_lib.branch_and_bound._intervals import solve_intervals
-from s3vm_lib.branch_and_bound._results import Progress, Solution, Visit
 from s3vm_lib.branch_and_bound._search import solve_branch_and_bound
 
 __all__ = [

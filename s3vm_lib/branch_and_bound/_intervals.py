@@ -39,7 +39,7 @@ from s3vm_lib.branch_and_bound._envelopes import (  # isort: skip
 from s3vm_lib.branch_and_bound._relaxation import (  # isort: skip
     LARGEST_SLOPE, UNIT, fold, fold_sizes, require_proof, unfold,
 )  # fmt: skip
-from s3vm_lib.branch_and_bound._results import Search, Visit
+from s3vm_lib.branch_and_bound._decisions import Search, Visit
 
 _SAFETY = 0.999  # share of the largest d that the bracket bears
 _MOST_STEPS = 100  # of the dual ascent of a node

@@ -20,7 +20,7 @@ from s3vm_lib.branch_and_bound._intervals import solve_intervals
 from s3vm_lib.branch_and_bound._relaxation import (  # isort: skip
     LOGISTIC_LOSSES, UNIT, Relaxation, fold, fold_sizes, require_proof, unfold,
 )  # fmt: skip
-from s3vm_lib.branch_and_bound._results import Search, Visit
+from s3vm_lib.branch_and_bound._decisions import Search, Visit
 from s3vm_lib.losses import Pieces
 
 _LEAST = 1e-3  # added to both gains of a row, relative to the largest of all, in their product

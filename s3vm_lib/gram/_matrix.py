@@ -245,7 +245,7 @@ class Gram:
         Rows; the n × n Gram matrix with ``kernel="precomputed"``.
     kernel : Kernel
     megabytes : float, default=1000
-        Memory for kernel values; at least two rows are kept whatever it says.
+        Memory for kernel values; at least two rows are kept in any case.
     storage : {"auto", "full", "rows"}, default="auto"
         ``"full"`` computes the whole matrix at once, ``"rows"`` rows as they are visited.
         ``"auto"`` takes the matrix when it fits and most of its rows will be visited: when it is
@@ -326,7 +326,7 @@ class Gram:
         mean = np.zeros(0 if mean_weights is None else size, dtype)
         if precomputed:
             values = X if mean_weights is None else np.pad(X, (0, 1))
-            values = np.require(values, requirements=["C", "W"])  # as the compiled loops want it
+            values = np.require(values, requirements=["C", "W"])  # which the compiled loops require
             self.rows = None
         else:
             values = np.empty((slots, size), dtype)

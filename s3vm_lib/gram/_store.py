@@ -65,7 +65,7 @@ def _larger(part, *shape, fill=0):
 class KernelStore:
     """Kernel values of a growing set of rows.
 
-    A solution path needs the kernel rows of the points that move and of nobody else. Three ways to
+    A solution path needs the kernel rows of the points that move and no others. Three ways to
     have them share one interface: the whole matrix ("full"), the rows that are visited ("rows"),
     and with the linear kernel none at all ("linear"), because products with the data cost O(d)
     each.
@@ -153,7 +153,7 @@ class KernelStore:
         if v.kind == FULL:
             write_border(v.values, self.kernel, self.X[:start], X)
         elif v.kind == CACHED:
-            # Rows that nobody has asked for since the last batch would cost time for nothing.
+            # Rows that were not used since the last batch would cost time for nothing.
             self._drop((v.owner >= 0) & (v.stamp <= v.clock[1]))
             v.clock[1] = v.clock[0]
             slots = np.flatnonzero(v.owner >= 0)
@@ -179,13 +179,13 @@ class KernelStore:
 
     def gram(self, left, right):
         """Return the kernel values between the rows ``left`` and ``right``, ridge not included."""
-        if self.view.kind == FULL:  # the lower triangle: of a batch, rounding knows two
+        if self.view.kind == FULL:  # the lower triangle: rounding makes the two of a batch differ
             left = np.asarray(left)[:, None]
             return self.view.values[np.maximum(left, right), np.minimum(left, right)]
         return self.kernel.gram(self.X[left], self.X[right])
 
     def smo_gram(self, rows, **options):
-        """Return the kernel values between ``rows``, as `solve_smo` wants them."""
+        """Return the kernel values between ``rows``, in the form that `solve_smo` takes."""
         if self.kernel.name == "precomputed":
             return Gram(self.gram(rows, rows), self.kernel)
         return Gram(self.X[rows], self.kernel, self.megabytes, **options)

@@ -9,7 +9,7 @@ from sklearn.base import RegressorMixin
 from sklearn.utils import check_array, check_consistent_length, column_or_1d
 from sklearn.utils.validation import check_is_fitted
 
-from s3vm_lib.graph_kernel_machine._common import GraphMachine, GraphWeight, Power
+from s3vm_lib.graph_kernel_machine._estimator import GraphMachine, GraphWeight, Power
 from s3vm_lib.losses import LabeledLoss
 from s3vm_lib.utils.labels import Labels, checked_mask, label_array
 from s3vm_lib.utils.limits import Shape, require_finite_outputs

@@ -9,14 +9,14 @@ import scipy.sparse as sp
 from s3vm_lib.gram import append_rows
 
 from s3vm_lib.graph_kernel_machine.steps import (  # isort: skip
-    SMALLEST_SCALE, STATE, TOTALS, draw_edges, draw_labeled, rbf_sums, terms_of, window,
+    SMALLEST_SCALE, STATE, TOTALS, draw_steps, rbf_sums, terms_of, window,
 )  # fmt: skip
 from s3vm_lib.utils.random_numbers import hash_key
 
 _CHUNK = 2**21  # kernel values computed at once in double precision
 _DENSE = 4096  # features up to which sparse rows are made dense
 _PROBES = 256  # rows at which the average is watched
-_LARGEST_EXPONENT = 1e4  # γ‖x‖² of which single precision knows the third decimal
+_LARGEST_EXPONENT = 1e4  # γ‖x‖² that is resolved to about 1e-3 in float32
 
 
 class Stretch(NamedTuple):
@@ -303,18 +303,14 @@ class Accumulators:
         width : int, default=64
             Steps whose kernel sums are computed together; the result is the same for every width.
         """
-        smooth = sampler is not None and problem.C_graph > 0
+        sampler = sampler if problem.C_graph > 0 else None
         terms, now = terms_of(problem, cumulative[-1], self.offset, radius), self.state[0]
         end, ahead = self.n_iter + n_steps, width
         while self.n_iter < end:
             first = self.n_iter
             m = min(ahead, end - first)
             # Line 3, the draws of the window: a row of labels and an edge per step.
-            drawn = np.empty(m, np.int64)
-            draw_labeled(cumulative, keys[0], first, drawn)
-            i, j, factor = np.zeros(m, np.int64), np.zeros(m, np.int64), np.zeros(m)
-            if smooth:
-                draw_edges(sampler, keys[1], first, i, j, factor)
+            drawn, i, j, factor = draw_steps(cumulative, sampler, keys, first, m)
             pulled = np.flatnonzero(factor)
             index = np.concatenate([rows[drawn], i[pulled], j[pulled]])
             left, right = np.full((2, m), -1)

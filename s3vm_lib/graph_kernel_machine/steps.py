@@ -82,6 +82,16 @@ def draw_edges(sampler, key, first, i, j, factor):
         i[s], j[s], factor[s] = sample_edge(sampler, key, first + s)
 
 
+def draw_steps(cumulative, sampler, keys, first, m):
+    """Draw the labeled rows and the edges of m steps, whose factor is 0 without a sampler."""
+    drawn, i, j = np.zeros((3, m), np.int64)
+    factor = np.zeros(m)
+    draw_labeled(cumulative, keys[0], first, drawn)
+    if sampler is not None:
+        draw_edges(sampler, keys[1], first, i, j, factor)
+    return drawn, i, j, factor
+
+
 @njit
 def rbf_sums(support, points, coefficients, out):
     """Add Σ_j coefficients[j, r] exp(−γ‖s_j − z_q‖²) to out[q, r] in single precision.

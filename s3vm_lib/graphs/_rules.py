@@ -1,4 +1,4 @@
-"""How graphs are made of rows, and how estimators are told which."""
+"""Make graphs of rows, and read the parameters of estimators that describe them."""
 
 from dataclasses import KW_ONLY, dataclass, fields, replace
 from itertools import pairwise

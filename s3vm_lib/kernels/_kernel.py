@@ -326,7 +326,7 @@ def pivoted_cholesky(
     G = np.empty((n, max_rank), order="F")
     pivots = np.empty(max_rank, dtype=np.intp)
     r = 0
-    # 2, 3: the candidates are the rows that are told to come first, or have large residuals.
+    # 2, 3: the candidates are the rows of ``first``, or those with large residuals.
     while r < max_rank and residual.max() > floor:
         threshold = floor
         if queue:

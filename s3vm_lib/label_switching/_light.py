@@ -314,14 +314,10 @@ def solve_s3vm_light(
     history = []
 
     def train(tol, costs=(0.0, 0.0), n_switched=0, gain=0.0):
-        """Return one `Round`; true when the callback wants it to be the last."""
+        """Record one `Round`; return whether the callback stops after it."""
         report = machine.train(tol)
         history.append(Round(len(history) + 1, *costs, n_switched, gain, *report))
         return callback is not None and bool(callback(history[-1]))
-
-    def spent():
-        """Return whether no training is left: the last one is then not touched any more."""
-        return len(history) >= max_iter
 
     def finish(status):
         f, b = machine.f, machine.b
@@ -341,7 +337,7 @@ def solve_s3vm_light(
         plus = plus if annealing_ratio == "paper" else 1 - plus
     # 3, 4: from small costs up to C*.
     for costs in annealing_levels(problem.C_star, annealing_start, annealing_factor, plus):
-        if spent():
+        if len(history) >= max_iter:  # what was trained last is not touched any more
             return finish("max_iter")
         level_tol = tol if costs == (problem.C_star, problem.C_star) else loose
         by_label = np.where(machine.labels[unlabeled] > 0, *costs)
@@ -356,7 +352,7 @@ def solve_s3vm_light(
             i, j = machine.next_switch(unlabeled, n_positive is not None, switching, level_tol)
             if i.size == 0:
                 break
-            if spent():
+            if len(history) >= max_iter:
                 return finish("max_iter")
             # 8
             gain = float(sample_weight[i] @ machine.gains(i, j, costs))
@@ -493,7 +489,7 @@ class S3VMLight(KernelParameters, LabelSwitching):
     objective_ : float or ndarray of shape (n_classes,)
         Value of ``problem_`` at the solution, where an unlabeled row costs C* max(0, 1 − |f|).
     problem_ : Problem or list of Problem
-        What was minimized. `Problem.balance_residual` of the outputs says by how many their
+        What was minimized. `Problem.balance_residual` of the outputs is by how many their
         signs miss the count of the assigned labels.
     n_iter_ : int
         Trainings, the largest number over the two-class problems.

@@ -292,7 +292,7 @@ class MultiSwitchTSVM(LabelSwitching):
         ``history_[-1].objectives[-1]`` is the objective with the labels as they were assigned; it
         is larger where counting forced a label on a row that its output contradicts.
     problem_ : Problem or list of Problem
-        What was minimized. `Problem.balance_residual` of the outputs says how many of their signs
+        What was minimized. `Problem.balance_residual` of the outputs is how many of their signs
         contradict the count, which binds the assigned labels only.
     n_iter_ : int
         Newton steps of all trainings, the largest number over the two-class problems.

@@ -354,7 +354,7 @@ def solve_pcg(
             gap = duality_gap(K, lap, kappa, r, rKr)
         status, again = None, False
         if progress.done(objective, gap, r, f + b, n_iter) or objective == 0.0:
-            # Rounding errors of the recursion for f may feign a small gap.
+            # Rounding errors of the recursion for f may make the gap look small.
             again = watch.rule == "gap" and not exact and _drifted(K, c, f)
             status = None if again else "converged"
         elif n_iter and progress.stalls(objective, gap) and n_iter < max_iter:

@@ -1,8 +1,8 @@
-"""Losses of labeled and of unlabeled points: all formulas, and what theory needs to know of them.
+"""Losses of labeled and of unlabeled points: all formulas, and the constants that theory needs.
 
 Two views of the same formulas. The compiled scalar functions, such as `labeled_value` and
 `unlabeled_derivative`, take an integer code and are called from the inner loops of the solvers; a
-code that none of them knows gives NaN. The frozen dataclasses `LabeledLoss` and `UnlabeledLoss`
+code of no loss gives NaN. The frozen dataclasses `LabeledLoss` and `UnlabeledLoss`
 apply them to arrays and carry constants and DC parts.
 
 With z = y·f for a label y = ±1 and an output f, the labeled losses are

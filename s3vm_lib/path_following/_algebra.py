@@ -79,7 +79,7 @@ def combine(v, index, weights, k, targets, m, out, of_targets, again=False):
     """Write out_t = Σ_a weights_a K[index_a, target_t] for k indices and m targets.
 
     Rows of ``index`` must be in memory, or those of the targets where ``of_targets`` is true;
-    ``again`` says that the weights are those of the last call.
+    With ``again`` the weights are those of the last call.
     """
     if v.kind >= DENSE:
         if not again:

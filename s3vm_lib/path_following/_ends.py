@@ -219,7 +219,7 @@ def propose(v, p, X):
     for a in range(k):
         i, size = p.ids[a], now.n_margin
         target[0] = i
-        # The row of the factor that i would add, below those of M and of who joined before it
+        # The row of the factor that i would add, below those of M and of earlier ones that joined
         combine(v, target, one, 1, p.M[m:], size - m, p.w[BETA], False, False)
         pivot = v.diagonal[i] + shift - dot(X[a], X[a])
         for b in range(size - m):

@@ -41,7 +41,7 @@ class Tally:
     def __init__(self, machine) -> None:
         self.machine, self.first = machine, machine.n_iter
         self.history, self.n_convex, self.status = [], 0, "converged"
-        self.stop = False  # what the callback has said
+        self.stop = False  # whether the callback has stopped the call
 
     @property
     def n_iter(self):
@@ -111,7 +111,7 @@ class ILS3VM(KernelParameters, KeepingS3VM):
         `fit` where it has room, rows for a model that begins with `partial_fit`. Of no effect with
         the linear kernel, which needs the data alone.
     cache_size : float, default=1000
-        Memory for kernel values in MiB. The rows of the margin set are kept whatever it says.
+        Memory for kernel values in MiB. The rows of the margin set are kept beyond it.
     record : bool, default=False
         Keep what happened in each step in ``path_``.
     class_weight : dict or "balanced", default=None
@@ -365,7 +365,7 @@ class ILS3VM(KernelParameters, KeepingS3VM):
             work = _WORK_LEAST + _WORK * store.n**2
         size = {"path": 1, "together": _GROUP}.get(update, max(ids.size, 1))
         for start in range(0, max(ids.size, 1), size):
-            if tally.stop and ids.size:  # perhaps said of rows that came before these
+            if tally.stop and ids.size:  # perhaps at rows that came before these
                 tally.status = "stopped"
                 return
             group, left = ids[start : start + size], self.max_iter - tally.n_iter
@@ -381,7 +381,7 @@ class ILS3VM(KernelParameters, KeepingS3VM):
             self._note(tally, done)
 
     def _note(self, tally, operation):
-        """Report an operation; true when the callback says stop."""
+        """Report an operation; return whether the callback stops the call."""
         tally.history.append(operation)
         tally.stop |= self._report(operation._asdict())
         return tally.stop
@@ -415,7 +415,7 @@ class ILS3VM(KernelParameters, KeepingS3VM):
         gram = self._kernel_store.smo_gram(rows, storage=self.gram, tol=self.start_tol)
         weight = c / np.where(t == 0, problem.C_star, problem.C)
         tally.status = self._cross_over(tally, gram, rows, t, weight)
-        # Nobody moves, but in the finite order signs may have to change one by one.
+        # No row moves, but in the finite order signs may have to change one by one.
         machine.run(budget=self.max_iter - tally.n_iter)
         self._finish(tally)
 

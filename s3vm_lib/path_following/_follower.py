@@ -29,14 +29,6 @@ _LESS = 0.8  # share of the samples that move that a Newton step may leave on th
 _SNAP = 1e-7  # relative distance from a bound at which a start is on it
 
 
-def _nothing():
-    """Return the state before the first row."""
-    now, none = np.zeros(1, NOW), [np.zeros(0, np.int64) for _ in _LISTS]
-    now["seed"], now["slack"], now["radius"], now["allowed"] = 1, -1.0, -1.0, np.inf
-    x = np.full(0, _NOBODY)
-    return State(x, *none, w=np.zeros((5, 0)), R=np.zeros((32, 32)), now=now)
-
-
 class Operation(NamedTuple):
     """What one operation took."""
 
@@ -82,7 +74,11 @@ class Follower:
         self._begin()
 
     def _begin(self):
-        self.state = _nothing()
+        """Set the state before the first row."""
+        now, none = np.zeros(1, NOW), [np.zeros(0, np.int64) for _ in _LISTS]
+        now["seed"], now["slack"], now["radius"], now["allowed"] = 1, -1.0, -1.0, np.inf
+        x, w, R = np.full(0, _NOBODY), np.zeros((5, 0)), np.zeros((32, 32))
+        self.state = State(x, *none, w=w, R=R, now=now)
         self.now = self.state.now.view(PLAIN_NOW)[0]  # the numbers themselves, no copy of them
 
     @property
@@ -252,7 +248,7 @@ class Follower:
         return self.run(max_steps)
 
     def compact(self, keep):
-        """Follow `KernelStore.compact`; call `finish` first, and have nobody in A."""
+        """Follow `KernelStore.compact`, after `finish`, with A empty."""
         p, now, k = self.state, self.now, keep.size
         place = np.full(p.x.size, -1)
         place[keep] = np.arange(k)
@@ -266,8 +262,8 @@ class Follower:
     def rounds(self, max_steps=None):
         """Take Newton steps over the sets until A is empty or does not become smaller.
 
-        Each decides for the samples of A where they will end, solves for M, and puts into A whom
-        that leaves in the wrong place. A few that remain are left to the path. Where more and more
+        Each decides for the samples of A where they will end, solves for M, and moves
+        misplaced samples into A. A few that remain are left to the path. Where more and more
         samples move, as with kernels of low rank, all is taken back, and False returned.
         """
         start, now = self.save(), self.now
@@ -305,9 +301,6 @@ class Follower:
         delta = (top @ one - r0) / (one @ one)
         ends.to_targets(p, triangular(p.R, m, top - delta * one, 1), delta)
 
-    def _limit(self):
-        return 20 * (self.store.n + 10)
-
     def run(self, max_steps=None, budget=np.inf):
         """Walk until A is empty; True unless ``max_steps`` or ``budget`` came before.
 
@@ -315,10 +308,11 @@ class Follower:
         """
         now, hold, steps = self.now, self.order == "finite", self.n_iter
         if now["n_moving"] + now["n_locked"] == 0 and not hold and self.store.view.kind != CACHED:
-            now["zero_run"] = 0  # nobody moves, and no kernel rows are to be fetched
+            now["zero_run"] = 0  # no sample moves, and no kernel rows are to be fetched
             return True
         log = np.zeros((256 if self.record else 0, len(LOG_FIELDS)))
-        allowed, falls, since = self._limit(), 0, steps
+        limit, falls, since = 20 * (self.store.n + 10), 0, steps
+        allowed = limit
         while True:
             bound = since + allowed if max_steps is None else steps + max_steps
             left = min(bound, steps + budget) - now["steps"]
@@ -345,7 +339,7 @@ class Follower:
             elif code in (STALLED, LIMIT):
                 if falls == _FALLS:
                     return False
-                hold, allowed, falls = True, self._limit() + allowed, falls + 1
+                hold, allowed, falls = True, limit + allowed, falls + 1
                 since = now["steps"]
                 self.fallbacks += 1
             elif code == DONE:
@@ -364,7 +358,7 @@ class Follower:
         self.state = self.state._replace(R=larger)
 
     def _fetched(self):
-        """Have the kernel rows of T in memory: copies and rows of other followers displace them."""
+        """Fetch the kernel rows of T, which copies and rows of other followers may displace."""
         if self.store.view.kind == CACHED:
             while not sets.fetch_touched(*self._all):
                 self.store.more_slots()
@@ -445,7 +439,7 @@ class Follower:
     def value(self, leaving=None):
         """Return J of the rows that take part or wait to, without the ridge; all outputs current.
 
-        ``leaving`` is what `of_leaving` says.
+        ``leaving`` is what `of_leaving` returns.
         """
         leaving = self.of_leaving() if leaving is None else leaving
         return ends.value(self.state, self.store.n, leaving)

@@ -49,7 +49,7 @@ def settle(p):
         to, z = goal(p, i), p.x[i].s * p.x[i].f
         if abs(to - p.x[i].alpha) <= 1e-13 * p.x[i].c:
             p.x[i].alpha = to
-            # At this end of the box the margin says that its target is the other one.
+            # By the margin its target is the other end of the box.
             wrong = z > 1 + TINY if p.x[i].upward == 1 else z < 1 - TINY
             if wrong and p.x[i].leaving == 0:
                 p.x[i].upward = 1 - p.x[i].upward
@@ -217,7 +217,7 @@ def survey(p, n, hold, radius):
 
 @njit(**INNER)
 def bring_near(v, p, n, hold, moved, moved_b):
-    """Bring into P whom a movement of ‖Δw‖ = moved and Δb = moved_b may have brought to an event.
+    """Bring into P the samples that ‖Δw‖ = moved and Δb = moved_b may have brought to an event.
 
     Returns how many; they are the last ones of P.
     """
@@ -277,7 +277,7 @@ def move(p, eta, delta, curvature, travel, alone):
 
 @njit(**INNER)
 def change_sets(v, p, n, event, i):
-    """Change the sets as the event says: lines 7 to 9."""
+    """Change the sets after an event: lines 7 to 9."""
     now = p.now[0]
     if event == TO_O or event == TO_E:  # 7
         place = np.empty(1, np.int64)
@@ -300,7 +300,7 @@ def change_sets(v, p, n, event, i):
         flip(p, i, False)
     elif event == CROSS:
         out_of_moving(p, i)
-        # The copy with the old sign hands over to the one with the new sign.
+        # The copy with the new sign takes the place of the one with the old sign.
         now.energy += p.x[i].line - p.x[i].s * p.x[i].alpha
         into_margin(v, p, i, n)
     elif event == BOUND:  # 9
@@ -368,7 +368,7 @@ def follow(v, p, n, max_steps, hold, log):
             return DONE
         if now.steps - start >= max_steps or now.spent > now.allowed:
             return LIMIT
-        # One step needs no more memory than this; who called makes room and comes back.
+        # One step needs no more memory than this; the caller makes room and calls again.
         if now.n_margin >= p.R.shape[0]:
             return ROOM
         if v.kind == CACHED and now.n_touched >= v.owner.size:
@@ -397,7 +397,7 @@ def follow(v, p, n, max_steps, hold, log):
             eta, event, who = margin_event(p, eta, event, who)
         eta, event, who = moving_event(p, scale, hold, eta, event, who)
         eta, event, who = resting_event(p, p.P, near, scale, hold, eta, event, who)
-        # ‖Δw‖² at the end of the step: whoever it may have brought near an event joins P
+        # ‖Δw‖² at the end of the step: samples that may now be near an event join P
         along = 0.0
         if not alone:
             for j in range(now.n_margin + now.n_moving):

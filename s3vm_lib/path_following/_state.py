@@ -1,4 +1,4 @@
-"""The sets of the path, who is in them, and the outputs of their members.
+"""The sets of the path, their members, and the outputs of these.
 
 Outputs are computed where an event is near. ‖Δw‖ and Δb since the last time all outputs were
 known, a *refresh*, bound what any other output can have moved by, |Δf_i − Δb| ≤ √k(x_i, x_i) ‖Δw‖,
@@ -63,7 +63,7 @@ SAMPLE = np.dtype((np.record, np.dtype(_FIELDS, align=True)))  # x[i].alpha work
 
 
 class State(NamedTuple):
-    """All that the path knows; few arrays, because compilers pay for each in every function."""
+    """The state of the path, in few arrays: each takes time to compile in every function."""
 
     x: np.ndarray  # of dtype SAMPLE, (capacity,)
     M: np.ndarray  # lists of samples; those of M in the order of the factor

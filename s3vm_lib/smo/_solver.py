@@ -168,7 +168,7 @@ _COARSE = 0.1  # of F, in units of the margin: where rounding leaves more, nothi
 _WIDE, _NEAR = 0.25, 0.05  # duality gap, relative to the primal value, to go on and to end
 _DRIFT = 1e-6  # rounding from which on F is computed anew before it is believed
 _SHRINK_BELOW = 0.7  # compact when the active share falls below this
-_SLOW = 4  # a solve that takes more iterations per variable gets Newton steps, if told so
+_SLOW = 4  # a solve that takes more iterations per variable gets Newton steps, if asked for
 _STUCK = 300  # one that takes so many gets them in any case
 _HOPELESS = 3000  # and one that takes so many ends: those that converge take 400, for C = 1e9 too
 _FACE_STEPS = 10
@@ -296,7 +296,7 @@ def _pass(
     n_iter, violation, goal, stopped = 0, np.inf, tol, False
     null = gram.null if null_steps else None
     while n_iter < max_iter and violation >= goal and not stopped:
-        # Points whose variable nobody would move are set aside; they do not come back in this pass.
+        # Points whose conditions hold strictly are set aside for the rest of this pass.
         if shrinking and done + n_iter > 0:
             up, down = A - g, B - g
             keep = np.flatnonzero((up >= np.min(down)) | (down <= np.max(up)))
