@@ -5,7 +5,8 @@
 # wrong class: a row that a class cannot reach keeps distance 0 to it.
 # Laplace learning on the same graph is right everywhere.
 # Seen with graphlearning 1.7.5, no warning. The better the data are
-# separated, the likelier it is, and there are no labels left to notice.
+# separated, the likelier it is, and few labels are left to notice.
+# (pip builds this package: a C compiler is needed.)
 set -euo pipefail
 
 folder=$(mktemp -d)
