@@ -391,7 +391,7 @@ def test_full_matrix_rows_and_tiny_cache_agree(kernel, form):
     )
     full = CCCPS3VM(gram="full", **options).fit(rows, labels(t))
     for size in (1000, 0.01):
-        other = CCCPS3VM(gram="rows", cache_size=size, **options).fit(rows, labels(t))
+        other = CCCPS3VM(gram="rows", memory=size, **options).fit(rows, labels(t))
         assert other.gram_ == "rows"
         assert_allclose(other.decision_function(X), full.decision_function(X), atol=1e-5)
         assert_allclose(other.objective_, full.objective_, rtol=1e-6)
@@ -763,7 +763,7 @@ def test_each_of_three_classes_has_a_start_of_its_own(semi_supervised):
         (dict(unlabeled_loss="gaussian"), "'unlabeled_loss' parameter"),
         (dict(max_inner_iter=0), "'max_inner_iter' parameter"),
         (dict(gram="some"), "'gram' parameter"),
-        (dict(cache_size=0), "'cache_size' parameter"),
+        (dict(memory=0), "'memory' parameter"),
     ],
     ids=repr,
 )

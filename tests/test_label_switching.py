@@ -487,7 +487,7 @@ def test_a_share_that_leaves_one_label_only(clouds, share):
 def test_rows_of_the_kernel_on_demand_give_the_same_model(clouds):
     X, t = clouds(n=120)
     y = labels_of(t)
-    full, rows = model(gram="full").fit(X, y), model(gram="rows", cache_size=0.02).fit(X, y)
+    full, rows = model(gram="full").fit(X, y), model(gram="rows", memory=0.02).fit(X, y)
     assert (full.gram_, rows.gram_) == ("full", "rows")
     assert_allclose(rows.decision_function(X), full.decision_function(X), atol=1e-6)
 
@@ -556,7 +556,7 @@ def test_large_kernel_values_keep_their_digits(clouds):
         dict(annealing_tol=0.0),
         dict(max_inner_iter=0),
         dict(gram="half"),
-        dict(cache_size=0),
+        dict(memory=0),
     ],
     ids=repr,
 )

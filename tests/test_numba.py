@@ -109,7 +109,7 @@ def fits(form=np.asarray):
         ("rbf", "rows", 1e-5),
         ("laplacian", "full", 1e-5),
     ):
-        model = SVM(kernel=kernel, gram=gram, cache_size=4e-4, coef0=1.0, tol=tol)
+        model = SVM(kernel=kernel, gram=gram, memory=4e-4, coef0=1.0, tol=tol)
         model.fit(form(X), y)
         rows.append([*model.decision_function(X), model.objective_, model.intercept_[0]])
     return np.array(rows)

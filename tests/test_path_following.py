@@ -1480,7 +1480,7 @@ def test_copies_with_large_margin_sets_forget_as_exactly(copied):
 def test_classes_with_large_margin_sets_share_a_small_cache():
     X, _t = clouds(180, d=30, seed=0)
     y = np.where(np.arange(180) < 60, np.argmax(X[:, :3], axis=1), -1)
-    model = ILS3VM(gamma=0.05, C=C, C_star=C_STAR, gram="rows", cache_size=0.3).fit(X, y)
+    model = ILS3VM(gamma=0.05, C=C, C_star=C_STAR, gram="rows", memory=0.3).fit(X, y)
     model.forget(np.arange(5))
     f = model.decision_function(X[5:])
     for k, sets in enumerate(model.partition_):

@@ -400,7 +400,7 @@ def test_the_estimator_says_how_values_are_kept(two_gaussians):
     X, t = two_gaussians(n=60)
     assert SVM().fit(X, t + 2).gram_ == "full"
     assert SVM(gram="rows").fit(X, t + 2).gram_ == "rows"
-    assert SVM(cache_size=0.001).fit(X, t + 2).gram_ == "rows"
+    assert SVM(memory=0.001).fit(X, t + 2).gram_ == "rows"
 
 
 @pytest.mark.parametrize("kernel", KERNELS, ids=name_of)
@@ -831,7 +831,7 @@ def test_random_problems_equal_cvxpy(seed):
 def test_larger_problems_equal_svc(mixture, C):
     X, t = mixture(4000)
     kernel = Kernel("rbf", 1 / 32)
-    ours = svm(kernel, C=C, gram="rows", cache_size=20).fit(X, t + 2)
+    ours = svm(kernel, C=C, gram="rows", memory=20).fit(X, t + 2)
     theirs = SVC(C=C, gamma=1 / 32, cache_size=1000).fit(X, t)
     K = kernel.gram(X)
     dual = [svm_dual(K, signed_dual(model, len(t)), t) for model in (ours, theirs)]

@@ -448,7 +448,7 @@ class S3VMLight(KernelParameters, LabelSwitching):
         Largest number of SMO iterations of one training.
     gram : {"auto", "full", "rows"}, default="auto"
         Keep the whole Gram matrix or the rows that are visited, see `Gram`.
-    cache_size : float, default=1000
+    memory : float, default=1000
         Memory for kernel values in MiB.
     class_weight : dict or "balanced", default=None
         Factors on C per class; ``"balanced"`` counts labeled rows only.
@@ -558,7 +558,7 @@ class S3VMLight(KernelParameters, LabelSwitching):
     max_iter: Count = 100_000
     max_inner_iter: Count = 1_000_000
     gram: Storage = "auto"
-    cache_size: Megabytes = 1000
+    memory: Megabytes = 1000
 
     _largest_n = 8_000
     _memory = "n × n numbers"
@@ -576,7 +576,7 @@ class S3VMLight(KernelParameters, LabelSwitching):
         if self._precomputed:
             X = np.ascontiguousarray(X[:, rows])
         X, center = centered(X, data.kernel)
-        gram = Gram(X, data.kernel, self.cache_size, self.gram, n_solves=2, tol=self._kernel_tol)
+        gram = Gram(X, data.kernel, self.memory, self.gram, n_solves=2, tol=self._kernel_tol)
         self.gram_ = gram.storage
         return rows, gram, center
 

@@ -110,7 +110,7 @@ class ILS3VM(KernelParameters, KeepingS3VM):
         Keep the whole kernel matrix or the rows that are visited. ``"auto"``: the matrix after
         `fit` where it has room, rows for a model that begins with `partial_fit`. Of no effect with
         the linear kernel, which needs the data alone.
-    cache_size : float, default=1000
+    memory : float, default=1000
         Memory for kernel values in MiB. The rows of the margin set are kept beyond it.
     record : bool, default=False
         Keep what happened in each step in ``path_``.
@@ -233,7 +233,7 @@ class ILS3VM(KernelParameters, KeepingS3VM):
     tol: Tolerance = 1e-10
     max_iter: Count = 1_000_000
     gram: Storage = "auto"
-    cache_size: Megabytes = 1000
+    memory: Megabytes = 1000
     record: bool = False
 
     _largest_n = 20_000
@@ -282,10 +282,10 @@ class ILS3VM(KernelParameters, KeepingS3VM):
         storage, n = self.gram, data.X.shape[0]
         if storage == "auto":
             capacity = n + n // 4 + 64
-            fits = fitting and 8 * capacity**2 <= self.cache_size * 2**20
+            fits = fitting and 8 * capacity**2 <= self.memory * 2**20
             storage = "full" if fits else "rows"
         center = centered(data.X, data.kernel)[1]
-        self._kernel_store = KernelStore(data.kernel, storage, self.cache_size, center)
+        self._kernel_store = KernelStore(data.kernel, storage, self.memory, center)
         return self._kernel_store
 
     def _append(self, X):
@@ -312,9 +312,7 @@ class ILS3VM(KernelParameters, KeepingS3VM):
             return Gram(values, Kernel("precomputed"))
         X = data.X if store.center is None else data.X - store.center
         n_solves = 1 if data.n_classes == 2 else data.n_classes
-        return Gram(
-            X, data.kernel, self.cache_size, self.gram, n_solves=n_solves, tol=self.start_tol
-        )
+        return Gram(X, data.kernel, self.memory, self.gram, n_solves=n_solves, tol=self.start_tol)
 
     def _start(self, data, problem, index):
         store = self._kernel_store or self._new_store(data, False)

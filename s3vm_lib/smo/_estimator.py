@@ -52,7 +52,7 @@ class SVM(KernelParameters, BaseS3VM):
     gram : {"auto", "full", "rows"}, default="auto"
         Keep the whole Gram matrix or the rows that are visited, see `Gram`. With two classes
         ``"auto"`` keeps the matrix of at most 200 rows.
-    cache_size : float, default=1000
+    memory : float, default=1000
         Memory for kernel values in MiB. While points are set aside, a copy of the part that is
         still needed may take as much again.
     class_weight : dict or "balanced", default=None
@@ -125,7 +125,7 @@ class SVM(KernelParameters, BaseS3VM):
     max_iter: Count = 10_000_000
     shrinking: bool = True
     gram: Storage = "auto"
-    cache_size: Megabytes = 1000
+    memory: Megabytes = 1000
 
     _largest_n = 100_000
     _memory = "visited kernel rows"
@@ -144,9 +144,7 @@ class SVM(KernelParameters, BaseS3VM):
         if storage == "auto" and data.n_classes == 2 and labeled.size > _SMALL:
             storage = "rows"
         n_solves = 1 if data.n_classes == 2 else data.n_classes
-        gram = Gram(
-            X, data.kernel, self.cache_size, storage, n_solves=n_solves, tol=self._kernel_tol
-        )
+        gram = Gram(X, data.kernel, self.memory, storage, n_solves=n_solves, tol=self._kernel_tol)
         self.gram_ = gram.storage
         return labeled, gram, center
 

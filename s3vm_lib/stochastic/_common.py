@@ -269,7 +269,6 @@ class RandomFeatureS3VM(KernelParameters, OnlineS3VM):
             tol=polish.tol * min(1.0, unit),
             ftol=polish.ftol,
             max_iter=polish.max_iter,
-            memory=int(polish.memory),
             callback=self._report_stage,
         )
 

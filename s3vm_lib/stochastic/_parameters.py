@@ -165,8 +165,6 @@ class Polish(Checked):
         of its value and 1.
     max_iter : int, default=500
         Largest number of iterations (of a stage).
-    memory : int, default=50
-        Number of steps that L-BFGS remembers.
     client : dask.distributed.Client, default=None
         The sums, over all rows whatever ``rows`` says, are taken on this cluster, by blocks of
         rows; the rows have to be given as a `numpy.memmap` that all workers can open. A clone of
@@ -183,7 +181,6 @@ class Polish(Checked):
     tol: Tolerance = 1e-5
     ftol: ToleranceOrZero = 1e-9
     max_iter: Count = 500
-    memory: Annotated[int, Interval(Integral, 1, 10_000, closed="both")] = 50
     client: Client = None
 
     def __post_init__(self):
