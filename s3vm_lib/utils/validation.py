@@ -148,9 +148,14 @@ def checked_rows(X, precomputed=False):
 
 def options(estimator, solver):
     """Return the parameters of an estimator that a solver takes as keywords of the same names."""
-    takes, known = inspect.signature(solver).parameters.values(), estimator._parameter_constraints
-    names = [one.name for one in takes if one.kind is one.KEYWORD_ONLY and one.name in known]
-    return {name: getattr(estimator, name) for name in names if name != "callback"}
+    known = estimator._parameter_constraints
+    return {name: getattr(estimator, name) for name in _keywords(solver) if name in known}
+
+
+@functools.cache  # a signature takes as long as a step of a small fit
+def _keywords(solver):
+    takes = inspect.signature(solver).parameters.values()
+    return [one.name for one in takes if one.kind is one.KEYWORD_ONLY and one.name != "callback"]
 
 
 Jobs = Annotated[
