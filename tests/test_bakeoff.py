@@ -493,7 +493,7 @@ def test_the_hash_of_a_row_follows_its_set_its_method_and_their_code(monkeypatch
         store.source_hash(one, methods["sk.SVC"]),
     ]
     assert len({mine, *others}) == 4
-    changed = ROOT / "s3vm_lib" / "quasi_newton" / "_solver.py"
+    changed = ROOT / "s3vm_lib" / "smooth" / "_quasi_newton.py"
     real = store._code
     monkeypatch.setattr(store, "_code", lambda file: "other" if file == changed else real(file))
     store._code_of.cache_clear()

