@@ -7,6 +7,7 @@ import functools
 import gzip
 import json
 import os
+import pkgutil
 import re
 import sys
 import threading
@@ -785,7 +786,7 @@ def test_api_pages_list_what_a_reader_meets():
         html = page.read_text(encoding="utf-8")
         for name in re.findall(r'<dt class="sig sig-object py" id="s3vm_lib\.([\w.]+)"', html):
             path = name.split(".")
-            owner = functools.reduce(getattr, path[:-1], s3vm_lib)
+            owner = pkgutil.resolve_name(".".join(["s3vm_lib", *path[:-1]]))
             if not isinstance(owner, type):
                 entries[path[-1]] = getattr(owner, path[-1])
         met = {one for one in entries if one in named or one.startswith("solve_")}
