@@ -30,7 +30,7 @@ def fit(options):
     model.fit(table.X, table.y)
     print(model[-1].summary())
     kept = {"model": model, "classes": table.classes, "label": options.label, "names": table.names}
-    kept["width"] = table.X.shape[1]
+    kept |= {"width": table.X.shape[1], "index_base": table.index_base}
     if options.predict:
         _write(options.predict, lambda path: _predictions(path, kept, table.X))
     if options.model:
@@ -52,11 +52,11 @@ def predict(options):
             )
         X = X[kept["names"]]
     else:
-        X = _read(path, kept["label"], None, kept["width"]).X
+        X = _read(path, kept["label"], None, kept).X
     _write(options.predict, lambda path: _predictions(path, kept, X))
 
 
-def _read(file, label, unlabeled, width=None):
+def _read(file, label, unlabeled, kept=None):
     """Read a file by its ending; SVMlight where that is none of the others."""
     path = Path(file)
     mark = "auto" if unlabeled is None else unlabeled
@@ -69,8 +69,9 @@ def _read(file, label, unlabeled, width=None):
         return readers.read_table(frame, label, unlabeled=mark)
     if path.suffix in _HEADERS:
         return _HEADERS[path.suffix](path, label)
-    if width is not None:  # targets of new rows mean nothing
-        return readers.read_svmlight(path, unlabeled=None, n_features=width)
+    if kept is not None:  # columns as in the fit; targets of new rows mean nothing
+        columns = {"n_features": kept["width"], "index_base": kept["index_base"]}
+        return readers.read_svmlight(path, unlabeled=None, **columns)
     return readers.read_svmlight(path, unlabeled=_number(mark))
 
 

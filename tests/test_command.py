@@ -1,8 +1,10 @@
 """The command line: from a file to predictions, and errors that leave nothing behind."""
 
+import joblib
 import numpy as np
 import pandas as pd
 import pytest
+import scipy.sparse as sp
 from sklearn.datasets import make_blobs
 
 from s3vm_lib.__main__ import main
@@ -69,6 +71,23 @@ def test_an_svmlight_file(zero, tmp_path, capsys):
     assert len(pd.read_csv(out)) == 80
 
 
+def test_new_rows_have_the_columns_of_the_fit(tmp_path):
+    """A file whose first index is 0, and a new one in which column 0 does not occur."""
+    X, _, partly = clouds()
+    lines = [
+        f"{(0 if k < 0 else 2 * k - 1)} 0:{a} 1:{b} 2:{c}"
+        for k, (a, b, c) in zip(partly, X, strict=True)
+    ]
+    (tmp_path / "rows").write_text("\n".join(lines))
+    (tmp_path / "new").write_text("0 2:4\n0 1:4\n")
+    kept, out = str(tmp_path / "model"), str(tmp_path / "out")
+    assert main(["fit", str(tmp_path / "rows"), "--model", kept]) == 0
+    assert main(["predict", kept, str(tmp_path / "new"), "--predict", out]) == 0
+    model = joblib.load(kept)["model"]
+    wanted = np.abs(model.decision_function(sp.csr_matrix([[0, 0, 4.0], [0, 4.0, 0]])))
+    np.testing.assert_allclose(pd.read_csv(out).margin, wanted, rtol=1e-5)
+
+
 @pytest.mark.parametrize("mark", ["0", "?", "9"])
 def test_a_marker_of_choice(mark, tmp_path):
     table, _ = frame()
@@ -91,8 +110,6 @@ def test_a_marker_of_choice(mark, tmp_path):
     ],
 )
 def test_errors_are_one_line_and_leave_nothing(arguments, message, tmp_path, capsys, monkeypatch):
-    import joblib
-
     monkeypatch.chdir(tmp_path)
     table, _ = frame()
     table.to_csv("rows.csv", index=False)

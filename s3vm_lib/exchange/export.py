@@ -57,16 +57,14 @@ def to_sklearn(model):
         sampler, coef = _sampler(machine)
         scaler = sampler if scaler is None else make_pipeline(scaler, sampler)
     intercept = np.atleast_1d(machine.intercept_)
-    if classes is None:
-        made = [_linear(LinearSVR(), coef[0], intercept[0], None)] if dual is None else None
-        made = made or [_kernel_machine(SVR, problem.kernel, machine, dual[0], intercept[0])]
-    elif dual is None:
-        two = classes if intercept.size == 1 else np.array([0, 1])
-        made = [_linear(LinearSVC(), w, b, two) for w, b in zip(coef, intercept, strict=True)]
+    two = classes if classes is None or intercept.size == 1 else np.array([0, 1])
+    if dual is None:
+        linear = LinearSVR if classes is None else LinearSVC
+        made = [_linear(linear(), w, b, two) for w, b in zip(coef, intercept, strict=True)]
     else:
-        two = classes if intercept.size == 1 else np.array([0, 1])
+        kind = SVR if classes is None else SVC
         made = [
-            _kernel_machine(SVC, problem.kernel, machine, beta, b, two)
+            _kernel_machine(kind, problem.kernel, machine, beta, b, two)
             for beta, b in zip(dual, intercept, strict=True)
         ]
     found = made[0]
