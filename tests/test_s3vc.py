@@ -1,13 +1,12 @@
 """The one door: what it chooses, that every choice can be overridden, and what it says."""
 
-import itertools
 import pickle
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
+from scipy.stats import beta
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.pipeline import make_pipeline
@@ -15,24 +14,15 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils import get_tags
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-import s3vm_lib.s3vc
-from s3vm_lib import (
-    CCCPS3VM,
-    FRS3VM,
-    QNS3VM,
-    S3VC,
-    SVM,
-    LapSVM,
-    MultiSwitchTSVM,
-    SafeS3VM,
-    SelfTrainingKNN,
-)
-from s3vm_lib.calibration import CalibratedS3VM
-from s3vm_lib.class_ratio import RATIO_RULES, separation
+import s3vm_lib.s3vc._estimator
+from s3vm_lib import CCCPS3VM, QNS3VM, S3VC, SVM, LapSVM, MultiSwitchTSVM, SafeS3VM, SelfTrainingKNN
+from s3vm_lib.base.machine import Training
+from s3vm_lib.class_ratio import structureless
 from s3vm_lib.datasets import hide_labels, make_moons
-from s3vm_lib.kernels import resolve_gamma
-from s3vm_lib.safe import _estimator as estimator_module
-from s3vm_lib.safe import compare, decide
+from s3vm_lib.kernels import Kernel, resolve_gamma
+from s3vm_lib.s3vc._committee import kernel_candidates, label_folds
+from s3vm_lib.safe import QUICK, Sample
+from s3vm_lib.smooth import Coordinates
 
 CLASSES = {
     "check_classifiers_classes": "the check fits the labels {-1, 1}, of which -1 means unlabeled; "
@@ -59,40 +49,314 @@ def clusters():
     return X, y, truth
 
 
-def test_with_three_classes_labels_are_held_out_once_and_shares_asked_for_once(monkeypatch):
-    rng = np.random.default_rng(1)
-    truth = np.arange(90) % 3
-    X = rng.standard_normal((90, 2)) + 4 * np.eye(3)[truth][:, :2]
-    y = hide_labels(truth, 18, random_state=0)
-    asked, rule = [], RATIO_RULES["auto"]
-    monkeypatch.setitem(
-        RATIO_RULES, "auto", lambda data, C: asked.append((data.kernel.name, C)) or rule(data, C)
-    )
+def members_of(model):
+    return {member.name: member for member in model.members_}
+
+
+def test_the_votes_are_weighed_as_written(clusters):
+    """Losses of held-out labels, gaps, priors and votes again, from the models alone."""
+    X, y, truth = clusters
     model = S3VC(random_state=0).fit(X, y)
-    assert asked == [("rbf", 1.0)]
-    solver = QNS3VM(**model.solver_.get_params() | {"C": 1.0, "kernel": "rbf"}).fit(X, y)
-    assert_array_equal(model.class_ratio_, solver.class_ratio_)
-    shares = dict(enumerate(model.class_ratio_))
-    by_hand = SafeS3VM(estimator=clone(model.solver_).set_params(balance=shares), random_state=0)
-    decide(by_hand, compare(by_hand, X, y, n_repeats=1))
-    assert_array_equal(model.transduction_, by_hand.transduction_)
-    assert_array_equal(model.model_.cv_right_, by_hand.cv_right_)
-    assert np.all(by_hand.cv_right_ % 1 == 0)
-    assert "of the labels, in the mean of the 3 separators." in model.summary()
+    known, u = np.flatnonzero(y >= 0), y < 0
+    penalties, total = [], 0.0
+    for member in model.members_:
+        f = member.model.decision_function(X)
+        scale = np.median(2 * np.abs(f[u]))
+        assert member.scale == pytest.approx(scale, rel=1e-9)
+        held = member.held_out[known]
+        assert_allclose(held[:, 0], -held[:, 1])
+        m = np.where(y[known] == 1, 2, -2) * held[:, 1]
+        loss = np.clip((1 - m / scale) / 2, 0, 1).sum()
+        narrow = member.model.kernel == "rbf" and member.model.gamma > 2 * resolve_gamma("scale", X)
+        prior = 1.0 if member.supervised or narrow else 0.0
+        assert member.loss == pytest.approx(loss) and member.wrong == np.sum(m <= 0)
+        assert member.penalty == pytest.approx(loss + member.gap + prior)
+        penalties.append(member.penalty)
+    w = np.exp(-np.array(penalties))
+    assert_allclose(model.weights_, w / w.sum())
+    for weight, member in zip(model.weights_, model.members_, strict=True):
+        f = member.model.decision_function(X)
+        total = total + weight * np.tanh(2 * f / member.scale)
+    assert_allclose(model.decision_function(X), total, atol=1e-12)
+    assert_array_equal(model.predict(X), (total > 0).astype(int))
+    assert_array_equal(model.transduction_, np.where(y >= 0, y, total > 0))
+    assert_allclose(model.confidence_, np.abs(total))
+    assert np.mean(model.transduction_ == truth) > 0.95
+    best = members_of(model)[model.members_[model.weights_.argmax()].name]
+    assert model.model_ is best.model and model.solver_.C == model.C_
 
 
-def test_what_is_not_taken_gets_no_pool(clusters, monkeypatch):
+def test_members_are_machines_of_the_library(clusters):
+    """A linear member with a held-out fold, and the supervised one, fitted by hand."""
     X, y, _ = clusters
-    kernels, make_pool = [], estimator_module.make_pool
-
-    def noted(estimator, *rest):
-        kernels.append(estimator.kernel)
-        return make_pool(estimator, *rest)
-
-    monkeypatch.setattr(estimator_module, "make_pool", noted)
     model = S3VC(random_state=0).fit(X, y)
-    assert model.summary().count("of 24 held-out labels") == 2  # kernels and C were compared
-    assert kernels == [model.kernel_]
+    members = members_of(model)
+    assert len(members) == len(model.members_) == 8
+    linear = members["QNS3VM(C=10, kernel='linear')"]
+    shares = linear.model.balance
+    own = {"kernel": "linear", "C": 10.0, "balance": shares, "balance_tol": 0.01}
+    by_hand = QNS3VM(**own, reconsider=True, **QUICK).fit(X, y)
+    assert_array_equal(linear.model.decision_function(X), by_hand.decision_function(X))
+    supervised = members["SVM(C=10, kernel='linear')"]
+    alone = SVM(kernel="linear", C=10).fit(X[y >= 0], y[y >= 0])
+    assert_allclose(supervised.model.decision_function(X), alone.decision_function(X))
+    folds = label_folds(y, np.random.RandomState(0))
+    assert sorted(np.concatenate(folds)) == np.flatnonzero(y >= 0).tolist() and len(folds) == 5
+    for rows in folds:
+        part = y.copy()
+        part[rows] = -1
+        f = QNS3VM(**own, reconsider=True, **QUICK).fit(X, part).decision_function(X[rows])
+        assert_array_equal(linear.held_out[rows, 1], f)
+        f = SVM(kernel="linear", C=10).fit(X[part >= 0], part[part >= 0]).decision_function(X[rows])
+        assert_allclose(supervised.held_out[rows, 1], f)
+
+
+def test_labels_are_held_out_from_the_same_machine(clusters):
+    """The features of low rank stand for the kernel: without a fold left out nothing differs."""
+    X, y, _ = clusters
+    gamma = float(resolve_gamma("scale", X))
+    solver = QNS3VM(balance=0.5, reconsider=True, balance_tol=0.01, kernel="rbf", gamma=gamma)
+    solver.set_params(coordinates=Coordinates("cholesky", rank=200), tol=1e-8)
+    data = Sample(X, y, None)
+    (one,) = kernel_candidates(
+        Kernel("rbf", gamma=gamma), (10.0,), solver, data, np.random.RandomState(0)
+    )
+    assert not one.held_out.reconsider  # which is for the machine that predicts
+    there = clone(one.held_out).set_params(reconsider=True).fit(one.features, y)
+    there = there.decision_function(one.features)
+    assert_allclose(clone(one.machine).fit(X, y).decision_function(X), there, atol=1e-4)
+    known = np.flatnonzero(y >= 0)  # among the pivots
+    low = one.features[known] @ one.features[known].T
+    assert one.features.shape[1] <= 200
+    assert_allclose(low, Kernel("rbf", gamma=gamma).gram(X[known]), atol=1e-9)
+
+
+@pytest.mark.parametrize(
+    "n_labels, folds", [([1, 1], 0), ([1, 4], 4), ([2, 9], 5), ([400, 300], 1)]
+)
+def test_folds_of_labels(n_labels, folds):
+    """A class keeps its only label; of very many labels one fold is held out."""
+    y = np.repeat([0, 1, -1], [*n_labels, 30])
+    found = label_folds(y, np.random.RandomState(0))
+    assert len(found) == folds
+    rows = np.concatenate([*found, []]).astype(int)
+    assert np.unique(rows).size == rows.size and np.all(y[rows] >= 0)
+    if folds == 1:
+        assert rows.size == 500
+    elif folds:
+        assert set(y[rows]) == {k for k in (0, 1) if n_labels[k] > 1}
+        for held in found:
+            left = np.setdiff1d(np.arange(y.size), held)
+            assert set(y[left]) == {0, 1, -1}
+
+
+def test_the_gap_decides_where_labels_are_few():
+    """With six labels of two moons it is the unlabeled rows that speak for a narrow kernel."""
+    wrong = []
+    for seed in range(8):
+        X, truth = make_moons(400, noise=0.1, random_state=seed)
+        y = hide_labels(truth, 6, random_state=seed)
+        model = S3VC(random_state=0).fit(X, y)
+        linear = members_of(model)["QNS3VM(C=10, kernel='linear')"]
+        errors = [np.mean(one.predict(X) != truth) for one in (model, linear.model)]
+        wrong.append(errors)
+        narrow = max((m for m in model.members_ if not m.supervised), key=lambda m: -m.gap)
+        assert narrow.gap < linear.gap
+    mean = np.mean(wrong, axis=0)
+    assert mean[0] < 0.08 and mean[0] < mean[1] - 0.05
+
+
+def test_the_gap_is_that_of_structureless_rows(clusters):
+    X, y, _ = clusters
+    model = S3VC(kernel="linear", C=10.0, random_state=0).fit(X, y)
+    member = members_of(model)["QNS3VM(C=10, kernel='linear')"]
+    random_state = np.random.RandomState(0)
+    label_folds(y, random_state)
+    weight = np.ones(240)
+    data = Training(X, np.arange(240), y, weight, weight, Kernel("linear"), 2)
+    null = structureless(data, random_state)
+    machine = clone(member.model).fit(null.X, null.codes)
+    losses = [
+        np.mean(np.exp(-3 * m.decision_function(rows[y < 0]) ** 2))
+        for m, rows in ((member.model, X), (machine, null.X))
+    ]
+    assert member.gap == pytest.approx(np.clip(np.log(losses[0] / losses[1]), -2, 1), abs=1e-9)
+    sparse = S3VC(kernel="linear", random_state=0).fit(sp.csr_matrix(X), y)
+    assert all(one.gap == 0 for one in sparse.members_)
+
+
+def test_the_expected_error_is_that_of_labels_the_vote_does_not_know(clusters):
+    X, y, _ = clusters
+    model = S3VC(random_state=0).fit(X, y)
+    wrong = 0
+    for i in np.flatnonzero(y >= 0):
+        sign, total, penalties, votes = 2 * y[i] - 1, 0.0, [], []
+        for member in model.members_:
+            f = member.held_out[i, 1]
+            penalties.append(member.penalty - np.clip((1 - 2 * sign * f / member.scale) / 2, 0, 1))
+            votes.append(np.tanh(2 * f / member.scale))
+        total = np.exp(-np.array(penalties)) @ np.array(votes)
+        wrong += sign * total <= 0
+    assert model.expected_error_ == wrong / 24
+    low, high = model.expected_error_interval_
+    assert high == pytest.approx(beta.ppf(0.95, wrong + 1, 24 - wrong))
+    assert low == (pytest.approx(beta.ppf(0.05, wrong, 25 - wrong)) if wrong else 0.0)
+    assert f"wrong on {wrong} of 24 held-out labels" in model.summary()
+
+
+def test_the_guard_keeps_the_supervised_machine(clusters):
+    """A share that is far off: with guard, no more of the labels are contradicted."""
+    X, y, _ = clusters
+    known = y >= 0
+    model = S3VC(kernel="linear", balance=0.95, random_state=0).fit(X, y)
+    assert model.class_ratio_[1] == 0.95
+    supervised = SVM(kernel="linear", C=10).fit(X[known], y[known])
+    wrong = np.sum(supervised.predict(X[known]) != y[known])
+    assert np.sum(model.predict(X[known]) != y[known]) <= wrong + 1
+    careless = S3VC(kernel="linear", balance=0.95, guard=False, random_state=0).fit(X, y)
+    assert not careless.kept_supervised_ and np.mean(careless.transduction_ == 1) > 0.6
+    assert all(not member.supervised for member in careless.members_)
+    assert list(careless.wrong_labels_) == ["vote"]
+
+
+def test_the_guard_counts_labels(clusters, monkeypatch):
+    """Where the vote contradicts one label and 2 % more than the supervised machine it is out."""
+    X, y, _ = clusters
+    sure = s3vm_lib.s3vc._estimator.weights
+
+    def turned(penalties):  # all weight to the machine that errs on most labels
+        w = sure(penalties) * 0
+        w[-1] = 1.0
+        return w
+
+    monkeypatch.setattr(s3vm_lib.s3vc._estimator, "weights", turned)
+
+    class Turned(QNS3VM):
+        def decision_function(self, rows):
+            return -super().decision_function(rows)
+
+    bad = S3VC(solver=Turned(kernel="linear"), random_state=0).fit(X, y)
+    assert bad.wrong_labels_["vote"] > bad.wrong_labels_["supervised"] + 1
+    assert bad.kept_supervised_ and bad.members_[bad.weights_.argmax()].supervised
+    assert "machine {}: that was kept.".format(bad.wrong_labels_["supervised"]) in bad.summary()
+    assert_array_equal(bad.predict(X), bad.model_.predict(X))
+
+
+def test_one_machine_instead_of_a_vote(clusters):
+    X, y, _ = clusters
+    model, all_of_them = (S3VC(vote=vote, random_state=0).fit(X, y) for vote in (False, True))
+    best = all_of_them.weights_.argmax()
+    assert model.weights_.tolist() == np.eye(8)[best].tolist()
+    assert_array_equal(model.predict(X), model.model_.predict(X))
+    assert model.expected_error_ == model.members_[best].wrong / 24
+
+
+def test_a_budget_of_time(clusters):
+    X, y, _ = clusters
+    model = S3VC(max_seconds=0.0, random_state=0).fit(X, y)
+    assert len(model.members_) == 1 and model.members_[0].supervised
+    assert len(model.left_out_) == 6 and "After 0 seconds there was no time for" in model.summary()
+    supervised = SVM(kernel="linear", C=10).fit(X[y >= 0], y[y >= 0])
+    assert_array_equal(model.predict(X), supervised.predict(X))
+    plenty = S3VC(max_seconds=600.0, random_state=0).fit(X, y)
+    assert plenty.left_out_ == [] and "no time" not in plenty.summary()
+    with pytest.raises(ValueError, match="max_seconds"):
+        S3VC(max_seconds=-1.0).fit(X, y)
+
+
+def test_without_unlabeled_rows_supervised_machines_vote(clusters):
+    X, _, truth = clusters
+    with pytest.warns(UserWarning, match="no unlabeled rows"):
+        model = S3VC(random_state=0).fit(X, truth)
+    assert all(member.supervised for member in model.members_) and len(model.members_) == 3
+    assert model.kept_supervised_ and model.class_ratio_ is None
+    assert np.array_equal(model.transduction_, truth)
+
+
+def test_a_label_of_each_class(clusters):
+    X, _, truth = clusters
+    one = np.full(240, -1)
+    for k in (0, 1):
+        one[np.flatnonzero(truth == k)[0]] = k
+    model = S3VC(random_state=0).fit(X, one)
+    assert "With one label of each class none can be held out." in model.summary()
+    assert np.isnan(model.expected_error_) and model.expected_error_interval_ == (0.0, 1.0)
+    assert all(member.loss == member.wrong == 0 for member in model.members_)
+
+
+def test_sparse_rows_are_not_scaled(clusters):
+    X, y, _ = clusters
+    A = sp.csr_matrix(np.where(np.abs(X) > 1.5, X, 0))
+    model = S3VC(random_state=0).fit(A, y)
+    assert len(model.members_) == 8 and model.scaler_ is None
+    assert "Sparse rows stay as they are." in model.summary()
+    for true in (True, np.True_):
+        with pytest.raises(ValueError, match="scale must be 'auto' or False with sparse rows"):
+            S3VC(scale=true).fit(A, y)
+
+
+def test_a_solver_of_ones_own(clusters):
+    X, y, _ = clusters
+    own = CCCPS3VM(kernel="linear", s=-0.3, C=3.0)
+    model = S3VC(solver=own, guard=False, random_state=0).fit(X, y)
+    assert model.kernel_ == "linear" and model.C_ == 3.0 and model.solver_.s == -0.3
+    assert_array_equal(model.transduction_, clone(own).fit(X, y).transduction_)
+    changed = S3VC(solver=own, C=0.5, balance=0.4, kernel="rbf", random_state=0).fit(X, y)
+    semi = next(member.model for member in changed.members_ if not member.supervised)
+    assert semi.C == 0.5 and semi.balance == 0.4 and semi.kernel == "rbf" and semi.s == -0.3
+    supervised = next(member.model for member in changed.members_ if member.supervised)
+    assert supervised.C == 0.5 and supervised.kernel == "rbf"
+    assert S3VC(solver=MultiSwitchTSVM(), guard=False).fit(X, y).kernel_ == "linear"
+
+
+@pytest.mark.parametrize("guard", [True, False])
+def test_probabilities(clusters, guard):
+    X, y, truth = clusters
+    model = S3VC(probability=True, guard=guard, random_state=0).fit(X, y)
+    chances = model.predict_proba(X)
+    assert_allclose(chances.sum(axis=1), 1)
+    assert np.mean((chances[:, 1] > 0.5) == (model.predict(X) == model.classes_[1])) > 0.9
+    assert np.mean((chances[:, 1] - truth) ** 2) < 0.2
+    order = np.argsort(model.decision_function(X))
+    assert np.all(np.diff(chances[order, 1]) >= 0)
+
+
+def test_what_is_said_leaves_rows_of_weight_zero_out(clusters):
+    X, y, _ = clusters
+    labeled, weight = np.flatnonzero(y >= 0), np.ones(240)
+    weight[labeled[:6]] = 0
+    model = S3VC(random_state=0).fit(X, y, sample_weight=weight)
+    assert "of 18 held-out labels" in model.summary()
+    ones = np.mean(y[labeled[6:]])
+    assert f"(labels: {ones:.1%})" in model.summary()
+    with np.errstate(all="raise"):
+        none = S3VC(random_state=0).fit(X, y, sample_weight=np.where(y < 0, 0.0, 1.0))
+    assert all(member.supervised for member in none.members_) and "nan" not in none.summary()
+
+
+def test_gamma_is_handed_on(clusters):
+    X, y, _ = clusters
+    model = S3VC(kernel="rbf", gamma="auto", guard=False, vote=False, random_state=0).fit(X, y)
+    assert model.model_.gamma_ == pytest.approx(resolve_gamma("auto", X))
+    widths = {
+        m.model.gamma for m in S3VC(random_state=0).fit(X, y).members_ if m.model.kernel == "rbf"
+    }
+    assert sorted(widths) == pytest.approx(resolve_gamma("scale", X) * np.array([0.25, 1, 4]))
+
+
+def test_several_classes_have_a_machine_on_a_graph():
+    rng = np.random.default_rng(0)
+    truth = np.arange(150) % 3
+    X = rng.standard_normal((150, 2)) + 3 * np.array([[0, 0], [1, 0], [0, 1]])[truth]
+    y = hide_labels(truth, 18, random_state=0)
+    model = S3VC(random_state=0).fit(X, y)
+    assert sum(isinstance(m.model, LapSVM) for m in model.members_) == 1
+    assert model.decision_function(X).shape == (150, 3)
+    assert_array_equal(model.predict(X), model.decision_function(X).argmax(axis=1))
+    assert_allclose(
+        model.confidence_, -np.diff(np.sort(model.decision_function(X)), axis=1)[:, -1] / -2
+    )
+    assert np.mean(model.transduction_ == truth) > 0.85
 
 
 @pytest.mark.interface
@@ -102,152 +366,6 @@ def test_what_is_not_taken_gets_no_pool(clusters, monkeypatch):
 )
 def test_scikit_learn_checks(estimator, check):
     check(estimator)
-
-
-def test_it_is_what_it_says(clusters):
-    X, y, truth = clusters
-    model = S3VC(random_state=0).fit(X, y)
-    by_hand = SafeS3VM(estimator=model.solver_, random_state=0).fit(X, y)
-    assert_array_equal(model.transduction_, by_hand.transduction_)
-    assert_array_equal(model.predict(X), by_hand.predict(X))
-    assert_allclose(model.decision_function(X), by_hand.decision_function(X))
-    assert model.scaler_ is None and isinstance(model.solver_, QNS3VM)
-    assert by_hand.summary().splitlines()[1:] == model.summary().splitlines()[-5:]
-    alone = clone(model.solver_).fit(X, y)
-    assert_allclose(model.class_ratio_, alone.class_ratio_, rtol=1e-6)
-    assert f"{model.class_ratio_[1]:.1%}" in model.summary()
-    f = alone.decision_function(X[y == -1])
-    shown = separation(f, np.mean(f > 0))
-    assert f"separation {shown:.2f}" in model.summary()
-    assert "fall into two groups" in model.summary()
-    supervised = SVM(kernel=model.kernel_).fit(X[y >= 0], y[y >= 0])
-    assert np.mean(model.predict(X) == truth) > np.mean(supervised.predict(X) == truth) + 0.02
-    assert not hasattr(model, "predict_proba")
-    with pytest.raises(AttributeError, match="a fit with probability=True, got False"):
-        model.predict_proba(X)
-
-
-def test_a_wrong_ratio_keeps_the_supervised_machine(clusters):
-    X, y, _ = clusters
-    model = S3VC(kernel="linear", balance=0.95, random_state=0).fit(X, y)
-    assert model.kept_supervised_ and model.class_ratio_[1] == 0.95
-    assert "On held-out labels the estimator loses" in model.summary()
-    assert "The supervised machine was kept" in model.summary()
-    known = y >= 0
-    supervised = SVM(kernel="linear").fit(X[known], y[known])
-    assert_array_equal(model.predict(X), supervised.predict(X))
-    careless = S3VC(kernel="linear", balance=0.95, guard=False, random_state=0).fit(X, y)
-    assert not careless.kept_supervised_ and np.mean(careless.transduction_ == 1) > 0.6
-
-
-def test_one_crowd_shows_no_gap():
-    rng = np.random.default_rng(1)
-    X = rng.standard_normal((300, 2))
-    partly = hide_labels((X[:, 1] > 0).astype(int), 40, random_state=0)
-    assert "show no gap" in S3VC(kernel="linear", random_state=0).fit(X, partly).summary()
-
-
-def test_held_out_labels_choose_the_kernel():
-    X, truth = make_moons(240, random_state=0)
-    y = hide_labels(truth, 40, random_state=1)
-    assert S3VC(gamma=4.0, random_state=0).fit(X, y).kernel_ == "rbf"
-    rng = np.random.default_rng(0)
-    X = rng.standard_normal((200, 60))  # rbf kernels of 40 labels in 60 dimensions know nothing
-    truth = (X @ rng.standard_normal(60) > 0).astype(int)
-    y = np.where(np.arange(200) < 80, truth, -1)
-    model = S3VC(gamma=1.0, random_state=0).fit(X, y)
-    assert model.kernel_ == "linear"
-    numbers = [line for line in model.summary().splitlines() if "kernel is linear" in line]
-    assert "of 80 held-out labels" in numbers[0]
-    assert S3VC(kernel="rbf", random_state=0).fit(X, y).kernel_ == "rbf"
-    one = np.where(np.cumsum(y == 1) <= 1, y, np.where(y == 0, 0, -1))
-    model = S3VC(random_state=0).fit(X, one)
-    assert model.kernel_ == "linear" and "none can be held out" in model.summary()
-    wide = np.hstack([X, rng.standard_normal((200, 140))])
-    model = S3VC(gamma=4.0, random_state=0).fit(wide, y)
-    assert model.kernel_ == "linear" and "as many columns as rows" in model.summary()
-    same = S3VC(gamma=1e-3, random_state=0).fit(X[:, :1] * 100, (X[:, 0] > 0).astype(int))
-    assert same.kernel_ == "linear"  # both get every label right
-
-
-@pytest.mark.parametrize("seed, expected", [(0, 10.0), (1, 1.0), (2, 1.0), (4, 10.0)])
-def test_held_out_labels_choose_C(seed, expected):
-    """The larger one where it leads by three quarters of a standard error: not in a tie."""
-    X, truth = make_moons(240, noise=0.1, random_state=seed)
-    y = hide_labels(truth, 20, random_state=seed)
-    model = S3VC(kernel="rbf", random_state=0).fit(X, y)
-    fixed = {C: S3VC(C=C, kernel="rbf", random_state=0).fit(X, y) for C in (1.0, 10.0)}
-    few, many = (fixed[C].model_.cv_right_.max() for C in (1.0, 10.0))
-    needed = 0.75 * np.sqrt(1 + 20 - few)
-    assert model.C_ == expected == (10.0 if many - few >= needed else 1.0)
-    assert seed != 2 or many > few  # a lead that is too small
-    assert_array_equal(model.transduction_, fixed[expected].transduction_)
-    assert (
-        f"C is {expected:g}: of 20 held-out labels the machine predicts {few:g} with C = 1 and "
-        f"{many:g} with C = 10, which needs {needed:.1f} more."
-    ) in model.summary()
-    assert "C is" not in fixed[expected].summary() and fixed[expected].C_ == expected
-    careless = S3VC(kernel="rbf", guard=False, random_state=0).fit(X, y)
-    assert careless.C_ == expected and isinstance(careless.model_, QNS3VM)
-    wrong = [np.mean(one.transduction_ != truth) for one in (fixed[1.0], model)]
-    assert wrong[1] < wrong[0] - 0.01 or expected == 1.0
-
-
-@pytest.mark.parametrize(
-    "right, expected",
-    [
-        # Labels that are predicted with linear and rbf, C = 1, then C = 10; of each the supervised
-        # machine first. Of 30 labels the larger C needs 2.5 more where 20 are predicted.
-        (([20, 10], [5, 15], [20, 10], [5, 16]), (1.0, "linear")),
-        (([10, 20], [20, 5], [5, 15], [10, 22]), (1.0, "linear")),
-        (([10, 19], [20, 5], [5, 15], [10, 23]), (10.0, "rbf")),
-        (([10, 19], [20, 5], [23, 15], [10, 23]), (10.0, "linear")),
-    ],
-)
-def test_either_machine_speaks_for_a_kernel_and_for_C(right, expected):
-    model, pairs = S3VC(), itertools.product((1.0, 10.0), ("linear", "rbf"))
-    model._said = []
-    found = {
-        pair: (None, SimpleNamespace(cv_right_=np.array(one)), None)
-        for pair, one in zip(pairs, right, strict=True)
-    }
-    assert model._chosen(found, 30) == expected
-
-
-def test_where_no_label_decides_C_is_one(clusters):
-    X, y, truth = clusters
-    with pytest.warns(UserWarning, match="no unlabeled rows"):
-        all_known = S3VC(random_state=0).fit(X, truth)
-    assert (all_known.C_, all_known.kernel_) == (1.0, "linear")
-    for name in ("C is 1", "The kernel is linear"):
-        assert f"{name}: without unlabeled rows no label is held out." in all_known.summary()
-    one = np.where(np.cumsum(y == 1) <= 1, y, np.where(y == 0, 0, -1))
-    model = S3VC(kernel="rbf", random_state=0).fit(X, one)
-    assert model.C_ == 1.0 and "C is 1: with one label of a class" in model.summary()
-
-
-def test_unlabeled_rows_may_choose_the_kernel():
-    """Five labels of a moon say little of its shape; with the other rows they do."""
-    X, truth = make_moons(200, noise=0.1, random_state=2)
-    y = hide_labels(truth, 10, random_state=1)
-    model = S3VC(gamma=8.0, random_state=0).fit(X, y)
-    guards = [
-        SafeS3VM(estimator=model._solver(X, kernel, model.C_, True), random_state=0)
-        .fit(X, y)
-        .cv_right_
-        for kernel in ("linear", "rbf")
-    ]
-    assert model.kernel_ == "rbf" and guards[0].max() < guards[1].max()
-    assert guards[1][1] > guards[1][0]  # thanks to the solver
-    plain, own = guards[1]
-    assert f"{own:g} with rbf ({plain:g} without unlabeled rows)" in model.summary()
-    careless = S3VC(gamma=8.0, guard=False, random_state=0).fit(X, y)
-    assert careless.kernel_ == "rbf" and not careless.kept_supervised_
-    shares = dict(enumerate(careless.class_ratio_))
-    by_hand = clone(careless.solver_).set_params(balance=shares).fit(X, y)
-    assert_array_equal(careless.transduction_, by_hand.transduction_)
-    assert careless.solver_.balance_tol == 0.01
-    assert S3VC(kernel="linear", random_state=0).fit(X, y).solver_.balance_tol == 0.01
 
 
 def test_columns_of_different_units_are_scaled(clusters):
@@ -263,19 +381,6 @@ def test_columns_of_different_units_are_scaled(clusters):
     assert S3VC(random_state=0).fit(X, y).scaler_ is None
     constant = np.hstack([X, np.ones((240, 1))])
     assert S3VC(random_state=0).fit(constant, y).scaler_ is None
-
-
-def test_sparse_rows_get_the_linear_kernel(clusters):
-    X, y, _ = clusters
-    A = sp.csr_matrix(np.where(np.abs(X) > 1.5, X, 0))
-    model = S3VC(random_state=0).fit(A, y)
-    assert model.kernel_ == "linear" and model.scaler_ is None
-    assert "The kernel is linear, as for all sparse rows." in model.summary()
-    dense = S3VC(kernel="linear", scale=False, random_state=0).fit(A.toarray(), y)
-    assert_array_equal(model.transduction_, dense.transduction_)
-    for true in (True, np.True_):
-        with pytest.raises(ValueError, match="scale must be 'auto' or False with sparse rows"):
-            S3VC(scale=true).fit(A, y)
 
 
 def test_a_gram_matrix(clusters):
@@ -307,19 +412,6 @@ def test_a_gram_matrix_of_a_solver_of_ones_own(clusters, wrapped):
     assert not get_tags(rows).input_tags.pairwise and rows.fit(X, y).scaler_ is None
 
 
-def test_a_solver_of_ones_own(clusters):
-    X, y, _ = clusters
-    own = CCCPS3VM(kernel="linear", s=-0.3, C=3.0)
-    model = S3VC(solver=own, guard=False, random_state=0).fit(X, y)
-    assert model.kernel_ == "linear" and model.solver_.get_params() == own.get_params()
-    assert_array_equal(model.transduction_, own.fit(X, y).transduction_)
-    assert model.C_ == 3.0
-    changed = S3VC(solver=own, C=0.5, balance=0.4, kernel="rbf", random_state=0).fit(X, y)
-    assert changed.solver_.C == changed.C_ == 0.5 and changed.solver_.balance == 0.4
-    assert changed.solver_.kernel == "rbf" and changed.solver_.s == -0.3
-    assert S3VC(solver=MultiSwitchTSVM(), random_state=0).fit(X, y).kernel_ == "linear"
-
-
 def test_what_is_given_reaches_a_solver_of_ones_own(clusters):
     X, y, _ = clusters
     given = S3VC(solver=QNS3VM(gamma=2.0), gamma=8.0, guard=False).fit(X, y)
@@ -332,39 +424,13 @@ def test_what_is_given_reaches_a_solver_of_ones_own(clusters):
             S3VC(solver=linear, kernel=kernel).fit(A, y)
 
 
-def test_many_rows_get_random_features(clusters, monkeypatch):
-    X, y, _ = clusters
-    monkeypatch.setattr(s3vm_lib.s3vc, "LARGEST_KERNEL", 100)
-    model = S3VC(kernel="rbf", guard=False, random_state=0).fit(X, y)
-    assert isinstance(model.solver_, FRS3VM) and "FRS3VM" in model.summary()
-    assert isinstance(S3VC(kernel="linear", random_state=0).fit(X, y).solver_, QNS3VM)
-
-
-@pytest.mark.parametrize("guard", [True, False])
-def test_probabilities(clusters, guard):
+def test_probabilities_of_a_gram_matrix_and_of_answers_alone(clusters):
     X, y, truth = clusters
-    model = S3VC(probability=True, guard=guard, random_state=0).fit(X, y)
-    chances = model.predict_proba(X)
-    assert_allclose(chances.sum(axis=1), 1)
-    assert np.mean((chances[:, 1] > 0.5) == (model.predict(X) == model.classes_[1])) > 0.9
-    brier = np.mean((chances[:, 1] - truth) ** 2)
-    assert brier < 0.2
-    if not guard:
-        shares = dict(enumerate(model.class_ratio_))
-        by_hand = CalibratedS3VM(clone(model.solver_).set_params(balance=shares)).fit(X, y)
-        assert_allclose(chances, by_hand.predict_proba(X), atol=1e-6)
-
-
-def test_probabilities_are_of_equal_weights(clusters):
-    """Others are refused: the calibration would not see them."""
-    X, y, _ = clusters
-    model = S3VC(probability=True, kernel="linear", guard=False, random_state=0)
-    chances = clone(model).fit(X, y).predict_proba(X)
-    same = clone(model).fit(X, y, sample_weight=np.ones(240)).predict_proba(X)
-    assert_array_equal(same, chances)
-    for weight in (np.where(y == 1, 50.0, 1.0), np.full(240, 2.0)):
-        with pytest.raises(ValueError, match=r"sample_weight must be None or 1 .* to \d+: the cal"):
-            model.fit(X, y, sample_weight=weight)
+    gram = S3VC(kernel="precomputed", probability=True, random_state=0).fit(X @ X.T, y)
+    neighbors = S3VC(solver=SelfTrainingKNN(), probability=True, random_state=0).fit(X, y)
+    for model, rows in ((gram, X @ X.T), (neighbors, X)):
+        chances = model.predict_proba(rows)
+        assert chances.shape == (240, 2) and np.mean((chances[:, 1] > 0.5) == truth) > 0.7
 
 
 def test_probability_is_asked_for_before_the_fit(clusters):
@@ -384,10 +450,6 @@ def test_refusals_speak_of_classes_and_of_this_estimator(clusters):
     model = S3VC(probability=True, random_state=0)
     with pytest.raises(ValueError, match=r"y must hold two .* got one of \['dog'\]"):
         model.fit(X, few)
-    with pytest.raises(ValueError, match="probability must be False with a precomputed kernel"):
-        clone(model).set_params(kernel="precomputed").fit(X @ X.T, names)
-    with pytest.raises(ValueError, match="no decision_function, got True and SelfTrainingKNN"):
-        clone(model).set_params(solver=SelfTrainingKNN()).fit(X, names)
     with pytest.raises(ValueError, match=r"sample_weight must be positive .* \['dog'\]"):
         S3VC(random_state=0).fit(X, names, sample_weight=np.where(names == "dog", 0.0, 1.0))
     for name, value in (("balance", 0.9), ("C_star", 0.1)):
@@ -448,32 +510,6 @@ def test_masks_and_weights(clusters):
     assert np.mean(less.transduction_[:200] == few.transduction_) > 0.97
 
 
-def test_what_is_said_leaves_rows_of_weight_zero_out(clusters):
-    X, y, _ = clusters
-    labeled, weight = np.flatnonzero(y >= 0), np.ones(240)
-    weight[labeled[:6]] = 0
-    model = S3VC(random_state=0).fit(X, y, sample_weight=weight)
-    assert "of 18 held-out labels" in model.summary()
-    ones = np.mean(y[labeled[6:]])
-    assert f"(labels: {ones:.1%})" in model.summary()
-    with np.errstate(all="raise"):
-        none = S3VC(random_state=0).fit(X, y, sample_weight=np.where(y < 0, 0.0, 1.0))
-    assert "without unlabeled rows no label is held out" in none.summary()
-    assert none.kernel_ == "linear" and "nan" not in none.summary()
-
-
-def test_what_is_said_of_weights_is_said_of_copies(clusters):
-    X, y, _ = clusters
-    weight = 1 + np.random.default_rng(0).integers(0, 4, 240)
-    model = S3VC(
-        kernel="linear", scale=False, solver=QNS3VM(tol=1e-8), guard=False, balance="labels"
-    )
-    weighted = clone(model).fit(X, y, sample_weight=weight)
-    copies = model.fit(np.repeat(X, weight, axis=0), np.repeat(y, weight))
-    said, expected = (m.summary().splitlines()[1:] for m in (weighted, copies))
-    assert len(said) == 3 and said == expected
-
-
 def test_pickle_and_a_failed_fit(clusters):
     X, y, _ = clusters
     model = S3VC(random_state=0).fit(X, y)
@@ -484,9 +520,3 @@ def test_pickle_and_a_failed_fit(clusters):
         model.fit(X, np.where(y == 1, 1, -1))
     assert vars(model) == before
     assert S3VC(random_state=0, verbose=1).fit(X, y).summary() == model.summary()
-
-
-def test_gamma_is_handed_on(clusters):
-    X, y, _ = clusters
-    model = S3VC(kernel="rbf", gamma="auto", guard=False, random_state=0).fit(X, y)
-    assert model.model_.gamma_ == pytest.approx(resolve_gamma("auto", X))

@@ -503,15 +503,15 @@ def test_a_clear_lead_is_trusted(clusters):
     assert never.taken_ != "estimator" and never.cv_gain_ == model.cv_gain_
 
 
-def one_repeat(model, X, y):
-    """Fit with folds that are drawn once, as `S3VC` does with several classes."""
-    _estimator.decide(model, _estimator.compare(model, X, y, n_repeats=1))
-    return model
+@pytest.fixture
+def one_repeat(monkeypatch):
+    """Folds that are drawn once."""
+    monkeypatch.setattr(_estimator, "REPEATS", 1)
 
 
-def test_the_guard_counts_held_out_labels(clusters):
+def test_the_guard_counts_held_out_labels(clusters, one_repeat):
     X, codes, _ = clusters
-    seen = one_repeat(SafeS3VM(n_folds=3, random_state=3), X, codes)
+    seen = SafeS3VM(n_folds=3, random_state=3).fit(X, codes)
     seed = np.random.RandomState(3).randint(2**31 - 1)
     right = np.zeros(2)
     shares = dict(enumerate(QNS3VM().fit(X, codes).class_ratio_))  # estimated once
@@ -536,7 +536,7 @@ def test_the_guard_counts_held_out_labels(clusters):
     seen.set_params(trust=None, contradiction=None)
     edge = gain / seen.cv_error_
     models = (clone(seen).set_params(margin=edge + e) for e in (1e-6, -1e-6))
-    kept, taken = (one_repeat(model, X, codes) for model in models)
+    kept, taken = (model.fit(X, codes) for model in models)
     assert kept.kept_supervised_ and not taken.kept_supervised_
     assert kept.worst_gain_ == kept.changed_ == 0 and kept.bound_ == taken.bound_
     assert gain > 0 and "the lead on held-out labels leaves doubt" in kept.summary()
@@ -643,7 +643,7 @@ def test_what_contradicts_its_own_labels_is_not_taken(clusters, few, taken):
     assert (said in model.summary()) == (taken == "supervised")
 
 
-def test_a_gap_that_held_out_labels_speak_against_is_not_taken(clusters):
+def test_a_gap_that_held_out_labels_speak_against_is_not_taken(clusters, one_repeat):
     """Also where they do so by less than a standard error."""
     X, codes, _ = clusters
 
@@ -655,7 +655,7 @@ def test_a_gap_that_held_out_labels_speak_against_is_not_taken(clusters):
             return np.where(here, 1 - found, found)
 
     model = SafeS3VM(estimator=Doubtful(), margin=1e3, trust=None, random_state=0)
-    one_repeat(model, X, codes)
+    model.fit(X, codes)
     assert model.contradicted_ <= 0.08 and -model.cv_error_ < model.cv_gain_ == -1
     assert model.kept_supervised_ and "the labels advise it" in model.summary()
     assert set(model.wrong_labels_) == {"supervised"}  # it was not a matter of its own labels

@@ -137,6 +137,11 @@ def _machine(model):
     if hasattr(model, "best_estimator_"):
         return _machine(model.best_estimator_)
     if hasattr(model, "model_"):  # S3VC
+        if np.max(model.weights_) < 1:
+            raise ValueError(
+                f"model must be one machine, got the votes of {model.weights_.size}: fit "
+                "S3VC(vote=False)"
+            )
         _, inner, machine = _machine(model.model_)
         scaler = model.scaler_ if inner is None else make_pipeline(model.scaler_, inner)
         return model.classes_, scaler, machine

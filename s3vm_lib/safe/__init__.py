@@ -6,11 +6,8 @@ where no labeling gains in all of them the supervised machine is kept (Li and Zh
 """
 
 from s3vm_lib.safe._estimator import QUICK as QUICK
-from s3vm_lib.safe._estimator import Comparison as Comparison
 from s3vm_lib.safe._estimator import SafeS3VM as SafeS3VM
-from s3vm_lib.safe._estimator import compare as compare
-from s3vm_lib.safe._estimator import contradicts as contradicts
-from s3vm_lib.safe._estimator import decide as decide
+from s3vm_lib.safe._estimator import default_baseline as default_baseline
 from s3vm_lib.safe._pool import Member as Member
 from s3vm_lib.safe._pool import Sample as Sample
 from s3vm_lib.safe._pool import fitted as fitted

@@ -2,7 +2,7 @@
 
 import warnings
 from numbers import Integral, Real
-from typing import Annotated, Any, NamedTuple, Self
+from typing import Annotated, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -48,6 +48,30 @@ FEWEST = 8  # labels from which on contradictions are counted
 # Of QNS3VM, where it is fitted some twenty times: with finer ones the labels are as good.
 QUICK = {"engine": "lbfgs", "tol": 1e-3, "ftol": 1e-6}
 _SHARED = ("C", "kernel", "gamma", "degree", "coef0", "sigma_f", "class_weight")
+
+
+def default_baseline(estimator):
+    """Return the `SVM` with the C, kernel and class weights of an estimator.
+
+    Raises
+    ------
+    ValueError
+        Where it has a kernel or a C that `SVM` does not know.
+    """
+    given = estimator.get_params()
+    shared = {"kernel": "linear", **{name: given[name] for name in _SHARED if name in given}}
+    if get_tags(estimator).input_tags.pairwise:  # also where the kernel is that of one within
+        shared["kernel"] = "precomputed"
+    for name, known in (
+        ("kernel", shared["kernel"] in KERNELS),
+        ("C", not isinstance(shared.get("C"), str)),
+    ):
+        if not known:
+            raise ValueError(
+                f"baseline must be given, got None: {type(estimator).__name__} has "
+                f"{name}={shared[name]!r}, which the default, an SVM, does not know"
+            )
+    return SVM(**shared)
 
 
 @parameters
@@ -239,31 +263,105 @@ class SafeS3VM(MetaEstimatorMixin, SemiSupervisedMixin, BaseEstimator):
             return self._fit(X, y, sample_weight, unlabeled_mask)
 
     def _fit(self, X, y, sample_weight, unlabeled_mask):
-        compared = compare(self, X, y, sample_weight, unlabeled_mask)
+        estimator, baseline = self.estimator, self.baseline
+        if estimator is None:
+            estimator = QNS3VM(reconsider=True, **QUICK)
+        refuse_without_labels("estimator", estimator, type(self).__name__)
+        if baseline is None:
+            baseline = default_baseline(estimator)
+        X, codes, weight = checked_input(self, X, y, sample_weight, unlabeled_mask)
+        findings.warn_of_time(self, codes.size, 5)
+        estimator = on_codes(estimator, self.classes_)
+        baseline = on_codes(baseline, self.classes_)
+        data, random_state = Sample(X, codes, weight), check_random_state(self.random_state)
+        unlabeled = codes < 0
+        lead_of, self.cv_right_ = np.full(1, np.nan), np.full(2, np.nan)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", FitWarning)  # only what is returned is looked at
+            self.baseline_ = self._supervised(baseline, data)
+            if np.any(unlabeled if weight is None else weight[unlabeled]):
+                estimator = with_shares(estimator, data)
+                held_out = self._held_out(estimator, baseline, data, random_state)
+                lead_of, self.cv_right_ = held_out
         if unlabeled_mask is None:
-            self._warn_of_no_unlabeled(compared.data.codes)
-        decide(self, compared)
+            self._warn_of_no_unlabeled(codes)
+        self._decide(data, estimator, lead_of, random_state)
         findings.warn(type(self).__name__, self.findings_, 4)
         if self.verbose:
             print(self.summary())
         return self
 
-    def _default_baseline(self, estimator):
-        """Return the `SVM` with the parameters of the estimator."""
-        given = estimator.get_params()
-        shared = {"kernel": "linear", **{name: given[name] for name in _SHARED if name in given}}
-        if self._precomputed:  # also where the kernel is that of an estimator within
-            shared["kernel"] = "precomputed"
-        for name, known in (
-            ("kernel", shared["kernel"] in KERNELS),
-            ("C", not isinstance(shared.get("C"), str)),
-        ):
-            if not known:
-                raise ValueError(
-                    f"baseline must be given, got None: {type(estimator).__name__} has "
-                    f"{name}={shared[name]!r}, which the default, an SVM, does not know"
-                )
-        return SVM(**shared)
+    def _decide(self, data, estimator, lead_of, random_state):
+        """Fit the pool, choose between the three answers, and set the fitted attributes."""
+        X, codes, weight = data
+        unlabeled = codes < 0
+        supervised = codes[:0]
+        if unlabeled.any():
+            supervised = np.asarray(self.baseline_.predict(X[unlabeled]))
+        self.pool_, self.estimator_, n_stopped = [], None, 0
+        if np.any(unlabeled if weight is None else weight[unlabeled]):
+            found = make_pool(estimator, data, self.n_starts, random_state)
+            members, self.estimator_, n_stopped = found
+            self.pool_ = representatives(members, self.n_members, self.classes_.size, random_state)
+        labels = np.array([m.labels for m in self.pool_], dtype=int)
+        labels = labels.reshape(len(self.pool_), supervised.size)
+        row_weight = None if weight is None else weight[unlabeled]
+        solution = solve_safe(labels, supervised, self.loss_weight, row_weight)
+        self.cv_gain_ = lead = float(lead_of.sum())
+        # One discordant label more than were seen: two of two decide nothing yet, nor none of none.
+        self.cv_error_ = float(np.sqrt(1.0 + np.sum(lead_of**2)))
+        self.contradicted_ = self._contradicted(self.estimator_, data)
+        self.weights_, self.bound_, self._tie = solution.shares, solution.bound, solution.tie
+        self._vote_weight = float(self.loss_weight)
+        follows = self.contradiction is not None and self.contradicted_ <= self.contradiction
+        trails = lead < 0  # a NaN is no answer, and neither trails nor leads
+        certain = self.trust is not None and lead >= max(self.trust * self.cv_error_, 1e-9)
+        self._allowed = bool(self.n_folds is None or lead >= self.margin * self.cv_error_)
+        voted = self._allowed and solution.status != "baseline"
+        self.taken_, found, self.wrong_labels_ = "supervised", supervised, {}
+        self._contradicts("supervised", data)
+        if (certain or (follows and not trails)) and not self._contradicts("estimator", data):
+            self.taken_, found = "estimator", np.asarray(self.estimator_.transduction_)[unlabeled]
+        elif voted and not self._contradicts("vote", data):
+            self.taken_, found = "vote", solution.labels
+        self.kept_supervised_ = self.taken_ == "supervised"
+        self.gains_ = gains(found, labels, supervised, self.loss_weight, row_weight)
+        self.worst_gain_ = float(self.gains_.min(initial=np.inf)) if labels.size else 0.0
+        used = np.ones(found.size) if weight is None else row_weight
+        mass = max(used.sum(), 1e-300)
+        self.changed_ = float(used @ (found != supervised) / mass)
+        self._possible = solution.objective
+        self._disagreement = float(used @ (labels != labels[:1]).any(axis=0) / mass)
+        kept = codes if weight is None else codes[weight > 0]
+        self._counts = np.bincount(kept[kept >= 0]), int(np.sum(kept < 0))
+        self._certain = bool(certain)
+        full = codes.copy()
+        full[unlabeled] = found
+        self.transduction_ = self.classes_[full]
+        asked = getattr(self.estimator_, "class_ratio_", None)
+        every = np.ones(codes.size) if weight is None else weight
+        problem, kernel = getattr(self.estimator_, "problem_", None), None
+        if problem is not None:
+            first = problem[0] if isinstance(problem, list) else problem
+            kernel = findings.kernel_finding(first.kernel, X, first.C * every.sum())
+        limit = (
+            f"stopped {n_stopped} fits of the pool at their limits, before their tolerance was "
+            "reached; increase max_iter of the estimator, scale the data or relax tol"
+        )
+        share = findings.share_finding(codes, every, full, self.classes_, asked)
+        self.findings_ = findings.given(
+            limit=limit if n_stopped else None, share=share, kernel=kernel
+        )
+
+    def _contradicts(self, taken, data):
+        """Count the labels that an answer contradicts, and compare with the supervised machine."""
+        labeled = data.codes >= 0
+        if data.sample_weight is not None:
+            labeled &= data.sample_weight > 0
+        found = self._answers(taken, data.X[labeled])
+        wrong = self.wrong_labels_
+        wrong[taken] = int(np.sum(found != data.codes[labeled]))
+        return wrong[taken] > wrong["supervised"] + findings.spared(found.size)
 
     @property
     def _precomputed(self):
@@ -281,7 +379,7 @@ class SafeS3VM(MetaEstimatorMixin, SemiSupervisedMixin, BaseEstimator):
             return model.fit(data.X[rows], data.codes[rows])
         return model.fit(data.X[rows], data.codes[rows], sample_weight=weight)
 
-    def _held_out(self, estimator, baseline, data, n_repeats, random_state):
+    def _held_out(self, estimator, baseline, data, random_state):
         """Hold out each label once per repeat; count 1 for one that is won, −1 for one lost.
 
         Held-out rows stay among the unlabeled ones, as the rows of a transduction do.
@@ -302,7 +400,7 @@ class SafeS3VM(MetaEstimatorMixin, SemiSupervisedMixin, BaseEstimator):
         if self.n_folds is None or fewest < 2:
             return lead + np.nan, np.full(2, np.nan)
         baseline_right = 0
-        for _ in range(n_repeats):
+        for _ in range(REPEATS):
             seed = random_state.randint(2**31 - 1)
             folds = SemiSupervisedKFold(
                 int(min(self.n_folds, fewest)), shuffle=True, random_state=seed
@@ -318,7 +416,7 @@ class SafeS3VM(MetaEstimatorMixin, SemiSupervisedMixin, BaseEstimator):
                     model = fitted(clone(estimator), part)
                 lead[test] += (model.predict(X) == truth).astype(float) - right
         right = baseline_right + np.append(0.0, lead.sum())
-        return lead / n_repeats, right / n_repeats
+        return lead / REPEATS, right / REPEATS
 
     @staticmethod
     def _contradicted(model, data):
@@ -461,145 +559,3 @@ class SafeS3VM(MetaEstimatorMixin, SemiSupervisedMixin, BaseEstimator):
         tags.input_tags.sparse = get_tags(estimator).input_tags.sparse
         tags.input_tags.pairwise = self._precomputed
         return tags
-
-
-# --- The two halves of a fit, which `S3VC` calls for machines of which it decides on one ----------
-
-
-class Comparison(NamedTuple):
-    """What `compare` hands to `decide`."""
-
-    data: Sample
-    estimator: Any  # with class shares as numbers
-    lead: np.ndarray  # of the estimator on each label that was held out, (n,)
-    random_state: np.random.RandomState
-
-
-def compare(guard, X, y, sample_weight=None, unlabeled_mask=None, n_repeats=REPEATS):
-    """Check the arguments of `SafeS3VM.fit`, fit the baseline, and hold out labels.
-
-    Parameters
-    ----------
-    guard : SafeS3VM
-        Gets ``baseline_`` and ``cv_right_``.
-    X, y, sample_weight, unlabeled_mask
-        As in its `fit`.
-    n_repeats : int, default=2
-        Times that the folds are drawn.
-
-    Returns
-    -------
-    Comparison
-    """
-    estimator, baseline = guard.estimator, guard.baseline
-    if estimator is None:
-        estimator = QNS3VM(reconsider=True, **QUICK)
-    refuse_without_labels("estimator", estimator, type(guard).__name__)
-    if baseline is None:
-        baseline = guard._default_baseline(estimator)
-    X, codes, weight = checked_input(guard, X, y, sample_weight, unlabeled_mask)
-    findings.warn_of_time(guard, codes.size, 5)
-    estimator = on_codes(estimator, guard.classes_)
-    baseline = on_codes(baseline, guard.classes_)
-    data, random_state = Sample(X, codes, weight), check_random_state(guard.random_state)
-    unlabeled = codes < 0
-    lead, guard.cv_right_ = np.full(1, np.nan), np.full(2, np.nan)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", FitWarning)  # only what is returned is looked at
-        guard.baseline_ = guard._supervised(baseline, data)
-        if np.any(unlabeled if weight is None else weight[unlabeled]):
-            estimator = with_shares(estimator, data)
-            held_out = estimator, baseline, data, n_repeats, random_state
-            lead, guard.cv_right_ = guard._held_out(*held_out)
-    return Comparison(data, estimator, lead, random_state)
-
-
-def decide(guard, compared, names=None):
-    """Fit the pool, choose between the three answers, and set the fitted attributes.
-
-    Parameters
-    ----------
-    guard : SafeS3VM
-    compared : Comparison
-    names : ndarray of shape (n_classes,), default=None
-        Class labels for messages; None means ``guard.classes_``.
-    """
-    data, estimator, notes, random_state = compared
-    X, codes, weight = data
-    unlabeled = codes < 0
-    supervised = np.asarray(guard.baseline_.predict(X[unlabeled])) if unlabeled.any() else codes[:0]
-    guard.pool_, guard.estimator_, n_stopped = [], None, 0
-    if np.any(unlabeled if weight is None else weight[unlabeled]):
-        found = make_pool(estimator, data, guard.n_starts, random_state)
-        members, guard.estimator_, n_stopped = found
-        guard.pool_ = representatives(members, guard.n_members, guard.classes_.size, random_state)
-    labels = np.array([m.labels for m in guard.pool_], dtype=int)
-    labels = labels.reshape(len(guard.pool_), supervised.size)
-    row_weight = None if weight is None else weight[unlabeled]
-    solution = solve_safe(labels, supervised, guard.loss_weight, row_weight)
-    guard.cv_gain_ = lead = float(notes.sum())
-    # One discordant label more than were seen: two of two decide nothing yet, nor none of none.
-    guard.cv_error_ = float(np.sqrt(1.0 + np.sum(notes**2)))
-    guard.contradicted_ = guard._contradicted(guard.estimator_, data)
-    guard.weights_, guard.bound_, guard._tie = solution.shares, solution.bound, solution.tie
-    guard._vote_weight = float(guard.loss_weight)
-    follows = guard.contradiction is not None and guard.contradicted_ <= guard.contradiction
-    trails = lead < 0  # a NaN is no answer, and neither trails nor leads
-    certain = guard.trust is not None and lead >= max(guard.trust * guard.cv_error_, 1e-9)
-    guard._allowed = bool(guard.n_folds is None or lead >= guard.margin * guard.cv_error_)
-    guard.taken_, found, guard.wrong_labels_ = "supervised", supervised, {}
-    contradicts(guard, "supervised", data)
-    if (certain or (follows and not trails)) and not contradicts(guard, "estimator", data):
-        guard.taken_, found = "estimator", np.asarray(guard.estimator_.transduction_)[unlabeled]
-    elif guard._allowed and solution.status != "baseline" and not contradicts(guard, "vote", data):
-        guard.taken_, found = "vote", solution.labels
-    guard.kept_supervised_ = guard.taken_ == "supervised"
-    guard.gains_ = gains(found, labels, supervised, guard.loss_weight, row_weight)
-    guard.worst_gain_ = float(guard.gains_.min(initial=np.inf)) if labels.size else 0.0
-    used = np.ones(found.size) if weight is None else row_weight
-    mass = max(used.sum(), 1e-300)
-    guard.changed_ = float(used @ (found != supervised) / mass)
-    guard._possible = solution.objective
-    guard._disagreement = float(used @ (labels != labels[:1]).any(axis=0) / mass)
-    kept = codes if weight is None else codes[weight > 0]
-    guard._counts = np.bincount(kept[kept >= 0]), int(np.sum(kept < 0))
-    guard._certain = bool(certain)
-    full = codes.copy()
-    full[unlabeled] = found
-    guard.transduction_ = guard.classes_[full]
-    asked = getattr(guard.estimator_, "class_ratio_", None)
-    every = np.ones(codes.size) if weight is None else weight
-    names = guard.classes_ if names is None else names
-    problem, kernel = getattr(guard.estimator_, "problem_", None), None
-    if problem is not None:
-        first = problem[0] if isinstance(problem, list) else problem
-        kernel = findings.kernel_finding(first.kernel, X, first.C * every.sum())
-    limit = (
-        f"stopped {n_stopped} fits of the pool at their limits, before their tolerance was "
-        "reached; increase max_iter of the estimator, scale the data or relax tol"
-    )
-    share = findings.share_finding(codes, every, full, names, asked)
-    guard.findings_ = findings.given(limit=limit if n_stopped else None, share=share, kernel=kernel)
-
-
-def contradicts(guard, taken, data):
-    """Count the labels that an answer contradicts, and compare with the supervised machine.
-
-    Parameters
-    ----------
-    guard : SafeS3VM
-    taken : {"supervised", "vote", "estimator"}
-        Whose answer; the count goes into ``guard.wrong_labels_``.
-    data : Sample
-
-    Returns
-    -------
-    bool
-    """
-    labeled = data.codes >= 0
-    if data.sample_weight is not None:
-        labeled &= data.sample_weight > 0
-    found = guard._answers(taken, data.X[labeled])
-    wrong = guard.wrong_labels_
-    wrong[taken] = int(np.sum(found != data.codes[labeled]))
-    return wrong[taken] > wrong["supervised"] + findings.spared(found.size)

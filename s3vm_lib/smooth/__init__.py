@@ -22,6 +22,7 @@ from s3vm_lib.smooth._coordinates import cholesky_coordinates as cholesky_coordi
 from s3vm_lib.smooth._coordinates import default_rank as default_rank
 from s3vm_lib.smooth._coordinates import eigen_coordinates as eigen_coordinates
 from s3vm_lib.smooth._coordinates import linear_coordinates as linear_coordinates
+from s3vm_lib.smooth._coordinates import low_rank as low_rank
 from s3vm_lib.smooth._coordinates import mean_weight as mean_weight
 from s3vm_lib.smooth._engines import Minimum as Minimum
 from s3vm_lib.smooth._engines import bfgs_update as bfgs_update

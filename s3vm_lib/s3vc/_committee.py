@@ -1,0 +1,257 @@
+"""Machines that differ in kind, and the weights of their votes.
+
+Member j has outputs f_j, of scale s_j: the median difference between the largest and the second
+output over the unlabeled rows. Its loss on a label that was held out, with margin m (the output of
+the right class less the largest other one), is the ramp min(1, max(0, (1 − m/s_j) / 2)). With L_j
+the sum of these losses, the weight of its vote tanh(2 f_j / s_j) is
+
+    w_j ∝ exp(−L_j − g_j − p_j),
+
+the exponentially weighted average of Vovk, whose prior weights exp(−p_j) do not depend on the data.
+g_j says what the unlabeled rows say: the logarithm of the mean loss exp(−3 f²) that they have under
+the member, less that which structureless rows of the same covariance have under the same machine.
+It decides where there are few labels, and L_j where there are many.
+
+References
+----------
+V. Vovk, "Aggregating strategies", COLT 1990; A. S. Dalalyan and A. B. Tsybakov, "Aggregation by
+exponential weighting, sharp PAC-Bayesian bounds and sparsity", Machine Learning 72 (2008).
+"""
+
+import warnings
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
+
+from s3vm_lib.base.classifier import BaseS3VM
+from s3vm_lib.base.findings import FitWarning
+from s3vm_lib.base.machine import Training
+from s3vm_lib.class_ratio import structureless
+from s3vm_lib.safe import Sample, fitted, with_shares
+from s3vm_lib.smooth import low_rank
+
+FOLDS = 5
+MOST_HELD_OUT = 500  # labels; where there are more, one fold of so many is held out
+RANK = 200  # columns of the features in which members with a kernel are held out and fitted
+RANK_TOL = 1e-6
+_GAPS = -2.0, 1.0  # bounds of g
+
+
+class Candidate(NamedTuple):
+    """A machine before it is fitted."""
+
+    name: str
+    machine: Any  # what predicts
+    supervised: bool  # whether it is given the labeled rows alone
+    prior: float = 0.0  # p
+    held_out: Any = None  # the same machine on `features`; None: the machine itself
+    features: np.ndarray | None = None
+    floor: float | None = None  # mean loss of structureless rows
+
+
+class Member(NamedTuple):
+    """A fitted machine with its vote."""
+
+    name: str
+    model: Any
+    supervised: bool
+    scale: float  # s
+    held_out: np.ndarray  # outputs of labels that were held out, NaN elsewhere, (n, n_classes)
+    loss: float  # L
+    wrong: int  # labels that were predicted wrong
+    gap: float  # g
+    penalty: float  # L + g + p
+
+    def votes(self, F):
+        """Return the votes that outputs stand for, each between −1 and 1."""
+        return np.tanh(2 * F / self.scale)
+
+
+def outputs(model, X, n_classes):
+    """Return the outputs of a model for each class, shape (m, n_classes)."""
+    if not hasattr(model, "decision_function"):
+        return np.eye(n_classes)[np.asarray(model.predict(X))]
+    f = np.asarray(model.decision_function(X), dtype=float)
+    return np.column_stack((-f, f)) if f.ndim == 1 else f
+
+
+def margins(F, codes=None):
+    """Return the output of a class, by default that of the largest, less the largest other one."""
+    rows = np.arange(len(F))
+    codes = F.argmax(axis=1) if codes is None else codes
+    others = F.copy()
+    others[rows, codes] = -np.inf
+    return F[rows, codes] - others.max(axis=1)
+
+
+def label_folds(codes, random_state):
+    """Deal the labels of each class into folds; a class with a single label keeps it.
+
+    Parameters
+    ----------
+    codes : ndarray of int, shape (n,)
+        Class index of each row, −1 where nothing is to be held out.
+    random_state : RandomState
+
+    Returns
+    -------
+    list of ndarray
+        Rows of each fold.
+    """
+    fold, dealt = np.full(codes.size, -1), 0
+    for k in range(codes.max() + 1):
+        rows = random_state.permutation(np.flatnonzero(codes == k))
+        if rows.size > 1:
+            fold[rows] = (dealt + np.arange(rows.size)) % FOLDS
+            dealt += rows.size
+    found = [np.flatnonzero(fold == k) for k in range(FOLDS)]
+    if dealt > MOST_HELD_OUT:
+        found = [random_state.permutation(np.concatenate(found))[:MOST_HELD_OUT]]
+    return [rows for rows in found if rows.size]
+
+
+def fit_one(machine, data, supervised):
+    """Fit a machine to class indices, a supervised one to the labeled rows alone."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FitWarning)  # the answer of all is looked at
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        if not supervised or isinstance(machine, BaseS3VM):
+            return fitted(clone(machine), data, labels=not supervised)
+        rows = np.flatnonzero(data.codes >= 0)
+        weight = None if data.sample_weight is None else data.sample_weight[rows]
+        return fitted(clone(machine), Sample(data.X[rows], data.codes[rows], weight), labels=False)
+
+
+def held_out_outputs(candidate, data, folds):
+    """Fit without each fold; return what comes out for its rows, NaN elsewhere."""
+    F = np.full((data.codes.size, data.codes.max() + 1), np.nan)
+    machine, X = candidate.machine, data.X
+    if candidate.held_out is not None:
+        machine, X = candidate.held_out, candidate.features
+    for rows in folds:
+        codes = data.codes.copy()
+        codes[rows] = -1
+        model = fit_one(machine, Sample(X, codes, data.sample_weight), candidate.supervised)
+        F[rows] = outputs(model, X[rows], F.shape[1])
+    return F
+
+
+def join(candidate, data, folds):
+    """Fit a candidate, hold out labels, and count what its vote weighs.
+
+    Parameters
+    ----------
+    candidate : Candidate
+    data : Sample
+    folds : list of ndarray
+        See `label_folds`.
+
+    Returns
+    -------
+    Member
+    """
+    model = fit_one(candidate.machine, data, candidate.supervised)
+    held_out = held_out_outputs(candidate, data, folds)
+    unlabeled = data.codes < 0
+    if data.sample_weight is not None:
+        unlabeled &= data.sample_weight > 0
+    asked = unlabeled if unlabeled.any() else np.ones_like(unlabeled)
+    F = outputs(model, data.X[asked], held_out.shape[1])
+    scale = max(float(np.median(margins(F))), np.finfo(float).tiny)
+    known = np.concatenate(folds) if folds else np.zeros(0, dtype=int)
+    m = margins(held_out[known], data.codes[known])
+    loss = float(np.clip((1 - m / scale) / 2, 0, 1).sum())
+    gap = 0.0
+    if candidate.floor is not None:
+        lost = np.log(max(unlabeled_loss(F), 1e-300) / max(candidate.floor, 1e-300))
+        gap = float(np.clip(lost, *_GAPS))
+    penalty = loss + gap + candidate.prior
+    name, wrong = candidate.name, int(np.sum(m <= 0))
+    return Member(name, model, candidate.supervised, scale, held_out, loss, wrong, gap, penalty)
+
+
+def unlabeled_loss(F):
+    """Return the mean of exp(−3 f²), two classes."""
+    return float(np.mean(np.exp(-3 * F[:, 1] ** 2)))
+
+
+def weights(penalties):
+    """Return weights that sum to one."""
+    w = np.exp(-(np.asarray(penalties) - np.min(penalties)))
+    return w / w.sum()
+
+
+# --- The machines of an `S3VC` without a solver of its own ----------------------------------------
+
+
+def features_of(X, kernel, codes):
+    """Return features of low rank whose inner products are kernel values; X for the linear one."""
+    if kernel.name == "linear":
+        return X
+    return low_rank(X, kernel, RANK, RANK_TOL, np.flatnonzero(codes >= 0))[0]
+
+
+def floor_of(solver, data, kernel, random_state):
+    """Return the mean loss of structureless rows under the same machine; None for sparse rows."""
+    if sp.issparse(data.X) or kernel.name == "precomputed" or data.codes.max() > 1:
+        return None
+    weight = np.ones(data.codes.size) if data.sample_weight is None else data.sample_weight
+    kept = np.flatnonzero(weight > 0)
+    real = Training(data.X[kept], kept, data.codes[kept], weight[kept], weight[kept], kernel, 2)
+    if not np.any(real.codes < 0):
+        return None
+    null = structureless(real, random_state)
+    Z = features_of(null.X, kernel, null.codes)
+    given = None if data.sample_weight is None else weight[kept]
+    model = fit_one(solver, Sample(Z, null.codes, given), False)
+    return unlabeled_loss(outputs(model, Z[null.codes < 0], 2))
+
+
+def in_features(solver, kernel, data):
+    """Return features of the rows, and a solver for them that stands for one with the kernel."""
+    Z = features_of(data.X, kernel, data.codes)
+    return Z, clone(solver).set_params(kernel="linear", coordinates="cholesky")
+
+
+def asked_shares(solver, kernel, data):
+    """Return the class shares that the name ``balance`` stands for with a kernel."""
+    Z, own = in_features(solver, kernel, data)
+    return with_shares(own, data._replace(X=Z)).balance
+
+
+def kernel_candidates(kernel, costs, solver, data, random_state):
+    """Yield the semi-supervised machines of one kernel, one for each C; features are found once.
+
+    Parameters
+    ----------
+    kernel : Kernel
+    costs : sequence of float
+        The largest last.
+    solver : QNS3VM
+        With all parameters but C and the kernel.
+    data : Sample
+    random_state : RandomState
+
+    Yields
+    ------
+    Candidate
+        Without a prior.
+    """
+    Z, own = in_features(solver, kernel, data)
+    if kernel.name != "linear":  # where a second separator costs most and is rarely taken
+        own.set_params(reconsider=False)
+    floor = floor_of(own.set_params(C=costs[-1]), data, kernel, random_state)
+    for C in costs:
+        shown = f"QNS3VM(C={C:g}, {described(kernel)})"
+        machine, held_out = (clone(one).set_params(C=C) for one in (solver, own))
+        yield Candidate(shown, machine, False, 0.0, held_out, Z, floor)
+
+
+def described(kernel):
+    """Return a kernel in words."""
+    if kernel.name in ("linear", "precomputed"):
+        return f"kernel={kernel.name!r}"
+    return f"kernel={kernel.name!r}, gamma={kernel.gamma:.3g}"
