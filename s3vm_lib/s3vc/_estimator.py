@@ -631,7 +631,7 @@ class S3VC(SemiSupervisedMixin, MetaEstimatorMixin, BaseEstimator):
 
     @with_threads
     def decision_function(self, X: Rows) -> np.ndarray:
-        """Return the outputs of the machine that was taken; positive means ``classes_[1]``.
+        """Return the votes, or the outputs of a single machine; positive means ``classes_[1]``.
 
         Parameters
         ----------
@@ -642,8 +642,12 @@ class S3VC(SemiSupervisedMixin, MetaEstimatorMixin, BaseEstimator):
         -------
         ndarray of shape (m,), or (m, n_classes) with more than two classes
         """
-        votes = self._votes(self._rows(X))
-        return votes[:, 1] if self.classes_.size == 2 else votes
+        X = self._rows(X)
+        if self.weights_.max() == 1:
+            F = outputs(self.model_, X, self.classes_.size)
+        else:
+            F = self._votes(X)
+        return F[:, 1] if self.classes_.size == 2 else F
 
     @with_threads
     def predict(self, X: Rows) -> np.ndarray:
