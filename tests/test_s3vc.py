@@ -20,7 +20,8 @@ from s3vm_lib.base.machine import Training
 from s3vm_lib.class_ratio import structureless
 from s3vm_lib.datasets import hide_labels, make_moons
 from s3vm_lib.kernels import Kernel, resolve_gamma
-from s3vm_lib.s3vc._committee import kernel_candidates, label_folds
+from s3vm_lib.s3vc import _committee
+from s3vm_lib.s3vc._committee import kernel_candidates, label_folds, part_of, rows_of
 from s3vm_lib.safe import QUICK, Sample
 from s3vm_lib.smooth import Coordinates
 
@@ -118,9 +119,7 @@ def test_labels_are_held_out_from_the_same_machine(clusters):
     solver = QNS3VM(balance=0.5, reconsider=True, balance_tol=0.01, kernel="rbf", gamma=gamma)
     solver.set_params(coordinates=Coordinates("cholesky", rank=200), tol=1e-8)
     data = Sample(X, y, None)
-    (one,) = kernel_candidates(
-        Kernel("rbf", gamma=gamma), (10.0,), solver, data, np.random.RandomState(0)
-    )
+    (one,) = kernel_candidates(Kernel("rbf", gamma=gamma), (10.0,), solver, data, None)
     assert not one.held_out.reconsider  # which is for the machine that predicts
     there = clone(one.held_out).set_params(reconsider=True).fit(one.features, y)
     there = there.decision_function(one.features)
@@ -129,6 +128,28 @@ def test_labels_are_held_out_from_the_same_machine(clusters):
     low = one.features[known] @ one.features[known].T
     assert one.features.shape[1] <= 200
     assert_allclose(low, Kernel("rbf", gamma=gamma).gram(X[known]), atol=1e-9)
+
+
+def test_of_many_rows_a_part_is_held_out(clusters, monkeypatch):
+    """It holds the labels that are held out; what predicts is fitted to all rows."""
+    X, y, truth = clusters
+    monkeypatch.setattr(_committee, "MOST_ROWS", 100)
+    data, random_state = Sample(X, y, None), np.random.RandomState(0)
+    folds = label_folds(y, random_state)
+    rows = part_of(data, folds, random_state)
+    assert rows.size == 100 == np.unique(rows).size and np.isin(np.flatnonzero(y >= 0), rows).all()
+    assert rows_of(data, rows, False).X.shape == (100, 60)
+    assert rows_of(Sample(X @ X.T, y, None), rows, True).X.shape == (100, 100)
+    many = part_of(Sample(X, truth, None), folds, random_state)
+    assert many.size == 50 and np.isin(np.concatenate(folds), many).all()
+    model = S3VC(random_state=0).fit(X, y)
+    whole = members_of(model)["QNS3VM(C=10, kernel='linear')"].model
+    by_hand = clone(whole).fit(X, y)
+    assert_array_equal(whole.decision_function(X), by_hand.decision_function(X))
+    assert np.isfinite(model.members_[0].held_out[y >= 0]).all()
+    gram = S3VC(kernel="precomputed", random_state=0).fit(X @ X.T, y)
+    for one in (gram, model):
+        assert np.mean(one.transduction_ == truth) > 0.9
 
 
 @pytest.mark.parametrize(

@@ -30,11 +30,13 @@ from s3vm_lib.base.classifier import BaseS3VM
 from s3vm_lib.base.findings import FitWarning
 from s3vm_lib.base.machine import Training
 from s3vm_lib.class_ratio import structureless
+from s3vm_lib.kernels import Kernel
 from s3vm_lib.safe import Sample, fitted, with_shares
 from s3vm_lib.smooth import low_rank
 
 FOLDS = 5
 MOST_HELD_OUT = 500  # labels; where there are more, one fold of so many is held out
+MOST_ROWS = 2_000  # to which machines are fitted from which labels are held out
 RANK = 200  # columns of the features in which members with a kernel are held out and fitted
 RANK_TOL = 1e-6
 _GAPS = -2.0, 1.0  # bounds of g
@@ -125,27 +127,66 @@ def fit_one(machine, data, supervised):
         return fitted(clone(machine), Sample(data.X[rows], data.codes[rows], weight), labels=False)
 
 
-def held_out_outputs(candidate, data, folds):
+def part_of(data, folds, random_state):
+    """Choose rows for the machines from which labels are held out: all, or so many at random.
+
+    Parameters
+    ----------
+    data : Sample
+    folds : list of ndarray
+        Held-out rows, which are among the chosen ones.
+    random_state : RandomState
+
+    Returns
+    -------
+    ndarray of int
+        At most half of them are labeled beyond those that are held out.
+    """
+    n = data.codes.size
+    if n <= MOST_ROWS:
+        return np.arange(n)
+    chosen = np.concatenate([*folds, np.zeros(0, dtype=int)]).astype(int)
+    labeled = np.setdiff1d(np.flatnonzero(data.codes >= 0), chosen)
+    room = max(MOST_ROWS // 2 - chosen.size, 0)
+    chosen = np.append(chosen, random_state.permutation(labeled)[:room])
+    others = random_state.permutation(np.flatnonzero(data.codes < 0))
+    return np.sort(np.append(chosen, others[: MOST_ROWS - chosen.size]))
+
+
+def rows_of(data, part, gram):
+    """Return the sample of some rows; of a Gram matrix the columns, too."""
+    if part.size == data.codes.size:
+        return data
+    X = data.X[part][:, part] if gram else data.X[part]
+    weight = None if data.sample_weight is None else data.sample_weight[part]
+    return Sample(X, data.codes[part], weight)
+
+
+def held_out_outputs(candidate, part, folds):
     """Fit without each fold; return what comes out for its rows, NaN elsewhere."""
-    F = np.full((data.codes.size, data.codes.max() + 1), np.nan)
-    machine, X = candidate.machine, data.X
+    F = np.full((part.codes.size, part.codes.max() + 1), np.nan)
+    machine, X = candidate.machine, part.X
     if candidate.held_out is not None:
         machine, X = candidate.held_out, candidate.features
     for rows in folds:
-        codes = data.codes.copy()
+        codes = part.codes.copy()
         codes[rows] = -1
-        model = fit_one(machine, Sample(X, codes, data.sample_weight), candidate.supervised)
+        model = fit_one(machine, Sample(X, codes, part.sample_weight), candidate.supervised)
         F[rows] = outputs(model, X[rows], F.shape[1])
     return F
 
 
-def join(candidate, data, folds):
+def join(candidate, data, rows, part, folds):
     """Fit a candidate, hold out labels, and count what its vote weighs.
 
     Parameters
     ----------
     candidate : Candidate
     data : Sample
+    rows : ndarray of int
+        See `part_of`.
+    part : Sample
+        Of these rows.
     folds : list of ndarray
         See `label_folds`.
 
@@ -154,7 +195,9 @@ def join(candidate, data, folds):
     Member
     """
     model = fit_one(candidate.machine, data, candidate.supervised)
-    held_out = held_out_outputs(candidate, data, folds)
+    held_out = np.full((data.codes.size, data.codes.max() + 1), np.nan)
+    inside = [np.searchsorted(rows, fold) for fold in folds]
+    held_out[rows] = held_out_outputs(candidate, part, inside)
     unlabeled = data.codes < 0
     if data.sample_weight is not None:
         unlabeled &= data.sample_weight > 0
@@ -194,20 +237,18 @@ def features_of(X, kernel, codes):
     return low_rank(X, kernel, RANK, RANK_TOL, np.flatnonzero(codes >= 0))[0]
 
 
-def floor_of(solver, data, kernel, random_state):
-    """Return the mean loss of structureless rows under the same machine; None for sparse rows."""
-    if sp.issparse(data.X) or kernel.name == "precomputed" or data.codes.max() > 1:
+def null_of(part, random_state):
+    """Return rows without structure, of the same covariance; None for sparse rows and Grams."""
+    if sp.issparse(part.X) or part.codes.max() > 1:
         return None
-    weight = np.ones(data.codes.size) if data.sample_weight is None else data.sample_weight
+    weight = np.ones(part.codes.size) if part.sample_weight is None else part.sample_weight
     kept = np.flatnonzero(weight > 0)
-    real = Training(data.X[kept], kept, data.codes[kept], weight[kept], weight[kept], kernel, 2)
-    if not np.any(real.codes < 0):
+    if not np.any(part.codes[kept] < 0):
         return None
+    linear = Kernel("linear")
+    real = Training(part.X[kept], kept, part.codes[kept], weight[kept], weight[kept], linear, 2)
     null = structureless(real, random_state)
-    Z = features_of(null.X, kernel, null.codes)
-    given = None if data.sample_weight is None else weight[kept]
-    model = fit_one(solver, Sample(Z, null.codes, given), False)
-    return unlabeled_loss(outputs(model, Z[null.codes < 0], 2))
+    return Sample(null.X, null.codes, None if part.sample_weight is None else weight[kept])
 
 
 def in_features(solver, kernel, data):
@@ -222,7 +263,7 @@ def asked_shares(solver, kernel, data):
     return with_shares(own, data._replace(X=Z)).balance
 
 
-def kernel_candidates(kernel, costs, solver, data, random_state):
+def kernel_candidates(kernel, costs, solver, part, null):
     """Yield the semi-supervised machines of one kernel, one for each C; features are found once.
 
     Parameters
@@ -232,18 +273,25 @@ def kernel_candidates(kernel, costs, solver, data, random_state):
         The largest last.
     solver : QNS3VM
         With all parameters but C and the kernel.
-    data : Sample
-    random_state : RandomState
+    part : Sample
+        See `part_of`.
+    null : Sample or None
+        See `null_of`.
 
     Yields
     ------
     Candidate
         Without a prior.
     """
-    Z, own = in_features(solver, kernel, data)
+    Z, own = in_features(solver, kernel, part)
+    own.set_params(C=costs[-1])
     if kernel.name != "linear":  # where a second separator costs most and is rarely taken
         own.set_params(reconsider=False)
-    floor = floor_of(own.set_params(C=costs[-1]), data, kernel, random_state)
+    floor = None
+    if null is not None:
+        rows = features_of(null.X, kernel, null.codes)
+        model = fit_one(own, null._replace(X=rows), False)
+        floor = unlabeled_loss(outputs(model, rows[null.codes < 0], 2))
     for C in costs:
         shown = f"QNS3VM(C={C:g}, {described(kernel)})"
         machine, held_out = (clone(one).set_params(C=C) for one in (solver, own))

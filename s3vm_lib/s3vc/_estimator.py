@@ -27,7 +27,7 @@ from s3vm_lib.quasi_newton import QNS3VM
 
 from s3vm_lib.s3vc._committee import (  # isort: skip
     RANK, Candidate, asked_shares, described, join, kernel_candidates, label_folds, margins,
-    outputs, weights,
+    null_of, outputs, part_of, rows_of, weights,
 )  # fmt: skip
 from s3vm_lib.safe import QUICK
 from s3vm_lib.smo import SVM
@@ -267,14 +267,16 @@ class S3VC(SemiSupervisedMixin, MetaEstimatorMixin, BaseEstimator):
         random_state = check_random_state(self.random_state)
         asked = codes if weight is None else np.where(weight > 0, codes, -1)
         folds = label_folds(asked, random_state)
+        rows = part_of(data, folds, random_state)
+        part = rows_of(data, rows, self._precomputed)
         self.members_, self.left_out_ = [], []
-        for name, made in self._candidates(data, random_state):
+        for name, made in self._candidates(data, part, random_state):
             if self.members_ and self._late(begun):
                 self.left_out_.append(name)
                 continue
             if self.verbose:
                 print(f"S3VC: {name}", flush=True)
-            self.members_ += [join(candidate, data, folds) for candidate in made()]
+            self.members_ += [join(candidate, data, rows, part, folds) for candidate in made()]
         self.weights_ = weights([member.penalty for member in self.members_])
         if not self.vote:
             self.weights_ = np.eye(self.weights_.size)[self.weights_.argmax()]
@@ -363,7 +365,7 @@ class S3VC(SemiSupervisedMixin, MetaEstimatorMixin, BaseEstimator):
         self.scaler_ = scaler
         return scaler.transform(X)
 
-    def _candidates(self, data, random_state):
+    def _candidates(self, data, part, random_state):
         """List names, and functions that yield candidates for the vote; cheap ones first."""
         unlabeled = data.codes < 0
         if data.sample_weight is not None:
@@ -374,7 +376,9 @@ class S3VC(SemiSupervisedMixin, MetaEstimatorMixin, BaseEstimator):
         costs = COSTS if self.C == "auto" else (float(self.C),)
         two = self.classes_.size == 2
         supervised, others, kernels = [], [], self._kernels(data.X)
-        solver = self._solver(data, kernels[1 if len(kernels) > 1 else 0][0], costs[-1])
+        solver = self._solver(part, kernels[1 if len(kernels) > 1 else 0][0], costs[-1])
+        gram = self._precomputed
+        null = functools.cache(lambda: None if gram else null_of(part, random_state))
         for kernel, width in kernels:
             if width == 1.0 and (self.guard or not semi):
                 own = SVM(kernel=kernel.name, gamma=kernel.gamma)
@@ -386,7 +390,7 @@ class S3VC(SemiSupervisedMixin, MetaEstimatorMixin, BaseEstimator):
                 several = costs if kernel.name == "linear" and two else costs[-1:]
                 name = f"QNS3VM({described(kernel)})"
                 prior = LESS * (width > 1)
-                made = self._semi_supervised(kernel, several, prior, solver, data, random_state)
+                made = self._semi_supervised(kernel, several, prior, solver, part, null)
                 others.append((name, made))
         if semi and self.classes_.size > 2 and self.kernel == "auto":
             others.append(("LapSVM", lambda: [self._graph_machine(data, costs[-1])]))
@@ -405,23 +409,23 @@ class S3VC(SemiSupervisedMixin, MetaEstimatorMixin, BaseEstimator):
             widths = widths[:2]
         return [(Kernel("linear"), 1.0), *widths]
 
-    def _solver(self, data, kernel, C):
+    def _solver(self, part, kernel, C):
         """Return a function for `QNS3VM` without its kernel; the first call asks for the shares."""
         two = self.classes_.size == 2
         solver = QNS3VM(C=C, C_star=self.C_star, balance=self.balance, reconsider=two, **QUICK)
         solver = safe.on_codes(solver.set_params(balance_tol=SHARE_TOL), self.classes_)
         return functools.cache(
-            lambda: solver.set_params(balance=asked_shares(solver, kernel, data))
+            lambda: solver.set_params(balance=asked_shares(solver, kernel, part))
         )
 
-    def _semi_supervised(self, kernel, costs, prior, solver, data, random_state):
+    def _semi_supervised(self, kernel, costs, prior, solver, part, null):
         own = {"kernel": kernel.name, "gamma": kernel.gamma}
         if kernel.name != "linear":
             own["coordinates"] = Coordinates("cholesky", rank=RANK)
 
         def made():
             machine = clone(solver()).set_params(**own)
-            for candidate in kernel_candidates(kernel, costs, machine, data, random_state):
+            for candidate in kernel_candidates(kernel, costs, machine, part, null()):
                 yield candidate._replace(prior=prior)
 
         return made
