@@ -149,7 +149,7 @@ def test_of_many_rows_a_part_is_held_out(clusters, monkeypatch):
     assert np.isfinite(model.members_[0].held_out[y >= 0]).all()
     gram = S3VC(kernel="precomputed", random_state=0).fit(X @ X.T, y)
     for one in (gram, model):
-        assert np.mean(one.transduction_ == truth) > 0.9
+        assert np.mean(one.transduction_ == truth) > 0.85
 
 
 @pytest.mark.parametrize(
