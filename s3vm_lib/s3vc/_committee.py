@@ -9,8 +9,9 @@ the sum of these losses, the weight of its vote tanh(2 f_j / s_j) is
 
 the exponentially weighted average of Vovk, whose prior weights exp(−p_j) do not depend on the data.
 g_j says what the unlabeled rows say: the logarithm of the mean loss exp(−3 f²) that they have under
-the member, less that which structureless rows of the same covariance have under the same machine.
-It decides where there are few labels, and L_j where there are many.
+the member, less that which structureless rows of the same covariance have under the same machine;
+and 8 (c_j − .15), where c_j is the share of the labels that the unlabeled rows' part of f_j puts
+into the wrong class. It decides where there are few labels, and L_j where there are many.
 
 References
 ----------
@@ -39,7 +40,9 @@ MOST_HELD_OUT = 500  # labels; where there are more, one fold of so many is held
 MOST_ROWS = 2_000  # to which machines are fitted from which labels are held out
 RANK = 200  # columns of the features in which members with a kernel are held out and fitted
 RANK_TOL = 1e-6
-_GAPS = -2.0, 1.0  # bounds of g
+_GAPS = -2.0, 1.0  # bounds of the logarithm in g
+CONTRADICTED = 8.0, 0.15  # the factor in g, and the share that speaks neither way
+FEWEST = 8  # labels from which on contradictions are counted
 
 
 class Candidate(NamedTuple):
@@ -211,6 +214,9 @@ def join(candidate, data, rows, part, folds):
     if candidate.floor is not None:
         lost = np.log(max(unlabeled_loss(F), 1e-300) / max(candidate.floor, 1e-300))
         gap = float(np.clip(lost, *_GAPS))
+    if F.shape[1] == 2 and hasattr(model, "contradicted_") and np.sum(data.codes >= 0) >= FEWEST:
+        factor, neutral = CONTRADICTED
+        gap += factor * (float(model.contradicted_) - neutral)
     penalty = loss + gap + candidate.prior
     name, wrong = candidate.name, int(np.sum(m <= 0))
     return Member(name, model, candidate.supervised, scale, held_out, loss, wrong, gap, penalty)
@@ -284,17 +290,17 @@ def kernel_candidates(kernel, costs, solver, part, null):
         Without a prior.
     """
     Z, own = in_features(solver, kernel, part)
-    own.set_params(C=costs[-1])
-    if kernel.name != "linear":  # where a second separator costs most and is rarely taken
+    if kernel.name != "linear" or Z.shape[1] > RANK:  # a second separator costs most there
         own.set_params(reconsider=False)
-    floor = None
     if null is not None:
-        rows = features_of(null.X, kernel, null.codes)
-        model = fit_one(own, null._replace(X=rows), False)
-        floor = unlabeled_loss(outputs(model, rows[null.codes < 0], 2))
+        null = null._replace(X=features_of(null.X, kernel, null.codes))
     for C in costs:
-        shown = f"QNS3VM(C={C:g}, {described(kernel)})"
         machine, held_out = (clone(one).set_params(C=C) for one in (solver, own))
+        floor = None
+        if null is not None:
+            model = fit_one(held_out, null, False)
+            floor = unlabeled_loss(outputs(model, null.X[null.codes < 0], 2))
+        shown = f"QNS3VM(C={C:g}, {described(kernel)})"
         yield Candidate(shown, machine, False, 0.0, held_out, Z, floor)
 
 
