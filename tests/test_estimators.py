@@ -22,7 +22,7 @@ from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils import get_tags
-from sklearn.utils.estimator_checks import parametrize_with_checks
+from sklearn.utils.estimator_checks import check_classifiers_classes, parametrize_with_checks
 
 import s3vm_lib
 from s3vm_lib import SVM, FitWarning, encode_labels, mark_unlabeled
@@ -202,7 +202,11 @@ def expected(estimator):
     return EXPECTED
 
 
-def run_check(estimator, check):
+@pytest.mark.interface
+@parametrize_with_checks(
+    [case(**case.exact) for case in ESTIMATORS], expected_failed_checks=expected
+)
+def test_scikit_learn_checks(estimator, check):
     features = any(not case.dual and isinstance(estimator, case.cls) for case in ESTIMATORS)
     if features and check.func.__name__ == "check_sample_weight_equivalence_on_dense_data":
         pytest.skip(SINGLE)
@@ -210,35 +214,15 @@ def run_check(estimator, check):
 
 
 @pytest.mark.interface
-@parametrize_with_checks(
-    [case(**case.exact) for case in ESTIMATORS], expected_failed_checks=expected
-)
-def test_scikit_learn_checks(estimator, check):
-    run_check(estimator, check)
-
-
-def fully_labeled(case):
-    """A subclass whose fit takes every label as a class, so that no check has to be left out."""
+@every
+def test_minus_one_is_a_class_where_every_row_is_labeled(case):
+    """In the only check of scikit-learn that has such labels."""
 
     class FullyLabeled(case.cls):
         def fit(self, X, y, sample_weight=None):
-            mask = None if y is None else np.zeros(len(np.asarray(y)), dtype=bool)
-            return super().fit(X, y, sample_weight, mask)
+            return super().fit(X, y, sample_weight, np.zeros(len(y), dtype=bool))
 
-    FullyLabeled.__name__ = FullyLabeled.__qualname__ = f"FullyLabeled{case.cls.__name__}"
-    globals()[FullyLabeled.__name__] = FullyLabeled  # where pickle looks for it
-    return FullyLabeled(**case.exact)
-
-
-@pytest.mark.interface
-@parametrize_with_checks(
-    [fully_labeled(case) for case in ESTIMATORS],
-    expected_failed_checks=lambda estimator: {
-        name: reason for name, reason in expected(estimator).items() if name not in EXPECTED
-    },
-)
-def test_scikit_learn_checks_with_every_row_labeled(estimator, check):
-    run_check(estimator, check)
+    check_classifiers_classes("FullyLabeled", FullyLabeled(**case.exact))
 
 
 # --- Attributes -----------------------------------------------------------------------------------

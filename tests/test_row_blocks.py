@@ -743,7 +743,7 @@ def test_a_clone_has_the_client_and_a_pickle_none(machine):
 @pytest.mark.slow
 def test_a_cluster_that_loses_a_worker(mixture, tmp_path):
     distributed = pytest.importorskip("distributed")
-    X, _, partly = mixture
+    X, partly = mixture[0][:10_000], mixture[2][:10_000]
     rows = mapped(X, tmp_path / "rows", np.float32)
     alone = model().fit(rows, partly)
     killed = []
@@ -759,15 +759,11 @@ def test_a_cluster_that_loses_a_worker(mixture, tmp_path):
         ) as cluster,
         distributed.Client(cluster) as client,
     ):
-        for callback in (None, kill):
-            coordinates = Coordinates(rank=40, client=client)
-            found = model(coordinates, callback=callback).fit(rows, partly)
-            assert np.array_equal(found.dual_coef_, alone.dual_coef_)
+        found = model(Coordinates(rank=40, client=client), callback=kill).fit(rows, partly)
+        assert killed and np.array_equal(found.dual_coef_, alone.dual_coef_)
         # What was lost is there again; products with rows are the same wherever they are taken.
-        for cls in (MultiSwitchTSVM, DAS3VM):
-            one, other = (cls(client=place).fit(rows, partly) for place in (Here(), client))
-            assert np.array_equal(one.coef_, other.coef_)
-    assert killed
+        one, other = (DAS3VM(client=place).fit(rows, partly) for place in (Here(), client))
+        assert np.array_equal(one.coef_, other.coef_)
 
 
 # --- What goes wrong ------------------------------------------------------------------------------
@@ -847,9 +843,9 @@ def peak():  # getrusage would begin with the size of the process that started t
 def fit(m, rows, memory):
     coordinates = Coordinates(rank=m, memory=memory)
     return QNS3VM(gamma=1 / 32, C=10.0, coordinates=coordinates).fit(X[:rows], y[:rows])
-fit(40, 60_000, 20)  # what is compiled takes memory once
+fit(40, 30_000, 10)  # what is compiled takes memory once
 before = peak()
-model = fit(200, n, memory)
+model = fit(150, n, memory)
 model.predict(X[:20_000])
 print(json.dumps({"extra": peak() - before, "rows": X.nbytes / 2**20}))
 """
@@ -859,7 +855,7 @@ print(json.dumps({"extra": peak() - before, "rows": X.nbytes / 2**20}))
 def test_memory_is_bounded(tmp_path):
     if not Path("/proc/self/status").is_file():
         pytest.skip("the memory of a process is read from /proc")
-    n, memory = 400_000, 100  # all rows: 1221 MiB in double precision, 305 in single
+    n, memory = 200_000, 40  # the coordinates of all rows: 229 MiB
     X, y = datasets.make_mixture(n, random_state=0)
     path = str(tmp_path / "rows")
     mapped(X, path, np.float32)
