@@ -99,7 +99,7 @@ def test_equals_brute_force(kernel, balance, ratio):
             check_solution(found, problem, K, t)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize("kernel", KERNELS)
 @pytest.mark.parametrize("balance", ["mean", "counts"])
 def test_equals_brute_force_on_many_instances(kernel, balance):
@@ -645,7 +645,7 @@ def test_no_lower_bound_exceeds_a_value_in_rational_numbers(kind, seed):
     check_of_lower_bound(kind, seed)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize("kind", HARD)
 def test_no_lower_bound_exceeds_a_value_in_many_instances(kind):
     for seed in range(60):

@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 
 from s3vm_lib import NewtonS3VM
@@ -913,12 +912,6 @@ def test_verbose_callback_and_stopping(capsys):
     model = NewtonS3VM(annealing="doubling", callback=lambda state: state["alpha"] >= 0.1)
     assert model.fit(X, y).termination_condition_ == "stopped"
     assert model.history_[-1].alpha == 0.125
-
-
-def test_max_iter_warns():
-    X, y, _ = blobs()
-    with pytest.warns(ConvergenceWarning, match="max_iter=1"):
-        NewtonS3VM(max_iter=1, tol=1e-12, ftol=0.0).fit(X, y)
 
 
 @pytest.mark.parametrize(

@@ -745,7 +745,7 @@ def test_a_cluster_that_loses_a_worker(mixture, tmp_path):
     distributed = pytest.importorskip("distributed")
     X, partly = mixture[0][:10_000], mixture[2][:10_000]
     rows = mapped(X, tmp_path / "rows", np.float32)
-    alone = model().fit(rows, partly)
+    alone = model(Coordinates(rank=40, memory=5)).fit(rows, partly)
     killed = []
 
     def kill(state):
@@ -843,7 +843,7 @@ def peak():  # getrusage would begin with the size of the process that started t
 def fit(m, rows, memory):
     coordinates = Coordinates(rank=m, memory=memory)
     return QNS3VM(gamma=1 / 32, C=10.0, coordinates=coordinates).fit(X[:rows], y[:rows])
-fit(40, 30_000, 10)  # what is compiled takes memory once
+fit(40, 60_000, 20)  # what is compiled takes memory once
 before = peak()
 model = fit(150, n, memory)
 model.predict(X[:20_000])
