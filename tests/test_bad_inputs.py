@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils._param_validation import make_constraint
 
 import s3vm_lib
 from s3vm_lib import CCCPS3VM, DAS3VM, GKM, ILS3VM, SVM, GKMRegressor, annealing
@@ -109,6 +110,23 @@ def test_every_numeric_parameter_has_an_upper_end_and_every_limit_a_default():
         for parameter, value in cls().get_params().items():
             if parameter in bad_inputs.WORK and isinstance(value, int | float):
                 assert 0 <= value <= 10**7, (name, parameter)
+
+
+@pytest.mark.parametrize("name", bad_inputs.estimators())
+def test_each_parameter_refuses_what_it_does_not_allow_by_its_name(name):
+    """No value, no number, no word that it knows, and numbers beside its intervals."""
+    cls, (X, y) = bad_inputs.estimators()[name], rows()
+    y = np.where(y < 0, np.nan, y) if name == "GKMRegressor" else y
+    for parameter, constraints in cls._parameter_constraints.items():
+        allowed = [make_constraint(one) for one in constraints if one != "no_validation"]
+        ends = [one for one in allowed if isinstance(one, bad_inputs.Interval)]
+        values = [None, object(), np.nan, "none of these"]
+        for one in ends:
+            values += [one.left - 1, one.left, one.right, 2 * one.right + 1]
+        for value in values:
+            if allowed and not any(one.is_satisfied_by(value) for one in allowed):
+                with pytest.raises(ValueError, match=f"'{parameter}' parameter"):
+                    cls(**{parameter: value}).fit(X, y)
 
 
 def rows(n=30, seed=0):

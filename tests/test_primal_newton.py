@@ -921,15 +921,10 @@ def test_verbose_callback_and_stopping(capsys):
         ({"annealing": [0.1, 0.5]}, "annealing must be one of .* or an increasing sequence"),
         ({"annealing": [[0.1, 1.0]]}, "annealing must be one of .* or an increasing sequence"),
         ({"annealing": "paper"}, "annealing"),
-        ({"solver": "bfgs"}, "solver"),
-        ({"curvature": "convex"}, "curvature"),
-        ({"system": "sparse"}, "system"),
         ({"coordinates": "raw"}, "coordinates"),
         ({"labeled_loss": "hinge"}, "labeled_loss"),
         ({"unlabeled_loss": "symmetric_hinge"}, "unlabeled_loss"),
         ({"coordinates": Coordinates("kpca")}, r"coordinates of NewtonS3VM must be one of \['ch"),
-        ({"s": 0.0}, "'s' parameter"),
-        ({"balance": 1.0}, "balance"),
     ],
 )
 def test_bad_parameters_are_named(options, message):
