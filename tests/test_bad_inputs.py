@@ -50,7 +50,7 @@ def test_what_once_went_wrong(known, number):
 
 @pytest.mark.interface
 def test_some_bad_inputs():
-    wrong = verdicts(1, 0, 340)
+    wrong = verdicts(1, 0, 200)
     assert not wrong, described(1, wrong)
 
 

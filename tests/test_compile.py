@@ -160,7 +160,7 @@ def test_after_compile_a_fit_compiles_nothing(run_python, tmp_path):
     assert run_python(FIT + COUNT.format(names=names, call="fit"), **cache).splitlines() == names
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @needs_numba
 def test_after_compile_no_fit_compiles_anything(run_python):
     """Whatever a cache holds already: no fit asks for more than `compile` has asked for."""
