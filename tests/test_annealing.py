@@ -296,7 +296,7 @@ def test_documents(lam, error):
     assert np.mean(model.predict(X[2000:]) != y[2000:]) <= error
 
 
-@pytest.mark.nightly
+@pytest.mark.slow
 def test_text_with_published_splits():
     try:
         bunch = datasets.load("text_lds")

@@ -338,7 +338,7 @@ def test_documents(lam, error):
     assert_allclose(sparse.coef_, dense.coef_, atol=1e-9)
 
 
-@pytest.mark.nightly
+@pytest.mark.slow
 def test_text_with_published_splits():
     try:
         bunch = datasets.load("text_lds")
