@@ -155,7 +155,7 @@ def test(args):
     install("book", "test", "bench", "distributed")
     if args.processor:
         os.environ.update(imitate(args.processor))
-    elif SITE.exists():
+    elif SITE.exists() and not (args.notebooks or args.nightly):
         shutil.rmtree(SITE)  # pages that the book no longer has would be tested too
     older = imitate(args.again) if args.again else None
     # Before all tests, as two processes that fill one cache get in each other's way; while the book
@@ -167,7 +167,7 @@ def test(args):
     patience = ["--nbval-cell-timeout=3600", "--nbval-kernel-startup-timeout=600"]
     notebook = [*pytest, "--nbval", "--nbval-current-env", *patience, "--dist=loadfile"]
     notebook += ["-n", "auto", "-m", "", *notebook_paths()]
-    chosen = [] if args.slow else ["not slow"]
+    chosen = ["nightly"] if args.nightly else ["not nightly", *(() if args.slow else ("not slow",))]
     if args.processor:
         chosen.append("not interface")  # asks nothing of a processor
     # One more than there are cores: some tests wait for a browser, a server or another process.
@@ -180,8 +180,9 @@ def test(args):
     }
     if args.processor:
         del stages["book"]  # a page shows what is stored
-    if args.notebooks:
-        stages = {"notebooks": stages["notebooks"]}
+    if args.notebooks or args.nightly:
+        only = "notebooks" if args.notebooks else "tests"
+        stages = {only: stages[only]}
     rows = []
 
     def finish(name, start, code):
@@ -353,6 +354,7 @@ def parse_arguments(argv):
     )
     group = command.add_mutually_exclusive_group()
     group.add_argument("--notebooks", action="store_true", help="the notebooks alone")
+    group.add_argument("--nightly", action="store_true", help="the tests marked nightly alone")
     group.add_argument(
         "--again",
         choices=PROCESSORS,

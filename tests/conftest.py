@@ -10,7 +10,7 @@ import pytest
 
 def pytest_collection_modifyitems(items):
     """Long tests first: one that begins at the end keeps the other workers waiting."""
-    items.sort(key=lambda item: "slow" not in item.keywords)
+    items.sort(key=lambda item: not {"slow", "nightly"} & set(item.keywords))
 
 
 @pytest.fixture(scope="session")

@@ -145,7 +145,8 @@ def passes(root, tests):
     """Tell whether the tests of a tree pass, in a process of their own."""
     # Without byte code: it is taken for that of a file of the same size and second.
     own = dict(PYTHONPATH=str(root), NUMBA_CACHE_DIR=f"{root}/cache", PYTHONDONTWRITEBYTECODE="1")
-    command = [sys.executable, "-m", "pytest", "-x", "-q", "-n0", "-p", "no:cacheprovider", *tests]
+    own["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"  # of which none is used
+    command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", *tests]
     try:
         options = {"capture_output": True, "text": True, "timeout": 1200}  # seconds
         run = subprocess.run(command, cwd=root, env=os.environ | own, **options)

@@ -286,24 +286,6 @@ def test_objective_of_the_estimator(balance):
     assert model.problem_.ratio == (expected and pytest.approx(expected, rel=1e-14))
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"temperature": 0.0}, "'temperature' parameter"),
-        ({"cooling": 1.0}, "'cooling' parameter"),
-        ({"n_temperatures": 0}, "'n_temperatures' parameter"),
-        ({"p_tol": 0.0}, "'p_tol' parameter"),
-        ({"max_rounds": 0}, "'max_rounds' parameter"),
-        ({"keep": "first"}, "'keep' parameter"),
-        ({"path_tol": 0.0}, "'path_tol' parameter"),
-    ],
-)
-def test_bad_parameters_are_named(options, message):
-    X, t = instance()
-    with pytest.raises(ValueError, match=message):
-        DAS3VM(**options).fit(X, t, unlabeled_mask=t == 0)
-
-
 @pytest.mark.parametrize(("lam", "error"), [(1e-3, 0.0144), (1e-2, 0.046)])
 def test_documents(lam, error):
     """Within half a point of SVMlin's error on the same 2000 documents, 50 of them labeled."""

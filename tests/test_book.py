@@ -562,7 +562,7 @@ def test_students_install_what_runs_chapters_and_no_more():
     assert re.findall(r'pip install -e "\.\[(\w+)\]"', text) == ["chapters"]
 
 
-@pytest.mark.parametrize("processor", [None, "nehalem"])
+@pytest.mark.parametrize("processor", [None, pytest.param("nehalem", marks=pytest.mark.nightly)])
 def test_a_chapter_alone_passes_where_nothing_is_compiled(tasks, processor, tmp_path):
     """A first call compiles for seconds and says so, and so does a first picture."""
     pytest.importorskip("nbval", reason="needs the extra test")

@@ -99,7 +99,7 @@ def test_equals_brute_force(kernel, balance, ratio):
             check_solution(found, problem, K, t)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize("kernel", KERNELS)
 @pytest.mark.parametrize("balance", ["mean", "counts"])
 def test_equals_brute_force_on_many_instances(kernel, balance):
@@ -645,7 +645,7 @@ def test_no_lower_bound_exceeds_a_value_in_rational_numbers(kind, seed):
     check_of_lower_bound(kind, seed)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize("kind", HARD)
 def test_no_lower_bound_exceeds_a_value_in_many_instances(kind):
     for seed in range(60):
@@ -891,15 +891,10 @@ def test_counts_refuse_unequal_weights_of_unlabeled_rows(data):
         (dict(labeled_loss="gaussian"), "'labeled_loss' parameter"),
         (dict(unlabeled_loss="hinge"), "'unlabeled_loss' parameter"),
         (dict(labeled_loss=LabeledLoss("smooth_hinge", 1e20)), "its parameter"),
-        (dict(s=-1.0), "'s' parameter"),
         (dict(unlabeled_loss="symmetric_ramp", s=1.0), r"must lie in \(-1, 1\)"),
         (dict(unlabeled_loss="gaussian", s=-0.3), r"must lie in \(0, inf\)"),
         (dict(unlabeled_loss="gaussian", balance_mode="counts"), "balance_mode .*='gaussian', got"),
         (dict(unlabeled_loss="gaussian", balance_mode="share"), "balance_mode .*='gaussian', got"),
-        (dict(bias="some"), "'bias' parameter"),
-        (dict(balance_mode="median"), "'balance_mode' parameter"),
-        (dict(balance_tol=-1.0), "'balance_tol' parameter"),
-        (dict(branching="random"), "'branching' parameter"),
         (dict(labeled_loss="logistic", unlabeled_loss="symmetric_ramp"), "logistic losses do not"),
     ],
     ids=repr,

@@ -12,6 +12,7 @@ import sys
 from pathlib import Path
 
 import nbformat
+import numpy as np
 import pytest
 
 FOLDER = Path(__file__).parents[1] / "coursework"
@@ -219,13 +220,16 @@ def test_equations_and_statements_that_an_assignment_quotes_exist():
 # --- Grading --------------------------------------------------------------------------------------
 
 
-LONG = {"replication"}  # the printed grids of a paper
+LONG = {  # twenty draws by plain Python, and the printed grids of a paper
+    "semi_supervised": [pytest.mark.slow],
+    "replication": [pytest.mark.nightly],
+}
 
 
 @pytest.mark.parametrize(
     "path",
     [
-        pytest.param(path, id=name, marks=[pytest.mark.slow] if path.stem in LONG else [])
+        pytest.param(path, id=name, marks=LONG.get(name, []))
         for path, name in zip(SOURCES, NAMES, strict=True)
     ],
 )
@@ -410,7 +414,7 @@ WRONG = {
 }  # fmt: skip
 
 
-def answers(solution, old, new):
+def answers(solution, test, old, new):
     """What the first cell and the answers define, with one change."""
     names, changed = {}, 0
     for c in solution.cells:
@@ -419,6 +423,10 @@ def answers(solution, old, new):
             changed += c.source.count(old)
             exec(c.source.replace(old, new), names)
     assert changed == 1
+    if test == "semi-experiment-test":  # the mistakes are not in what twenty draws fit for long
+        names["fit"] = lambda K, t, *_: (
+            np.linalg.solve(names["centred"](K, t) + np.eye(len(t)), t), 0.0
+        )  # fmt: skip
     return names
 
 
@@ -427,7 +435,7 @@ def answers(solution, old, new):
 @pytest.mark.parametrize(("name", "test", "old", "new", "words"), WRONG.values(), ids=WRONG)
 def test_the_visible_tests_tell_a_student_what_is_wrong(name, test, old, new, words):
     solution, release = read("source", name), read("release", name)
-    names = answers(solution, old, new)
+    names = answers(solution, test, old, new)
     with pytest.raises((AssertionError, ValueError)) as error:
         exec(cell(release, test).source, names)
     assert words in str(error.value)
@@ -498,7 +506,7 @@ HIDDEN = {
 @pytest.mark.parametrize(("name", "test", "old", "new", "words"), HIDDEN.values(), ids=HIDDEN)
 def test_the_hidden_tests_notice_what_the_visible_ones_let_pass(name, test, old, new, words):
     solution, release = read("source", name), read("release", name)
-    names = answers(solution, old, new)
+    names = answers(solution, test, old, new)
     exec(cell(release, test).source, names)
     with pytest.raises(AssertionError) as error:
         exec(cell(solution, test).source, names)

@@ -27,7 +27,7 @@ MODELS = [
     if hasattr(getattr(s3vm_lib, name), "fit") and name != "SelfTrainingKNN"
     for kernel in (KERNELS if "kernel" in getattr(s3vm_lib, name)().get_params() else (None,))
 ]
-NEW = 2 * np.random.default_rng(1).normal(size=(10_000, 4))
+NEW = 2 * np.random.default_rng(1).normal(size=(2000, 4))
 
 
 @functools.cache

@@ -421,13 +421,10 @@ def test_sigma_f_by_rule(power):
         (dict(sigma_f="theorem", kernel="linear"), "'rbf' or 'laplacian'"),
         (dict(sigma_f="theorem", labeled_loss="squared_hinge"), "bounded slope"),
         (dict(C_graph="theorem", labeled_loss="squared_hinge"), "bounded slope"),
-        (dict(power=0.9), "'power' parameter"),
         (dict(labeled_loss="zero_one"), "'labeled_loss' parameter"),
-        (dict(graph="tree"), "'graph' parameter"),
         (dict(graph=knn_graph(np.eye(4), 2)), "one vertex for each"),
         (dict(graph=np.ones((4, 4))), r"square matrix of one row .*got shape \(4, 4\)"),
         (dict(graph=NeighborGraph(3), n_neighbors=4), "n_neighbors must be None where graph"),
-        (dict(precision="half"), "'precision' parameter"),
     ],
     ids=repr,
 )

@@ -411,7 +411,7 @@ def test_copies_are_weights(balance):
     assert_allclose(repeated.objective, weighted.objective, rtol=1e-9)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_sixteen_unlabeled_rows():
     nodes = []
     for kernel, balance in itertools.product(KERNELS, (MEAN, NONE)):

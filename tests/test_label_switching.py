@@ -396,7 +396,7 @@ def test_never_below_the_global_optimum_and_often_at_it(kernel):
     assert hits(kernel, "none", range(6), u=6) >= 0.5
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize("balance", ["counts", "none"])
 @every_kernel
 def test_never_below_the_global_optimum_of_larger_instances(kernel, balance):

@@ -552,8 +552,14 @@ def wheel(tmp_path_factory):
     return folder
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("name", ["random_features", "how_to_read", "with_scikit_learn"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param("random_features", marks=pytest.mark.nightly),  # it compiles for long
+        pytest.param("how_to_read", marks=pytest.mark.slow),
+        pytest.param("with_scikit_learn", marks=pytest.mark.slow),
+    ],
+)
 def test_a_chapter_runs_from_the_wheel_in_any_folder(notebooks, wheel, tmp_path, monkeypatch, name):
     pytest.importorskip("nbclient", reason="needs the extra book")
     monkeypatch.setenv("PYTHONPATH", str(wheel))

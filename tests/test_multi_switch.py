@@ -323,21 +323,6 @@ def test_weights_of_unlabeled_rows_must_be_equal_only_where_they_are_counted():
     assert_allclose(weighted.coef_, doubled.coef_, atol=1e-8)
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"start": 0.0}, "'start' parameter"),
-        ({"factor": 1.0}, "'factor' parameter"),
-        ({"n_switch": 0}, "'n_switch' parameter"),
-        ({"max_rounds": 0}, "'max_rounds' parameter"),
-        ({"path_tol": 0.0}, "'path_tol' parameter"),
-    ],
-)
-def test_bad_parameters_are_named(options, message):
-    with pytest.raises(ValueError, match=message):
-        MultiSwitchTSVM(**options).fit(*estimator_data())
-
-
 @pytest.mark.parametrize(("lam", "error"), [(1e-3, 0.0144), (1e-2, 0.0472)])
 def test_documents(lam, error):
     """Within half a point of SVMlin's error on the same 2000 documents, 50 of them labeled."""

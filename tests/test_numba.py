@@ -154,7 +154,7 @@ def test_with_the_compiler_switched_off_the_results_are_the_same(run_python):
     assert_same_fits(run_python(TINY + PRINT, NUMBA_DISABLE_JIT="1"))
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @needs_numba
 def test_with_bounds_checks_the_results_are_the_same(run_python, tmp_path):
     check = "\nimport numba; assert numba.config.BOUNDSCHECK == 1\n"

@@ -776,7 +776,7 @@ def test_stress_in_small():
     assert max(g["longest_zero_run"] for g in guards) < 100
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_stress():
     done, worst, restored, guards = stress(360, 40, 520, seed=1)
     assert done >= 200_000

@@ -395,16 +395,17 @@ def test_scikit_learn_checks(estimator, check):
 def test_columns_of_different_units_are_scaled(clusters):
     X, y, _ = clusters
     units = X * np.logspace(0, 2, 60)
-    scaled = S3VC(random_state=0).fit(units, y)
-    by_hand = make_pipeline(StandardScaler(), S3VC(scale=False, random_state=0)).fit(units, y)
+    options = dict(guard=False, random_state=0)
+    scaled = S3VC(**options).fit(units, y)
+    by_hand = make_pipeline(StandardScaler(), S3VC(scale=False, **options)).fit(units, y)
     assert scaled.scaler_ is not None
     assert_array_equal(scaled.predict(units), by_hand.predict(units))
     assert_allclose(scaled.decision_function(units), by_hand.decision_function(units))
-    assert S3VC(scale=False, random_state=0).fit(units, y).scaler_ is None
-    assert S3VC(scale=True, random_state=0).fit(X, y).scaler_ is not None
-    assert S3VC(random_state=0).fit(X, y).scaler_ is None
+    assert S3VC(scale=False, **options).fit(units, y).scaler_ is None
+    assert S3VC(scale=True, **options).fit(X, y).scaler_ is not None
+    assert S3VC(**options).fit(X, y).scaler_ is None
     constant = np.hstack([X, np.ones((240, 1))])
-    assert S3VC(random_state=0).fit(constant, y).scaler_ is None
+    assert S3VC(**options).fit(constant, y).scaler_ is None
 
 
 def test_a_gram_matrix(clusters):

@@ -133,8 +133,12 @@ def test_control_c_begins_nothing_more():
         if k >= 5:
             time.sleep(0.2)
 
-    with pytest.raises(KeyboardInterrupt):
-        in_threads(slow, range(200), 2)
+    handler = signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored in the background
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            in_threads(slow, range(200), 2)
+    finally:
+        signal.signal(signal.SIGINT, handler)
     before = len(begun)
     assert before < 150
     time.sleep(0.3)

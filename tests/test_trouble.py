@@ -27,7 +27,7 @@ from s3vm_lib import (
 from s3vm_lib.kernels import Kernel
 from s3vm_lib.objective import evaluate
 
-BLOCK = 20
+BLOCK = 50
 # Trials (seed, number) that once had a complaint, by what was wrong.
 MENDED = {
     "J of sums that had drifted": "0:182 0:560 0:284 0:698 0:589 0:91 1:157 100:56 100:157 100:171 "

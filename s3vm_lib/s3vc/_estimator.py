@@ -180,9 +180,9 @@ class S3VC(SemiSupervisedMixin, MetaEstimatorMixin, BaseEstimator):
     library's comparison.
 
     With more than 2,000 rows labels are held out from machines of 2,000 of them; with more than
-    500 labels 500 are held out. Probabilities are a logistic regression on held-out votes. They assume the
-    class shares of the labels, and `predict` does not: near the boundary the most probable class
-    may be another.
+    500 labels 500 are held out. Probabilities are a logistic regression on held-out votes. They
+    assume the class shares of the labels, and `predict` does not: near the boundary the most
+    probable class may be another.
 
     References
     ----------
