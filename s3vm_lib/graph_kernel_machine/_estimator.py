@@ -17,15 +17,15 @@ from s3vm_lib.base.machine import BaseMachine, BinaryFit
 from s3vm_lib.base.online import OnlineS3VM
 
 from s3vm_lib.graph_kernel_machine._rules import (  # isort: skip
-    extend_graph, length_gamma, paper_steps, proportional_graph, resolve_C_graph,
-    resolve_sigma_f, space_radius, theorem_bounds,
+    length_gamma, paper_steps, proportional_graph, resolve_C_graph, resolve_sigma_f,
+    space_radius, theorem_bounds,
 )  # fmt: skip
 from s3vm_lib.graph_kernel_machine._solver import (  # isort: skip
     Accumulators, KernelSums, solution_of, solve_gkm, streams, stretch_of,
 )  # fmt: skip
 from s3vm_lib.graphs import (  # isort: skip
-    CompleteGraph, Graph, GraphLike, NeighborGraph, check_graph, edge_sampler, graph_rule,
-    joins_all, training_graph,
+    CompleteGraph, Graph, GraphLike, NeighborGraph, check_graph, edge_sampler, extend_graph,
+    graph_rule, joins_all, training_graph,
 )  # fmt: skip
 from s3vm_lib.losses import LabeledLoss
 from s3vm_lib.objective import Problem
@@ -350,7 +350,7 @@ class GraphClassifier(GraphMachine, OnlineS3VM):
         if joins_all(graph) or joins_all(rule):
             graph = rule.build(X, labeled, data.kernel)
         else:
-            graph = extend_graph(graph, X, pool.labeled.size, labeled, rule, gamma)
+            graph = extend_graph(graph, X, labeled, rule, gamma)
         return Pool(X, labeled, graph, self._sampler(graph), pool.seed, gamma)
 
     def _store_batch(self, data, problems, fits, X, codes):

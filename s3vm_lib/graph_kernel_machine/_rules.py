@@ -6,8 +6,7 @@ from typing import NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
-from s3vm_lib.graphs import GRAPH_SHARE, NEIGHBORS, Graph, graph_from_weights
-from s3vm_lib.kernels import near_origin
+from s3vm_lib.graphs import GRAPH_SHARE, Graph, graph_from_weights, width_gamma
 
 
 class Bounds(NamedTuple):
@@ -267,42 +266,4 @@ def length_gamma(graph, X):
         return None
     difference = X[graph.i] - X[graph.j]
     squares = difference.multiply(difference) if sp.issparse(X) else difference**2
-    mean = float(np.sqrt(np.asarray(squares.sum(axis=1)).ravel()).mean())
-    return 0.5 / mean**2 if mean > 0 else 1.0
-
-
-def extend_graph(graph, X, start, labeled, rule, gamma):
-    """Return graph with edges from the rows ``start`` and later to their neighbors among all rows.
-
-    Edges of earlier rows stay, even where a new row is nearer: what k-NN graphs cost online.
-    """
-    n, X = X.shape[0], near_origin(X)[0]
-    from sklearn.neighbors import NearestNeighbors
-
-    if rule.radius is None:
-        n_neighbors = rule.n_neighbors or NEIGHBORS
-        found = NearestNeighbors(n_neighbors=min(n_neighbors + 1, n)).fit(X)
-        distances, columns = found.kneighbors(X[start:])
-        counts = np.full(n - start, columns.shape[1])
-        distances, columns = distances.ravel(), columns.ravel()
-    else:
-        found = NearestNeighbors(radius=rule.radius).fit(X)
-        distances, columns = found.radius_neighbors(X[start:])
-        counts = np.array([part.size for part in columns])
-        distances, columns = np.concatenate(distances), np.concatenate(columns)
-    rows = np.repeat(np.arange(start, n), counts)
-    # Identical rows would only pull each other together.
-    keep = (distances > 0) & (rows != columns) & ~(labeled[rows] & labeled[columns])
-    rows, columns, distances = rows[keep], columns[keep].astype(np.int64), distances[keep]
-    mu = np.ones(rows.size)
-    if rule.weights == "gaussian":
-        scale = 1.0 if gamma is None else gamma  # no edge so far to take a length from
-        mu = np.maximum(np.exp(-scale * distances**2), np.finfo(float).tiny)
-    both = (
-        np.concatenate([graph.weights, mu]),
-        (np.concatenate([graph.i, rows]), np.concatenate([graph.j, columns])),
-    )
-    # An edge found from both of its ends would be added up.
-    i, j = np.minimum(*both[1]), np.maximum(*both[1])
-    _, first = np.unique(i * n + j, return_index=True)
-    return Graph(n, i[first], j[first], both[0][first])
+    return width_gamma(float(np.sqrt(np.asarray(squares.sum(axis=1)).ravel()).mean()))

@@ -67,15 +67,6 @@ def power_slope(difference, power):
     return size if difference > 0.0 else -size
 
 
-@njit
-def edge_energy_gradient(i, j, weights, f, power, out):
-    """Add the derivatives of `edge_energy` in the outputs to ``out``, shape (n,)."""
-    for e in range(i.size):
-        slope = weights[e] * power_slope(f[i[e]] - f[j[e]], power)
-        out[i[e]] += slope
-        out[j[e]] -= slope
-
-
 @dataclass(frozen=True, eq=False)
 class Graph:
     """An undirected graph as a list of edges.
@@ -119,9 +110,9 @@ class Graph:
 
     def energy_gradient(self, f, power=2.0):
         """Return the derivatives of `energy` in the outputs, shape (n,); 0 at a kink."""
-        out = np.zeros(self.n)
-        edge_energy_gradient(self.i, self.j, self.weights, _outputs(f), float(power), out)
-        return out
+        f = _outputs(f)
+        slope = self.weights * _slope(f[self.i] - f[self.j], power)
+        return np.bincount(self.i, slope, self.n) - np.bincount(self.j, slope, self.n)
 
 
 @dataclass(frozen=True, eq=False)
@@ -189,8 +180,7 @@ class CompleteGraph:
         """Return the derivatives of `energy` in the outputs, shape (n,); 0 at a kink."""
         f, out = _outputs(f), np.zeros(self.n)
         for start, end, W in self._blocks():
-            difference = f[start:end, None] - f
-            slope = W * np.sign(difference) * power * np.abs(difference) ** (power - 1)
+            slope = W * _slope(f[start:end, None] - f, power)
             out[start:end] += slope.sum(axis=1)
             out -= slope.sum(axis=0)
         return out
@@ -198,6 +188,11 @@ class CompleteGraph:
 
 def _outputs(f):
     return np.ascontiguousarray(f, dtype=np.float64)
+
+
+def _slope(difference, power):
+    """Return `power_slope` of an array."""
+    return power * np.sign(difference) * np.abs(difference) ** (power - 1)
 
 
 # --- Laplacians: the quadratic energy as a matrix ------------------------------------------------
