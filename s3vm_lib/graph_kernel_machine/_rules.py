@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
-from s3vm_lib.graphs import GRAPH_SHARE, Graph, graph_from_weights, width_gamma
+from s3vm_lib.graphs import Graph, graph_from_weights, width_gamma
 
 
 class Bounds(NamedTuple):
@@ -196,53 +196,18 @@ def space_radius(kernel, X):
     return math.sqrt(max(0.0, float(np.max(kernel.diagonal(X)))))
 
 
-def resolve_C_graph(rule, mean_C, p, R, loss, offset, share):
-    """Return the number that ``C_graph`` stands for.
-
-    Parameters
-    ----------
-    rule : None, "labels", "paper", "theorem" or float
-        None: a twentieth of the weight of the mean loss. ``"labels"``: ``share`` times it.
-        ``"paper"``: C' = C with p < 2, and the paper's bounds for p = 2 and p > 2, which suppose
-        R = A = 1. ``"theorem"``: that of ``"labels"``, or less if Theorem 1 asks for it.
-    mean_C : float
-        Weight of the mean loss.
-    p, R : float
-        Power, and bound on √k(x, x).
-    loss : LabeledLoss
-    offset : bool
-        Whether 1 is added to the kernel.
-    share : float
-
-    Returns
-    -------
-    float
-    """
-    if rule is None:
-        return GRAPH_SHARE * mean_C
-    if rule == "labels":
-        return share * mean_C
-    if rule == "paper":
-        return mean_C if p < 2 or mean_C == 0 else largest_C_graph(mean_C, p, 1.0, 1.0, share=1.0)
-    if rule == "theorem" and mean_C == 0:
-        return 0.0
-    if rule == "theorem":
-        if not math.isfinite(loss.lipschitz):
-            raise ValueError(
-                f"C_graph='theorem' needs a loss with a bounded slope, got loss={loss.name!r}"
-            )
-        A = loss.lipschitz * math.hypot(R, 1.0 if offset else 0.0)
-        return min(share * mean_C, largest_C_graph(mean_C, p, R, A))
-    return float(rule)
+def gradient_bound(loss, R, offset):
+    """Return the bound A on the norm of the gradient of a loss, with the constant of an offset."""
+    return loss.lipschitz * math.hypot(R, 1.0 if offset else 0.0)
 
 
-def resolve_sigma_f(mean_C, C_graph, p, loss, offset):
-    """Return σ_f by rule: the largest with which Theorem 1 holds (see `largest_sigma_f`)."""
+def require_slope(loss, name):
+    """Return the largest slope of a loss; refuse one without, which Theorem 1 has no bound for."""
     if not math.isfinite(loss.lipschitz):
         raise ValueError(
-            f"sigma_f='theorem' needs a loss with a bounded slope, got loss={loss.name!r}"
+            f"{name}='theorem' needs a loss with a bounded slope, got loss={loss.name!r}"
         )
-    return largest_sigma_f(mean_C, C_graph, p, loss.lipschitz, offset)
+    return loss.lipschitz
 
 
 # --- Graphs ---------------------------------------------------------------------------------------
