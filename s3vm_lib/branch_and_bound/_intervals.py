@@ -44,6 +44,7 @@ _SAFETY = 0.999  # share of the largest d that the bracket bears
 _MOST_STEPS = 100  # of the dual ascent of a node
 _SHORTEST = 0.02  # Newton step
 _RIDGE = 1e-12  # of the Newton equations, relative to H
+_FLATTEST = 1e-14  # least H_ii of a step along one α, relative to the largest
 _STALLED = 1e-13  # relative rise of D at which the ascent ends
 _HOPELESS = 0.02  # it also ends when D rises by less than this share of what closes the node
 _EDGE = 0.15  # a cut keeps this share of the interval away from both ends
@@ -180,12 +181,12 @@ def solve_box(bracket, costs, alpha, cutoff=np.inf, max_iter=_MOST_STEPS, patien
     BoxBound
     """
     H, f0, alpha = bracket.H, bracket.f0, alpha.copy()
-    pattern = np.empty((5, alpha.size))
+    pattern, least_h = np.empty((5, alpha.size)), _FLATTEST * (np.diag(H).max(initial=0.0) or 1.0)
     value, n_iter = dual_bound(bracket, costs, alpha), 0
     while value < cutoff and n_iter < max_iter:
         f = f0 - H @ alpha
-        sweep(costs, H, alpha, f)
-        linearize(costs, H, alpha, f, pattern)
+        sweep(costs, H, least_h, alpha, f)
+        linearize(costs, H, least_h, alpha, f, pattern)
         best = dual_bound(bracket, costs, alpha)
         target = face_step(bracket, alpha, pattern)
         alpha, best = line_search(bracket, costs, alpha, target, best)
