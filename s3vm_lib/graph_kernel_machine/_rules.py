@@ -22,51 +22,12 @@ class Bounds(NamedTuple):
     A: float  # bound on the norms of loss gradients
 
 
-def _paper_norm_bound(a, b, p):
-    """Return M of Lemma 2."""
-    if p < 2:
-        return max(1.0, (a + b) ** (1 / (2 - p)))
-    if p == 2:
-        return b / (1 - a)
-    return (1 / ((p - 1) * a)) ** (1 / (p - 2)) if a > 0 else math.inf
-
-
-def smallest_norm_bound(a, b, p):
-    """Return the smallest M ≥ 0 with a M^(p−1) + b ≤ M: all that the induction of Lemma 3 needs.
-
-    Parameters
-    ----------
-    a, b : float
-        Non-negative constants, see `Bounds`.
-    p : float
-        Power of the smoothness function, p ≥ 1.
-
-    Returns
-    -------
-    float
-        Infinite where there is none.
-    """
-    if p == 1:
-        return a + b
-    if p == 2:
-        return b / (1 - a) if a < 1 else math.inf
-    M = 0.0
-    for _ in range(10_000):  # from below: monotone, up to the smallest fixed point
-        larger = a * M ** (p - 1) + b
-        if larger > 1e100:
-            return math.inf
-        if larger <= M * (1 + 1e-13):
-            return larger * (1 + 1e-12)
-        M = larger
-    return math.inf if p > 2 else _paper_norm_bound(a, b, p)
-
-
 def largest_p_term(p):
     """Return (p − 2)^(p−2) / (p − 1)^(p−1): the largest a b^(p−2) allowed with p > 2."""
     return (p - 2) ** (p - 2) / (p - 1) ** (p - 1)
 
 
-def theorem_bounds(C, C_graph, p, R, A, sharp=False):
+def theorem_bounds(C, C_graph, p, R, A):
     """Return conditions and constants of Theorem 1.
 
     With a = p C' (2R)^p and b = C A, the iterates stay in a ball of radius M and the stochastic
@@ -85,8 +46,6 @@ def theorem_bounds(C, C_graph, p, R, A, sharp=False):
         Bound on √k(x, x), the constant of the offset apart.
     A : float
         Bound on the norm of the gradient of a loss in w; infinite for the squared hinge.
-    sharp : bool, default=False
-        Take the smallest M that the proof allows (`smallest_norm_bound`) in place of the paper's.
 
     Returns
     -------
@@ -109,7 +68,12 @@ def theorem_bounds(C, C_graph, p, R, A, sharp=False):
         holds = left <= right * (1 + 1e-12)
     if not holds:
         return Bounds(False, condition, a, b, math.inf, math.inf, R, A)
-    M = (smallest_norm_bound if sharp else _paper_norm_bound)(a, b, p)
+    if p < 2:  # M of Lemma 2
+        M = max(1.0, (a + b) ** (1 / (2 - p)))
+    elif p == 2:
+        M = b / (1 - a)
+    else:
+        M = (1 / ((p - 1) * a)) ** (1 / (p - 2)) if a > 0 else math.inf
     return Bounds(True, condition, a, b, M, M + b + a * M ** (p - 1), R, A)
 
 
