@@ -145,7 +145,7 @@ class CompleteGraph:
         return self.n * (self.n - 1) // 2 - l * (l - 1) // 2
 
     def _blocks(self):
-        """(first row, end, weights (end − first, n)), each edge in one entry, the others 0."""
+        """Yield first row, end, and weights (end − first, n), 0 but in one entry of each edge."""
         step = max(1, _CHUNK // max(1, self.n))
         for start in range(0, self.n, step):
             end = min(self.n, start + step)
