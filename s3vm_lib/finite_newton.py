@@ -184,7 +184,22 @@ def add_curvature(data, indices, indptr, rows, curvature, p, p_b, out):
     return total
 
 
-class SparseRows:
+class _Rows:
+    """What sparse and dense rows share."""
+
+    def __init__(self, X):
+        self.X, self.shape = X, (X.shape[0], X.shape[1] + 1)
+
+    def take(self, index):
+        """Return the same for some of the rows."""
+        return type(self)(self.X[index])
+
+    def outputs(self, v):
+        """Return X̃v, shape (n,)."""
+        return self.X @ v[:-1] + v[-1]
+
+
+class SparseRows(_Rows):
     """The products with X̃ = (X, 1) for a CSR matrix X.
 
     Parameters
@@ -193,19 +208,11 @@ class SparseRows:
     """
 
     def __init__(self, X):
-        self.X, self.shape = X, (X.shape[0], X.shape[1] + 1)
+        super().__init__(X)
         unsigned = np.dtype(f"u{X.indices.dtype.itemsize}")
         data = np.ascontiguousarray(X.data, dtype=np.float64)
         self._transposed = X.T
         self._csr = data, X.indices.view(unsigned), X.indptr.view(unsigned)
-
-    def take(self, index):
-        """Return the same for some of the rows."""
-        return SparseRows(self.X[index])
-
-    def outputs(self, v):
-        """Return X̃v, shape (n,)."""
-        return self.X @ v[:-1] + v[-1]
 
     def adjoint(self, z):
         """Return X̃ᵀz, shape (d + 1,)."""
@@ -228,7 +235,7 @@ class SparseRows:
         return product
 
 
-class DenseRows:
+class DenseRows(_Rows):
     """The products with X̃ = (X, 1) for a dense matrix X.
 
     Parameters
@@ -237,16 +244,8 @@ class DenseRows:
     """
 
     def __init__(self, X):
-        self.X, self.shape = X, (X.shape[0], X.shape[1] + 1)
+        super().__init__(X)
         self._active = None, None
-
-    def take(self, index):
-        """Return the same for some of the rows."""
-        return DenseRows(self.X[index])
-
-    def outputs(self, v):
-        """Return X̃v, shape (n,)."""
-        return self.X @ v[:-1] + v[-1]
 
     def adjoint(self, z):
         """Return X̃ᵀz, shape (d + 1,)."""

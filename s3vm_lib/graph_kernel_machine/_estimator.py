@@ -12,7 +12,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from s3vm_lib.base.classifier import ROUGH
+from s3vm_lib.base.classifier import ROUGH, checked_labeled_loss
 from s3vm_lib.base.machine import BaseMachine, BinaryFit
 from s3vm_lib.base.online import OnlineS3VM
 
@@ -227,11 +227,7 @@ class GraphClassifier(GraphMachine, OnlineS3VM):
         return super()._resolve_kernel(X, weight, 1.0)  # until `_with_sigma_f`
 
     def _loss(self):
-        loss = self.labeled_loss
-        loss = loss if isinstance(loss, LabeledLoss) else LabeledLoss(loss)
-        if loss.name not in LOSSES:
-            raise ValueError(f"labeled_loss must be one of {sorted(LOSSES)}, got {loss.name!r}")
-        return loss
+        return checked_labeled_loss(self.labeled_loss, sorted(LOSSES))
 
     def _training(self, X, codes, weight, classes):
         return self._with_sigma_f(super()._training(X, codes, weight, classes))
@@ -367,20 +363,10 @@ class GraphClassifier(GraphMachine, OnlineS3VM):
         self._transduce(X, codes, data.rows, fits)
 
     def _snapshot(self, machine):
-        """Return what is there; arrays that `_update` changes in place are replaced by copies.
-
-        So these can be written to, which arrays of a model in a memory map cannot.
-        """
-        inner = machine.accumulators.snapshot()
-        # Rows beyond the size of the list may be overwritten, those within never are.
-        return dict(vars(machine)), inner, dict(vars(machine.accumulators.sums))
-
-    def _restore(self, machine, snapshot):
-        accumulators = machine.accumulators
-        parts = machine, accumulators, getattr(accumulators, "sums", None)
-        for target, values in zip(parts, snapshot, strict=False):
-            vars(target).clear()
-            vars(target).update(values)
+        """Return what is there; the steps to come change a copy of the accumulators."""
+        before = dict(vars(machine))
+        machine.accumulators = machine.accumulators.copied()
+        return before
 
 
 @parameters

@@ -270,7 +270,8 @@ def laplacian(graph, normalized=False, degree=1):
     if normalized:
         scale = np.divide(1.0, np.sqrt(sums), out=np.zeros_like(sums), where=sums > 0)
         diagonal = (sums > 0).astype(float)
-        W = W * scale * scale[:, None] if isinstance(W, np.ndarray) else _scaled(W, scale)
+        D = sp.diags_array(scale)
+        W = W * scale * scale[:, None] if isinstance(W, np.ndarray) else D @ W @ D
     if isinstance(W, np.ndarray):
         L = -W
         L[np.diag_indices_from(L)] += diagonal
@@ -278,11 +279,6 @@ def laplacian(graph, normalized=False, degree=1):
         L = sp.csr_array(sp.diags_array(diagonal) - W)
         L.sort_indices()
     return Laplacian(L, int(degree), graph.n_edges, not normalized)
-
-
-def _scaled(W, scale):
-    D = sp.diags_array(scale)
-    return D @ W @ D
 
 
 # --- Edges drawn at random, inside compiled loops ------------------------------------------------

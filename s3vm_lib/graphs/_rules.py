@@ -344,7 +344,10 @@ class NeighborGraph(Checked):
                 X = _dense(X)
             if self.weights == "binary":
                 return CompleteGraph(X, None, labeled)
-            return CompleteGraph(X, _complete_gamma(X) if gamma is None else gamma, labeled)
+            if gamma is None:  # 1/(2m²) with m² the mean squared distance of two rows
+                variance = float(np.sum(np.var(X, axis=0)))
+                gamma = 0.25 / variance if variance > 0 else 1.0
+            return CompleteGraph(X, gamma, labeled)
         metric = "precomputed" if precomputed else "euclidean"
         if precomputed:
             diagonal = np.diagonal(X)
@@ -378,12 +381,6 @@ def _dense(X):
             "neighbors only, or reduce the columns (sklearn.decomposition.TruncatedSVD)"
         )
     return X.toarray()
-
-
-def _complete_gamma(X):
-    """Return 1/(2m²) with m² the mean squared distance of two rows."""
-    variance = float(np.sum(np.var(X, axis=0)))
-    return 0.25 / variance if variance > 0 else 1.0
 
 
 GraphLike = (
