@@ -225,10 +225,6 @@ class AnnealingPath:
             self.nu = balance_multiplier(*args)
         return mean_divergence(self.p, before, self.share)
 
-    def free_energy(self, T):
-        """Return Φ_T at the present v and p."""
-        return self.now.objective - T * self.cost.sum() * mean_entropy(self.p, self.share)
-
     def stage(self, T, energies, status):
         """Return the `Temperature` that ends here; what it counts starts again from zero."""
         counts, self.n_iter, self.n_cg = (len(energies), self.n_iter, self.n_cg), 0, 0
@@ -298,7 +294,8 @@ def solve_deterministic_annealing(
             # 4: p for this v; 5: v for this p; again while p changes.
             divergence = path.soften(T)
             path.train()
-            energies.append(path.free_energy(T))
+            entropy = mean_entropy(path.p, path.share)
+            energies.append(path.now.objective - T * path.cost.sum() * entropy)  # Φ_T
         status = "converged" if divergence < p_tol else "max_rounds"
         history.append(path.stage(T, tuple(energies), status))
         stopped = callback is not None and callback(history[-1])

@@ -577,6 +577,3 @@ class BGS3VM(GraphClassifier):
         part = machine.accumulators
         f = part.outputs(np.arange(machine.t.size))
         return problem.value(f, machine.t, part.norm2(), part.average()[1], machine.weight)
-
-    def _snapshot(self, machine):
-        return dict(vars(machine)), machine.accumulators.snapshot(shared=["X"])

@@ -46,7 +46,7 @@ class Solution(NamedTuple):
 
 @njit
 def loss_and_slopes(plus, minus, o, curvature, slope):
-    """Data terms of F; their first and second derivatives in the outputs are written.
+    """Return the data terms of F; write their first and second derivatives in the outputs.
 
     Parameters
     ----------
@@ -74,7 +74,7 @@ def loss_and_slopes(plus, minus, o, curvature, slope):
 
 @njit
 def slope_along(plus, minus, o, change, s, vd, dd):
-    """φ'(s) for φ(s) = F(v + s d), from the outputs o and their change X̃d; s is the step ρ.
+    """Return φ'(s) for φ(s) = F(v + s d), from the outputs o and their change X̃d.
 
     φ'(s) = v·d + s‖d‖² + Σ_i (C⁻_i max(0, 1 + o_i + s δ_i) − C⁺_i max(0, 1 − o_i − s δ_i)) δ_i.
     """
@@ -87,7 +87,7 @@ def slope_along(plus, minus, o, change, s, vd, dd):
 
 @njit
 def line_search(plus, minus, o, change, vd, dd):
-    """The minimizer ρ > 0 of F(v + ρ d) for a direction of descent d, exactly.
+    """Return the exact minimizer ρ > 0 of F(v + ρ d) for a direction of descent d.
 
     φ' is continuous, increasing and piecewise linear. Its kinks are where an output passes 1 (rows
     with C⁺ > 0) or −1 (where C⁻ > 0); sorting those up to a point where φ' ≥ 0 and walking along
@@ -146,7 +146,7 @@ def line_search(plus, minus, o, change, vd, dd):
 
 @njit
 def add_rows(data, indices, indptr, rows, z, out):
-    """out += Σ_i z_i x_i over the given rows of a CSR matrix; returns Σ_i z_i."""
+    """Add Σ_i z_i x_i over the given rows of a CSR matrix to ``out``; return Σ_i z_i."""
     total = 0.0
     for i in rows:
         zi = z[i]
@@ -158,7 +158,7 @@ def add_rows(data, indices, indptr, rows, z, out):
 
 @njit
 def add_curvature(data, indices, indptr, rows, curvature, p, p_b, out):
-    """out += Σ_i c_i (x_i·p + p_b) x_i over the given rows; returns Σ_i c_i (x_i·p + p_b).
+    """Add Σ_i q_i x_i over the given rows, q_i = c_i (x_i·p + p_b), to ``out``; return Σ_i q_i.
 
     One pass over the rows that count, in place of two over all: each row is still in the cache
     when it is added. Four sums hide the latency of the additions.
@@ -184,7 +184,22 @@ def add_curvature(data, indices, indptr, rows, curvature, p, p_b, out):
     return total
 
 
-class SparseRows:
+class _Rows:
+    """What sparse and dense rows share."""
+
+    def __init__(self, X):
+        self.X, self.shape = X, (X.shape[0], X.shape[1] + 1)
+
+    def take(self, index):
+        """Return the same for some of the rows."""
+        return type(self)(self.X[index])
+
+    def outputs(self, v):
+        """Return X̃v, shape (n,)."""
+        return self.X @ v[:-1] + v[-1]
+
+
+class SparseRows(_Rows):
     """The products with X̃ = (X, 1) for a CSR matrix X.
 
     Parameters
@@ -193,22 +208,14 @@ class SparseRows:
     """
 
     def __init__(self, X):
-        self.X, self.shape = X, (X.shape[0], X.shape[1] + 1)
+        super().__init__(X)
         unsigned = np.dtype(f"u{X.indices.dtype.itemsize}")
         data = np.ascontiguousarray(X.data, dtype=np.float64)
         self._transposed = X.T
         self._csr = data, X.indices.view(unsigned), X.indptr.view(unsigned)
 
-    def take(self, index):
-        """The same for some of the rows."""
-        return SparseRows(self.X[index])
-
-    def outputs(self, v):
-        """X̃v, shape (n,)."""
-        return self.X @ v[:-1] + v[-1]
-
     def adjoint(self, z):
-        """X̃ᵀz, shape (d + 1,)."""
+        """Return X̃ᵀz, shape (d + 1,)."""
         rows = _nonzero(z)
         if rows.size > _SKIP_BELOW * z.size:
             return np.append(self._transposed @ z, z.sum())
@@ -217,7 +224,7 @@ class SparseRows:
         return out
 
     def curvature(self, c):
-        """The product p ↦ p + X̃ᵀ(c ∘ X̃p), as a function; ``out`` takes the place of the first p."""
+        """Return p ↦ p + X̃ᵀ(c ∘ X̃p), a function; its ``out`` takes the place of the first p."""
         rows = _nonzero(c)
 
         def product(p, out=None):
@@ -228,7 +235,7 @@ class SparseRows:
         return product
 
 
-class DenseRows:
+class DenseRows(_Rows):
     """The products with X̃ = (X, 1) for a dense matrix X.
 
     Parameters
@@ -237,23 +244,15 @@ class DenseRows:
     """
 
     def __init__(self, X):
-        self.X, self.shape = X, (X.shape[0], X.shape[1] + 1)
+        super().__init__(X)
         self._active = None, None
 
-    def take(self, index):
-        """The same for some of the rows."""
-        return DenseRows(self.X[index])
-
-    def outputs(self, v):
-        """X̃v, shape (n,)."""
-        return self.X @ v[:-1] + v[-1]
-
     def adjoint(self, z):
-        """X̃ᵀz, shape (d + 1,)."""
+        """Return X̃ᵀz, shape (d + 1,)."""
         return np.append(z @ self.X, z.sum())
 
     def curvature(self, c):
-        """The product p ↦ p + X̃ᵀ(c ∘ X̃p), as a function."""
+        """Return the product p ↦ p + X̃ᵀ(c ∘ X̃p), a function."""
         rows, X = np.flatnonzero(c), self.X
         if rows.size < _SKIP_BELOW * c.size:
             last, copy = self._active  # read at once: classes are solved side by side
@@ -293,19 +292,19 @@ class ClusterRows:
         self.blocks = ClusterBlocks(client, X, _doubled, rows)
 
     def take(self, index):
-        """`SparseRows` or `DenseRows` of some of the rows, in this process."""
+        """Return `SparseRows` or `DenseRows` of some of the rows, in this process."""
         return _doubled(self.X[index])
 
     def outputs(self, v):
-        """X̃v, shape (n,)."""
+        """Return X̃v, shape (n,)."""
         return np.concatenate(list(self.blocks.each(_outputs, (), v)))
 
     def adjoint(self, z):
-        """X̃ᵀz, shape (d + 1,)."""
+        """Return X̃ᵀz, shape (d + 1,)."""
         return sum(self.blocks.each(_adjoint, (z.copy(),)))  # a copy: the solver writes to its own
 
     def curvature(self, c):
-        """The product p ↦ p + X̃ᵀ(c ∘ X̃p), as a function."""
+        """Return the product p ↦ p + X̃ᵀ(c ∘ X̃p), a function."""
         c = c.copy()
         return lambda p: sum(self.blocks.each(_curvature, (c,), p), p)
 
@@ -331,7 +330,7 @@ def _curvature(block, c, p):
 
 
 def linear_rows(X, client=None):
-    """The products with the rows of a matrix, here or on a cluster.
+    """Prepare the products with the rows of a matrix, here or on a cluster.
 
     Parameters
     ----------
@@ -356,7 +355,7 @@ def _nonzero(z):
 
 
 def conjugate_gradients(product, g, tol, max_iter):
-    """An approximate solution d of Hd = −g, from d = 0.
+    """Solve Hd = −g approximately, from d = 0.
 
     Every iterate lowers the quadratic ½ dᵀHd + g·d, and g·d = −dᵀHd < 0: d is a direction of
     descent wherever the iteration ends.

@@ -347,7 +347,7 @@ class NNBBS3VM(KernelParameters, KeepingS3VM):
         if index == 0:
             rows = rows.extended(data.X, data.kernel)
         machine.rows, old, weight = rows, machine.t.size, self._held.loss_weight[self._held.used]
-        arrivals, status, n_iter, asked = [], "converged", 0, options(self, solve_arrival)
+        arrivals, asked = [], options(self, solve_arrival)
         machine.t = np.append(machine.t, t)
         machine.beta = np.append(machine.beta, np.zeros(t.size))
         new = rows.K[old:] @ machine.beta + machine.b
@@ -363,9 +363,8 @@ class NNBBS3VM(KernelParameters, KeepingS3VM):
             rest = rows.K[n:, :n] @ found.beta + found.b
             machine.outputs = np.append(found.outputs, rest)
             arrivals.append(Arrival(*(getattr(found, name) for name in Arrival._fields)))
-            n_iter += found.n_iter
-            if found.status != "converged":
-                status = found.status
+        failed = [arrival.status for arrival in arrivals if arrival.status != "converged"]
+        status, n_iter = ["converged", *failed][-1], sum(arrival.n_iter for arrival in arrivals)
         return self._result(machine, problem, n_iter, status, arrivals)
 
     def _result(self, machine, problem, n_iter, status, history):

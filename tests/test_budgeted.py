@@ -178,7 +178,7 @@ def test_the_papers_budget_grows_with_the_rows():
     assert np.mean(model.predict(X) == truth) > 0.9
     # A smaller budget is kept from the next step on.
     model.set_params(budget_labeled=7, budget_unlabeled=9).partial_fit(X[:1], y[:1])
-    assert_array_equal(part.counts, [7, 9])
+    assert_array_equal(model._machines[0].accumulators.counts, [7, 9])
 
 
 def test_more_rows_within_the_budgets():

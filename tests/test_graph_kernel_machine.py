@@ -13,6 +13,7 @@ from scipy.optimize import minimize
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
+from s3vm_book.gkm import sharpened, smallest_norm_bound
 from s3vm_lib import BGS3VM, GKM, SVM, GKMRegressor
 from s3vm_lib.graph_kernel_machine import (
     draw_edges,
@@ -21,7 +22,7 @@ from s3vm_lib.graph_kernel_machine import (
     solve_gkm,
     theorem_bounds,
 )
-from s3vm_lib.graph_kernel_machine._rules import largest_sigma_f, paper_steps, smallest_norm_bound
+from s3vm_lib.graph_kernel_machine._rules import largest_sigma_f, paper_steps
 from s3vm_lib.graph_kernel_machine._solver import _worse
 from s3vm_lib.graphs import CompleteGraph, NeighborGraph, edge_sampler, knn_graph
 from s3vm_lib.kernels import Kernel
@@ -348,7 +349,8 @@ def test_conditions_of_theorem_1():
 def test_norm_bounds_satisfy_lemma_2_and_the_sharp_one_is_smaller(p):
     C, R, A = 3.0, 0.8, 1.2
     C_graph = min(2.0, 0.9 * largest_C_graph(C, p, R, A))
-    loose, sharp = (theorem_bounds(C, C_graph, p, R, A, sharp) for sharp in (False, True))
+    loose = theorem_bounds(C, C_graph, p, R, A)
+    sharp = sharpened(loose, p)
     for bounds in (loose, sharp):
         assert bounds.a * bounds.M ** (p - 1) - bounds.M + bounds.b <= 1e-8 * bounds.M
         assert bounds.G >= bounds.M

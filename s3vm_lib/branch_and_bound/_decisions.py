@@ -4,6 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from s3vm_lib.branch_and_bound._relaxation import unfold
 from s3vm_lib.losses import labeled_value
 from s3vm_lib.utils.jit import njit
 
@@ -55,13 +56,71 @@ class Solution(NamedTuple):
     trace: list  # of Visit; empty unless asked for
 
 
-class Search:
-    """The loop of a search; a subclass defines `take`, `visit` and `nodes`, the open nodes."""
+class Distinct:
+    """A problem on rows of which none repeats another, where the labels of copies are not counted.
 
-    def __init__(self, tol):
-        self.tol, self.objective, self.best = tol, np.inf, None
+    Parameters
+    ----------
+    problem : Problem
+    K : ndarray of shape (n, n)
+        Gram matrix of all rows.
+    t : array-like of shape (n,)
+        Labels −1 and +1, and 0 for unlabeled rows.
+    sample_weight : array-like of shape (n,), or None
+
+    Attributes
+    ----------
+    kept : ndarray of int, shape (m,)
+        The distinct rows.
+    member : ndarray of int, shape (n,)
+        Position among them of each row, or of its copy.
+    K_kept, weight : ndarray of shape (m, m) and (m,)
+        Their Gram matrix and the weights c of their losses.
+    balance : tuple
+        What `fold` takes beside their Gram matrix.
+    """
+
+    def __init__(self, problem, K, t, sample_weight):
+        self.problem, self.K, self.t = problem, K, np.asarray(t, dtype=float)
+        self.counted = problem.balance in ("counts", "share")
+        self.s = np.ones(self.t.size)
+        if sample_weight is not None:
+            self.s = np.asarray(sample_weight, dtype=float)
+        self.unlabeled = self.t == 0
+        weight = np.where(self.unlabeled, problem.C_star, problem.C) * self.s
+        U, leader = np.flatnonzero(self.unlabeled), np.arange(self.t.size)
+        self.twin = twins(K, U, weight[U] if self.counted else None)
+        if not self.counted:  # identical rows have one output, and so one piece
+            leader[U] = U[self.twin]
+        self.kept, self.member = np.unique(leader, return_inverse=True)
+        self.weight = np.bincount(self.member, weights=weight)
+        part = K if self.kept.size == self.t.size else K[np.ix_(self.kept, self.kept)]
+        self.K_kept = np.ascontiguousarray(part, dtype=float)
+        self.share, share, mean = None, None, 0.0
+        if problem.balance == "mean" and U.size:
+            self.share = np.where(self.unlabeled, self.s, 0.0) / self.s[U].sum()
+            share, mean = np.bincount(self.member, weights=self.share), 2 * problem.ratio - 1
+        self.balance = problem.bias, share, mean
+
+    def expand(self, beta, b):
+        """Return coefficients and offset on all rows of a function on the distinct ones."""
+        full = np.zeros(self.t.size)
+        full[self.kept] = beta[: self.kept.size]
+        bias, _, mean = self.balance
+        return unfold(full, b, self.K, bias, self.share, mean)
+
+
+class Search:
+    """The loop of a search on a `Distinct` problem, and what it reports.
+
+    A subclass defines `take`, `visit`, `nodes`, which are the open ones, and `described`, which
+    tells of a node the row that was decided last, how, and the labels (and intervals) of all rows.
+    """
+
+    def __init__(self, rows, tol, trace):
+        self.of, self.tol, self.objective, self.best = rows, tol, np.inf, None
         self.closed = np.inf  # least bound of the nodes that were closed
-        self.seen, self.n_iter, self.history = set(), 0, []
+        self.seen, self.n_iter, self.history, self.trace = set(), 0, [], [] if trace else None
 
     @property
     def lower_bound(self):
@@ -74,18 +133,21 @@ class Search:
         self.history.append(progress)
         return callback is not None and bool(callback(progress._asdict()))
 
-    def record(self, trace, node, bound, J, outcome, found, *ends):
-        """Add a visit to the trace, if there is one; return its index there."""
-        if trace is None:
+    def record(self, node, bound, J, outcome, found=None):
+        """Add a visit to the trace, if there is one, with β and b; return its index there."""
+        if self.trace is None:
             return -1
-        trace.append((node, bound, J, self.objective, outcome, found, *ends))
-        return len(trace) - 1
+        function = (None, np.nan) if found is None else self.of.expand(*found)
+        row, label, labels, *ends = self.described(node)
+        values = row, label, bound, J, self.objective, outcome, labels
+        self.trace.append(Visit(node.parent, node.depth, *values, *function, *ends))
+        return len(self.trace) - 1
 
-    def walk(self, max_iter, callback, trace):
+    def walk(self, max_iter, callback):
         """Visit nodes until none is open; return the status."""
         reported = Progress(0, np.inf, 0.0)
         while self.nodes() and self.n_iter < max_iter:
-            self.visit(self.take(), trace)
+            self.visit(self.take())
             better = self.objective < reported.objective
             if better or self.n_iter >= reported.n_iter + _ROUND:
                 if self.report(callback):
@@ -97,13 +159,25 @@ class Search:
             return "converged"
         return "max_iter" if self.nodes() else "inexact"
 
-    def solution(self, beta, b, outputs, labels, value, bound, status, visits):
-        """Return the `Solution`, "inexact" where polishing and rounding have left a wide gap."""
+    def solution(self, beta, b, bound, status, value=None, assign=None):
+        """Return the `Solution`, "inexact" where polishing and rounding have left a wide gap.
+
+        ``assign`` changes labels, given the outputs, and ``value`` is what they cost; without it
+        both are those of the outputs.
+        """
+        rows = self.of
+        beta, b = rows.expand(beta, b)
+        outputs = rows.K @ beta + b
+        labels = np.where(rows.unlabeled, np.where(outputs > 0, 1.0, -1.0), rows.t)
+        if assign is None:
+            value = rows.problem.value(outputs, rows.t, beta @ rows.K @ beta, b, rows.s)
+        else:
+            assign(labels, outputs)
         bound, value = float(min(bound, value)), float(value)
         narrow = value - bound <= (1.01 * self.tol + 2e-8) * abs(value)
         status = "inexact" if status == "converged" and not narrow else status
         found = beta, b, outputs, labels, value, bound
-        return Solution(*found, self.n_iter, status, self.history, visits)
+        return Solution(*found, self.n_iter, status, self.history, self.trace or [])
 
 
 # --- Decisions -----------------------------------------------------------------------------------

@@ -22,7 +22,6 @@ from s3vm_lib.losses import (  # isort: skip
 from s3vm_lib.utils.jit import njit
 
 _HALVINGS = 80  # of an interval, at most: far below the distance of two numbers
-_FLATTEST = 1e-14  # least H_ii of a step along one α, relative to the largest
 
 
 LINE = np.dtype([(name, np.float64) for name in ("turn", "left", "right", "slope")])
@@ -185,27 +184,6 @@ def envelope_value(c, s, q, p, r, slope, f):
 
 
 @njit
-def envelope_slope(c, s, q, p, r, slope, f):
-    """Return a slope of the convex envelope at f in [a, b]."""
-    if p < r and p <= f <= r:
-        return slope
-    return cost_slope(c, s, q, f)
-
-
-@njit
-def nearest_in_interval(c, s, q, p, r, slope, a, b, h, v):
-    """Return the minimizer over [a, b] of (f − v)²/(2h) plus the envelope."""
-    if p > a:
-        if v <= p + h * cost_slope(c, s, q, p):
-            return slope_point(c, s, q, a, p, h, 1.0, v)
-    elif p < r and v <= a + h * slope:
-        return a
-    if p < r and v - h * slope <= r:
-        return min(max(v - h * slope, p), r)
-    return slope_point(c, s, q, r, b, h, 1.0, v)
-
-
-@njit
 def nearest_labeled(code, p, y, c, h, v):
     """Return the minimizer of (f − v)²/(2h) + c ℓ(y, f)."""
     slope = h * c * labeled_derivative(code, y, v, p)
@@ -262,35 +240,32 @@ def conjugates(c, alpha):
 
 @njit
 def nearest(c, i, h, v):
-    """Return the minimizer of (f − v)²/(2h) + ψ_i(f)."""
-    if c.bounded[i]:
-        line = c.lines[i]
-        return nearest_in_interval(
-            c.weight[i], c.s, c.q[i], line.left, line.right, line.slope, c.low[i], c.high[i], h, v
-        )
-    return nearest_labeled(c.code[i], c.p[i], c.y[i], c.weight[i], h, v)
+    """Return the minimizer of (f − v)²/(2h) + ψ_i(f), with the envelope of φ in place of φ."""
+    weight, low, high, line = c.weight[i], c.low[i], c.high[i], c.lines[i]
+    if not c.bounded[i]:
+        return nearest_labeled(c.code[i], c.p[i], c.y[i], weight, h, v)
+    if line.left > low:
+        if v <= line.left + h * cost_slope(weight, c.s, c.q[i], line.left):
+            return slope_point(weight, c.s, c.q[i], low, line.left, h, 1.0, v)
+    elif line.left < line.right and v <= low + h * line.slope:
+        return low
+    if line.left < line.right and v - h * line.slope <= line.right:
+        return min(max(v - h * line.slope, line.left), line.right)
+    return slope_point(weight, c.s, c.q[i], line.right, high, h, 1.0, v)
 
 
 @njit
 def slope_at(c, i, f):
-    """Return the slope of the envelope of the bounded row i at f in its interval."""
+    """Return a slope of the envelope of the bounded row i at f in its interval."""
     line = c.lines[i]
-    return envelope_slope(c.weight[i], c.s, c.q[i], line.left, line.right, line.slope, f)
+    if line.left < line.right and line.left <= f <= line.right:
+        return line.slope
+    return cost_slope(c.weight[i], c.s, c.q[i], f)
 
 
 @njit
-def largest_diagonal(H):
-    """Return the largest H_ii, or 1 where all of H is 0."""
-    largest = 0.0
-    for i in range(H.shape[0]):
-        largest = max(largest, H[i, i])
-    return largest if largest > 0.0 else 1.0
-
-
-@njit
-def sweep(c, H, alpha, f):
-    """Maximize D exactly over each α_i in turn, once; keep f = f0 − Hα."""
-    least_h = _FLATTEST * largest_diagonal(H)
+def sweep(c, H, least_h, alpha, f):
+    """Maximize D exactly over each α_i in turn, once; keep f = f0 − Hα, with H_ii ≥ least_h."""
     for i in range(alpha.size):
         h = max(H[i, i], least_h)
         v = f[i] + h * alpha[i]
@@ -305,13 +280,12 @@ def sweep(c, H, alpha, f):
 
 
 @njit
-def linearize(c, H, alpha, f, pattern):
+def linearize(c, H, least_h, alpha, f, pattern):
     """Write the piece of every ψ_i that is nearest to (f_i, α_i) into ``pattern`` (5, n).
 
     Its rows are a point of the piece and the slope of ψ_i there, 1/ψ_i'' (0 at a kink or an end,
     infinite on a line), and the least and the largest slope of the piece.
     """
-    least_h = _FLATTEST * largest_diagonal(H)
     for i in range(alpha.size):
         h = max(H[i, i], least_h)
         v = f[i] + h * alpha[i]

@@ -229,7 +229,7 @@ class BranchBoundS3VM(KernelParameters, BaseS3VM):
         solution = solve_branch_and_bound(
             problem, K, t, data.loss_weight, callback=self._report, **asked
         )
-        bound = float(min(solution.lower_bound, solution.objective))
+        bound = solution.lower_bound
         coef, b = linear_model(data.kernel, solution.beta, data.X, solution.b, center)
         extra = {"lower_bound_": bound, "gap_": solution.objective - bound}
         return BinaryFit.of(solution, solution.beta, coef, b, solution.outputs, extra)

@@ -30,21 +30,21 @@ from typing import NamedTuple
 
 import numpy as np
 
-from s3vm_lib.branch_and_bound._decisions import labeled_costs, twins
+from s3vm_lib.branch_and_bound._decisions import Distinct, Search, labeled_costs
 
 from s3vm_lib.branch_and_bound._envelopes import (  # isort: skip
     LINE, BoxCosts, conjugates, cost, gaps, labeled_reach, least_bend, linearize, set_envelopes,
     start_slopes, sweep,
 )  # fmt: skip
 from s3vm_lib.branch_and_bound._relaxation import (  # isort: skip
-    LARGEST_SLOPE, UNIT, fold, fold_sizes, require_proof, unfold,
+    LARGEST_SLOPE, UNIT, fold, fold_sizes, require_proof,
 )  # fmt: skip
-from s3vm_lib.branch_and_bound._decisions import Search, Visit
 
 _SAFETY = 0.999  # share of the largest d that the bracket bears
 _MOST_STEPS = 100  # of the dual ascent of a node
 _SHORTEST = 0.02  # Newton step
 _RIDGE = 1e-12  # of the Newton equations, relative to H
+_FLATTEST = 1e-14  # least H_ii of a step along one α, relative to the largest
 _STALLED = 1e-13  # relative rise of D at which the ascent ends
 _HOPELESS = 0.02  # it also ends when D rises by less than this share of what closes the node
 _EDGE = 0.15  # a cut keeps this share of the interval away from both ends
@@ -181,12 +181,12 @@ def solve_box(bracket, costs, alpha, cutoff=np.inf, max_iter=_MOST_STEPS, patien
     BoxBound
     """
     H, f0, alpha = bracket.H, bracket.f0, alpha.copy()
-    pattern = np.empty((5, alpha.size))
+    pattern, least_h = np.empty((5, alpha.size)), _FLATTEST * (np.diag(H).max(initial=0.0) or 1.0)
     value, n_iter = dual_bound(bracket, costs, alpha), 0
     while value < cutoff and n_iter < max_iter:
         f = f0 - H @ alpha
-        sweep(costs, H, alpha, f)
-        linearize(costs, H, alpha, f, pattern)
+        sweep(costs, H, least_h, alpha, f)
+        linearize(costs, H, least_h, alpha, f, pattern)
         best = dual_bound(bracket, costs, alpha)
         target = face_step(bracket, alpha, pattern)
         alpha, best = line_search(bracket, costs, alpha, target, best)
@@ -242,12 +242,17 @@ class _BoxNode(NamedTuple):
 
 
 class _Boxes(Search):
-    def __init__(self, G, fixed, constant, sizes, code, p, y, weight, s, own, labeled, tol):
-        super().__init__(tol)
+    def __init__(self, of, tol, trace, G, fixed, constant, sizes, y, weight, epsilon):
+        super().__init__(of, tol, trace)
         self.G, self.fixed, self.constant, self.sizes = G, fixed, constant, sizes
-        self.code, self.p, self.y, self.weight, self.s, self.own = code, p, y, weight, s, own
-        self.bounded, self.heap, self.order = ~labeled, [], itertools.count()
-        self.rows, self.labeled = np.flatnonzero(~labeled), np.flatnonzero(labeled)
+        self.y, self.weight, self.epsilon = y, weight, epsilon
+        loss, self.s = of.problem.labeled_loss, of.problem.unlabeled_loss.p
+        self.code, self.p = np.full(y.size, loss.code), np.full(y.size, loss.p)
+        self.own = np.zeros(y.size)
+        if epsilon:  # the last row is the offset
+            self.own[-1] = -epsilon
+        self.bounded, self.heap, self.order = y == 0, [], itertools.count()
+        self.rows, self.labeled = np.flatnonzero(y == 0), np.flatnonzero(y)
 
     @property
     def cutoff(self):
@@ -258,6 +263,18 @@ class _Boxes(Search):
 
     def take(self):
         return heapq.heappop(self.heap)[2]
+
+    def described(self, node):
+        of = self.of
+        low, high = (part[: of.kept.size][of.member] for part in (node.low, node.high))
+        low, high = np.where(of.t == 0, low, -np.inf), np.where(of.t == 0, high, np.inf)
+        labels = np.where(low >= 0, 1.0, np.where(high <= 0, -1.0, 0.0))
+        row = int(of.kept[node.row]) if 0 <= node.row < of.kept.size else -1
+        return row, node.side, np.where(of.t != 0, of.t, labels), low, high
+
+    def offset(self, beta):
+        """Return the offset where it is free and not fixed by a balance, else 0."""
+        return float(beta.sum() / self.epsilon) if self.epsilon else 0.0
 
     def value(self, beta, f):
         """Return J of the function with coefficients β in G, whose outputs are f."""
@@ -309,10 +326,10 @@ class _Boxes(Search):
                 break
         return J
 
-    def visit(self, node, trace):
+    def visit(self, node):
         if node.bound >= self.cutoff:
             self.closed = min(self.closed, node.sure)
-            self.record(trace, node, node.sure, np.nan, "unsolved", None, node.low, node.high)
+            self.record(node, node.sure, np.nan, "unsolved")
             return
         self.n_iter += 1
         low, high = node.low, node.high
@@ -334,7 +351,8 @@ class _Boxes(Search):
         if bound < self.cutoff and key not in self.seen:
             self.seen.add(key)
             self.descend(found.f)
-        solution = bracket.d * found.f - found.alpha, found.f
+        beta = bracket.d * found.f - found.alpha
+        function = beta, self.offset(beta)
         # Branch where the envelope is farthest below the loss; if nowhere, on the widest interval.
         j, at = int(np.argmax(excess)), found.f
         if excess[j] <= negligible:
@@ -344,9 +362,9 @@ class _Boxes(Search):
         if bound >= self.cutoff or narrow:
             self.closed = min(self.closed, sure)
             outcome = "leaf" if bound < self.cutoff else "bound"
-            self.record(trace, node, sure, J, outcome, solution, low, high)
+            self.record(node, sure, J, outcome, function)
             return
-        index = self.record(trace, node, sure, J, "branched", solution, low, high)
+        index = self.record(node, sure, J, "branched", function)
         # Not too near an end, for the smaller box would gain nothing.
         margin = _EDGE * (high[j] - low[j])
         cut = min(max(at[j], low[j] + margin), high[j] - margin)
@@ -356,7 +374,7 @@ class _Boxes(Search):
             child = _BoxNode(bound, sure, *ends, found.f, index, node.depth + 1, j, side)
             heapq.heappush(self.heap, (bound, next(self.order), child))
 
-    def run(self, reach, max_iter, callback, trace):
+    def run(self, reach, max_iter, callback):
         """Search until no box is left; the status. ``reach(J)`` is a box that holds all J' ≤ J."""
         f = self.fixed.copy()
         beta = np.zeros(f.size)
@@ -366,7 +384,7 @@ class _Boxes(Search):
         heapq.heappush(
             self.heap, (0.0, 0, _BoxNode(0.0, 0.0, low, high, self.best[1], -1, 0, -1, 0))
         )
-        return self.walk(max_iter, callback, trace)
+        return self.walk(max_iter, callback)
 
 
 def solve_intervals(
@@ -411,43 +429,24 @@ def solve_intervals(
             f"{problem.balance!r}: the others constrain labels, and the Gaussian loss charges "
             "outputs without giving them labels"
         )
-    t = np.asarray(t, dtype=float)
-    s = np.ones(t.size) if sample_weight is None else np.asarray(sample_weight, dtype=float)
-    unlabeled = t == 0
-    weight = np.where(unlabeled, problem.C_star, problem.C) * s
+    of = Distinct(problem, K, t, sample_weight)
     free = problem.bias == "free" and problem.balance == "none"
-    if free and np.unique(t[~unlabeled]).size < 2:
+    if free and np.unique(of.t[~of.unlabeled]).size < 2:
         raise ValueError("t must label both classes when the offset is free and balance is 'none'")
-    share, mean = None, 0.0
-    if problem.balance == "mean":
-        share = np.where(unlabeled, s, 0.0) / s[unlabeled].sum()
-        mean = 2 * problem.ratio - 1
-    U = np.flatnonzero(unlabeled)
-    leader = np.arange(t.size)
-    leader[U] = U[twins(K, U)]  # identical rows have one output
-    kept, member = np.unique(leader, return_inverse=True)
-    weight = np.bincount(member, weights=weight)
-    y, loss, K_kept = t[kept], problem.labeled_loss, np.asarray(K, dtype=float)[np.ix_(kept, kept)]
-    epsilon = _OFFSET * weight.sum()
+    y, weight, K, epsilon = of.t[of.kept], of.weight, of.K_kept, None
     # A free offset is one more function, of negligible norm; a balance is folded into the kernel.
     if free:
-        G, fixed, constant = np.pad(K_kept, (0, 1)) + 1 / epsilon, np.zeros(kept.size + 1), 0.0
+        epsilon = _OFFSET * weight.sum()
+        G, fixed, constant = np.pad(K, (0, 1)) + 1 / epsilon, np.zeros(y.size + 1), 0.0
         sizes = fold_sizes(G)
         y, weight = np.append(y, 0.0), np.append(weight, 0.0)
     else:
-        kept_share = None if share is None else np.bincount(member, weights=share)
-        G, fixed, constant, _ = fold(K_kept, problem.bias, kept_share, mean)
-        sizes = fold_sizes(K_kept, problem.bias, kept_share, mean)
-    labeled = y != 0
-    own = np.zeros(y.size)
-    if free:
-        own[-1] = -epsilon
-    code, p = np.full(y.size, loss.code), np.full(y.size, loss.p)
-    search = _Boxes(
-        np.ascontiguousarray(G), fixed, constant, sizes, code, p, y, weight,
-        problem.unlabeled_loss.p, own, labeled, tol,
-    )  # fmt: skip
-    length = np.sqrt(np.maximum(np.diag(K_kept if free else G), 0.0))
+        G, fixed, constant, _ = fold(K, *of.balance)
+        sizes = fold_sizes(K, *of.balance)
+    G = np.ascontiguousarray(G)
+    search = _Boxes(of, tol, trace, G, fixed, constant, sizes, y, weight, epsilon)
+    length = np.sqrt(np.maximum(np.diag(K if free else G), 0.0))
+    code, p = problem.labeled_loss.code, problem.labeled_loss.p
 
     def reach(J):
         """Bound the outputs of a function with ½‖f‖² ≤ J and an offset that no label forbids."""
@@ -457,38 +456,11 @@ def solve_intervals(
         ends = []
         for label in (1.0, -1.0):
             rows = np.flatnonzero(y == label)
-            least = [labeled_reach(code[i], p[i], label, J / weight[i]) - spread[i] for i in rows]
+            least = [labeled_reach(code, p, label, J / weight[i]) - spread[i] for i in rows]
             ends.append(label * max(least))
         low, high = ends
         return np.append(low - spread, low), np.append(high + spread, high)
 
-    visits = [] if trace else None
-    status = search.run(reach, max_iter, callback, visits)
-
-    def expand(beta):
-        full = np.zeros(t.size)
-        full[kept] = beta[: kept.size]
-        if free:
-            return full, float(beta.sum() / epsilon)
-        return unfold(full, 0.0, K, problem.bias, share, mean)
-
-    beta, b = expand(search.best[0])
-    outputs = K @ beta + b
-    value = problem.value(outputs, t, beta @ K @ beta, b, s)
-    labels = np.where(unlabeled, np.where(outputs > 0, 1.0, -1.0), t)
-    visits = [_visit(entry, kept, member, t, expand) for entry in visits or ()]
-    return search.solution(beta, b, outputs, labels, value, search.lower_bound, status, visits)
-
-
-def _visit(entry, kept, member, t, expand):
-    """Return the trace of one node in terms of the rows that were given."""
-    node, bound, J, incumbent, outcome, found, low, high = entry
-    low, high = low[: kept.size][member], high[: kept.size][member]
-    low, high = np.where(t == 0, low, -np.inf), np.where(t == 0, high, np.inf)
-    labels = np.where(t != 0, t, np.where(low >= 0, 1.0, np.where(high <= 0, -1.0, 0.0)))
-    beta, b = (None, np.nan) if found is None else expand(found[0])
-    row = int(kept[node.row]) if 0 <= node.row < kept.size else -1
-    return Visit(
-        node.parent, node.depth, row, node.side, bound, J, incumbent, outcome, labels, beta, b,
-        low, high,
-    )  # fmt: skip
+    status = search.run(reach, max_iter, callback)
+    beta = search.best[0]
+    return search.solution(beta, search.offset(beta), search.lower_bound, status)

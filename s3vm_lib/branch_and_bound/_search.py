@@ -13,14 +13,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-from s3vm_lib.branch_and_bound._decisions import FLAT, Decisions, labeled_costs, piece_costs, twins
+from s3vm_lib.branch_and_bound._decisions import (  # isort: skip
+    FLAT, Decisions, Distinct, Search, labeled_costs, piece_costs,
+)  # fmt: skip
 from s3vm_lib.branch_and_bound._gains import joint_gain, single_gains
 from s3vm_lib.branch_and_bound._intervals import solve_intervals
 
 from s3vm_lib.branch_and_bound._relaxation import (  # isort: skip
-    LOGISTIC_LOSSES, UNIT, Relaxation, fold, fold_sizes, require_proof, unfold,
+    LOGISTIC_LOSSES, UNIT, Relaxation, fold, fold_sizes, require_proof,
 )  # fmt: skip
-from s3vm_lib.branch_and_bound._decisions import Search, Visit
 from s3vm_lib.losses import Pieces
 
 _LEAST = 1e-3  # added to both gains of a row, relative to the largest of all, in their product
@@ -40,11 +41,11 @@ class _Node(NamedTuple):
 
 
 class _Search(Search):
-    def __init__(self, relaxation, decisions, t, rows, base, tol, branching, start):
-        super().__init__(tol)
+    def __init__(self, of, tol, trace, relaxation, decisions, rows, base, branching, start):
+        super().__init__(of, tol, trace)
         self.relaxation, self.decisions, self.stack = relaxation, decisions, []
-        self.t, self.rows, self.base, self.labeled = t, rows, base, np.flatnonzero(t)
-        self.branching, self.start = branching, start
+        self.t, self.rows, self.base = of.t[of.kept], rows, base
+        self.labeled, self.branching, self.start = np.flatnonzero(self.t), branching, start
 
     @property
     def cutoff(self):
@@ -55,6 +56,13 @@ class _Search(Search):
 
     def take(self):
         return self.stack.pop()
+
+    def described(self, node):
+        labels, row, label = self.t.copy(), -1, 0
+        labels[self.rows] = node.decided
+        if node.row >= 0:
+            row, label = int(self.of.kept[self.rows[node.row]]), int(node.decided[node.row])
+        return row, label, labels[self.of.member]
 
     def labels(self, decided):
         """Return the labels of all rows, 0 where closed, and the cost of the flat pieces."""
@@ -122,14 +130,14 @@ class _Search(Search):
         order = sorted(children, key=lambda label: (-children[label], label == sign))
         return int(open_[k]), [(label, children[label], own[label]) for label in order]
 
-    def run(self, max_iter, callback, trace):
+    def run(self, max_iter, callback):
         """Search until the stack is empty; the status."""
         root = np.zeros(self.rows.size, dtype=int)
         start = self.relaxation.start()
         if self.start is not None:
             start = self.relaxation.project(self.labels(root)[0], self.start)
         self.stack.append(_Node(self.base, self.base, root, start, -1, 0, -1))
-        return self.walk(max_iter, callback, trace)
+        return self.walk(max_iter, callback)
 
     def finish(self, tol):
         """Return the best solution to many digits: its value, its decisions and its relaxation."""
@@ -146,11 +154,11 @@ class _Search(Search):
                 return value, decided, bound
             decided, start = cheapest, found.beta
 
-    def visit(self, node, trace):
+    def visit(self, node):
         # The numbers are the lines of the chapter's algorithm. A node may be closed unsolved since.
         if node.bound >= self.cutoff:
             self.closed = min(self.closed, node.sure)
-            self.record(trace, node, node.sure, np.nan, "unsolved", None)
+            self.record(node, node.sure, np.nan, "unsolved")
             return
         self.n_iter += 1
         # 3: the convex problem of the labels decided so far, and its dual bound.
@@ -177,9 +185,9 @@ class _Search(Search):
         # 5
         if value >= self.cutoff or last:
             self.closed = min(self.closed, sure)
-            self.record(trace, node, sure, J, "leaf" if last else "bound", found)
+            self.record(node, sure, J, "leaf" if last else "bound", (found.beta, found.b))
             return
-        index = self.record(trace, node, sure, J, "branched", found)
+        index = self.record(node, sure, J, "branched", (found.beta, found.b))
         # 6, 7: the more promising child is put on top.
         row, children = self.choose(open_, found, value, opening, dual)
         for label, bound, own in children:
@@ -244,58 +252,36 @@ def solve_branch_and_bound(
     O. Chapelle, V. Sindhwani and S. Keerthi, "Branch and bound for semi-supervised support vector
     machines", NIPS 19 (2006).
     """
-    t = np.asarray(t, dtype=float)
-    s = np.ones(t.size) if sample_weight is None else np.asarray(sample_weight, dtype=float)
-    unlabeled = t == 0
     require_proof(problem)
     if problem.unlabeled_loss is not None and problem.unlabeled_loss.pieces is None:
-        if unlabeled.any() and problem.C_star > 0:
-            limits = dict(tol=tol, max_iter=max_iter)
-            return solve_intervals(problem, K, t, s, trace=trace, callback=callback, **limits)
+        if np.any(np.asarray(t) == 0) and problem.C_star > 0:
+            asked = dict(tol=tol, max_iter=max_iter, trace=trace, callback=callback)
+            return solve_intervals(problem, K, t, sample_weight, **asked)
         problem = replace(problem, unlabeled_loss=None)  # what is left is convex
-    code, p, height, base = _charges(problem, unlabeled)
-    weight = np.where(unlabeled, problem.C_star, problem.C) * s
-    share, mean = None, 0.0
-    if problem.balance == "mean" and unlabeled.any():
-        share = np.where(unlabeled, s, 0.0) / s[unlabeled].sum()
-        mean = 2 * problem.ratio - 1
-    counted = problem.balance in ("counts", "share")
-    U = np.flatnonzero(unlabeled)
-    twin = twins(K, U, weight[U] if counted else None)
-    leader = np.arange(t.size)
-    if not counted:  # identical rows have one output, and so one piece
-        leader[U] = U[twin]
-    kept, member = np.unique(leader, return_inverse=True)
-    weight = np.bincount(member, weights=weight)
-    part = K if kept.size == t.size else K[np.ix_(kept, kept)]
-    part = np.ascontiguousarray(part, dtype=float)
-    balance = problem.bias, None if share is None else np.bincount(member, weights=share), mean
+    of = Distinct(problem, K, t, sample_weight)
+    code, p, height, base = _charges(problem, of.unlabeled)
     relaxation = Relaxation(
-        fold(part, *balance), code[kept], p[kept], weight, tol=0.5 * tol,
-        sizes=fold_sizes(part, *balance),
+        fold(of.K_kept, *of.balance), code[of.kept], p[of.kept], of.weight, tol=0.5 * tol,
+        sizes=fold_sizes(of.K_kept, *of.balance),
     )  # fmt: skip
     # Without weight the unlabeled rows have nothing to decide.
-    rows = np.flatnonzero(unlabeled[kept] & (weight > 0))
-    flat = weight[rows] * height
-    if counted and rows.size:
-        mass, low, high = _label_balance(problem, s[U])
+    rows = np.flatnonzero(of.unlabeled[of.kept] & (of.weight > 0))
+    flat, free, s_U = of.weight[rows] * height, np.zeros(rows.size, dtype=int), of.s[of.unlabeled]
+    if of.counted and rows.size:
+        decisions = Decisions(flat, *_label_balance(problem, s_U), of.twin)
     else:
-        mass, low, high, twin = np.ones(rows.size), 0.0, float(rows.size), np.arange(rows.size)
-    decisions = Decisions(flat, mass, low, high, twin)
-    free = np.zeros(rows.size, dtype=int)
+        decisions = Decisions(flat, np.ones(rows.size), 0.0, float(rows.size), np.arange(rows.size))
     if not decisions.possible(free):
         raise ValueError(
             f"no labels of the unlabeled rows have a share of positives within "
             f"balance_tol={problem.balance_tol} of {problem.ratio:.4g}: the nearest is "
-            f"{decisions.nearest(free) / mass.sum():.4g}"
+            f"{decisions.nearest(free) / decisions.mass.sum():.4g}"
         )
-    constant = problem.C_star * s[unlabeled].sum() * base
+    constant = problem.C_star * s_U.sum() * base
     if start is not None:
-        start = np.bincount(member, weights=start)
-    search = _Search(relaxation, decisions, t[kept], rows, constant, tol, branching, start)
-    visits = [] if trace else None
-    status = search.run(max_iter, callback, visits)
-
+        start = np.bincount(of.member, weights=start)
+    search = _Search(of, tol, trace, relaxation, decisions, rows, constant, branching, start)
+    status = search.run(max_iter, callback)
     if search.best is None and problem.balance == "none":
         raise FloatingPointError(
             "no solution with a finite objective was found: scale X, or take less extreme C and tol"
@@ -305,23 +291,13 @@ def solve_branch_and_bound(
             f"no labels of the unlabeled rows were found whose share of positives is within "
             f"balance_tol={problem.balance_tol} of {problem.ratio:.4g}"
         )
-
-    def expand(beta, b):
-        full = np.zeros(t.size)
-        full[kept] = beta[: kept.size]
-        return unfold(full, b, K, problem.bias, share, mean)
-
     value, decided, bound = search.finish(min(tol, 1e-6))
-    beta, b = expand(bound.beta, bound.b)
-    outputs = K @ beta + b
-    labels = np.where(unlabeled, np.where(outputs > 0, 1.0, -1.0), t)
-    if counted:
+
+    def assign(labels, outputs):
         labels[rows] = decisions.label(decided, outputs[rows])
-    else:
-        value = problem.value(outputs, t, beta @ K @ beta, b, s)
-    visits = [_visit(entry, kept, member, rows, t, expand) for entry in visits or ()]
-    known = search.history[-1].lower_bound
-    return search.solution(beta, b, outputs, labels, value, known, status, visits)
+
+    counts = (value, assign) if of.counted else ()
+    return search.solution(bound.beta, bound.b, search.lower_bound, status, *counts)
 
 
 def _charges(problem, unlabeled):
@@ -344,17 +320,3 @@ def _label_balance(problem, s):
         return np.ones(s.size), count, count
     low, high = problem.ratio - problem.balance_tol, problem.ratio + problem.balance_tol
     return s / s.sum(), max(low, 0.0), min(high, 1.0)
-
-
-def _visit(entry, kept, member, rows, t, expand):
-    """Return the trace of one node in terms of the rows that were given."""
-    node, bound, J, incumbent, outcome, found = entry
-    labels = t[kept]
-    labels[rows] = node.decided
-    beta, b = (None, np.nan) if found is None else expand(found.beta, found.b)
-    row, label = -1, 0
-    if node.row >= 0:
-        row, label = int(kept[rows[node.row]]), int(node.decided[node.row])
-    return Visit(
-        node.parent, node.depth, row, label, bound, J, incumbent, outcome, labels[member], beta, b
-    )

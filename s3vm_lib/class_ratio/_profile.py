@@ -45,11 +45,11 @@ class Refits:
         return found
 
     def share(self, outputs):
-        """Share of unlabeled rows whose output is positive."""
+        """Return the share of unlabeled rows whose output is positive."""
         return float(self.weight @ (outputs[self.unlabeled] > 0) / self.weight.sum())
 
     def held_out(self, ratios, folds):
-        """`powered_share` of fits with the labels of each fold hidden, at one ratio a fold."""
+        """Return `powered_share` of fits without the labels of each fold, at one ratio a fold."""
         labeled = np.concatenate(folds)
         s = self.data.sample_weight
         predicted, share = np.zeros(self.data.codes.size), 0.0
@@ -63,7 +63,7 @@ class Refits:
 
 
 def label_folds(margins, codes, n_folds):
-    """Folds of the labeled rows that depend on neither their order nor their number of copies.
+    """Deal labeled rows out to folds that depend on neither their order nor their copies.
 
     Within each class the rows are sorted by the margin that a supervised machine gives them and
     dealt out in turn; rows of equal margin, copies among them, stay together.
@@ -96,7 +96,7 @@ def label_folds(margins, codes, n_folds):
 
 
 def structureless(data, random_state):
-    """Training rows of the same mean and covariance, or of the same columns, without clusters.
+    """Draw training rows of the same mean and covariance, or of the same columns, without clusters.
 
     Dense rows become normal ones of the weighted mean and covariance of X; in a sparse matrix each
     column is shuffled. The labeled rows get their classes in the order in which they lie along the
@@ -163,7 +163,7 @@ class BalanceProfile(NamedTuple):
         return None if self.estimate is None else pooled(self.estimate, self.error)
 
     def posterior(self, structure=None):
-        """Density of the share: labels, held-out predictions and separation together.
+        """Return the density of the share by labels, held-out predictions and separation together.
 
         The logarithm of the density is that of the normal distribution of `held_out` (of the
         labels' Beta distribution where none were held out), plus ``structure`` times the
@@ -200,18 +200,18 @@ class BalanceProfile(NamedTuple):
         return grid, density / trapezoid(density, grid)
 
     def mean(self, structure=None):
-        """Mean of `posterior`."""
+        """Return the mean of `posterior`."""
         grid, density = self.posterior(structure)
         return float(trapezoid(grid * density, grid))
 
     def interval(self, level=0.95, structure=None):
-        """The central interval that holds ``level`` of the `posterior`."""
+        """Return the central interval that holds ``level`` of the `posterior`."""
         grid, density = self.posterior(structure)
         mass = np.cumsum(density)
         return tuple(np.interp([(1 - level) / 2, (1 + level) / 2], mass / mass[-1], grid))
 
     def best(self, criterion):
-        """The ratio that one criterion alone prefers.
+        """Return the ratio that one criterion alone prefers.
 
         Parameters
         ----------
@@ -281,7 +281,7 @@ def _unit(values):
 
 
 def _smooth(x, y, width=0.12):
-    """Local quadratic regression with normal weights."""
+    """Return a local quadratic regression with normal weights."""
     smooth = np.empty(x.size)
     for i, center in enumerate(x):
         z = x - center
@@ -292,7 +292,7 @@ def _smooth(x, y, width=0.12):
 
 
 def ratio_grid(positive, negative, n_ratios):
-    """An even grid on the 99.8 % interval of the labels' posterior, hardly beyond 1 and 99 %."""
+    """Return an even grid on the 99.8 % interval of the labels' posterior, inside 1 to 99 %."""
     posterior = label_posterior(positive, negative)
     low, high = posterior.interval(0.998)
     mean = posterior.mean()
@@ -301,7 +301,7 @@ def ratio_grid(positive, negative, n_ratios):
 
 
 def fold_ratios(data, folds, levels):
-    """Ratios at levels in [0, 1] of the grid of each fold, shape (n_levels, n_folds).
+    """Return ratios at levels in [0, 1] of the grid of each fold, shape (n_levels, n_folds).
 
     The grid of a fold is that of the labels outside: with its own labels in it, the predictions
     for the fold would depend on the very labels that judge them.
@@ -311,7 +311,7 @@ def fold_ratios(data, folds, levels):
 
 
 def profile_of(refits, ratios=None, folds=(), references=()):
-    """The `BalanceProfile` of a prepared problem."""
+    """Return the `BalanceProfile` of a prepared problem."""
     data = refits.data
     positive, negative = label_masses(data)
     if ratios is None:
@@ -336,11 +336,11 @@ def profile_of(refits, ratios=None, folds=(), references=()):
 
 
 def two_classes(codes, positive):
-    """Codes 1 for the class ``positive``, 0 for others, −1 for unlabeled rows."""
+    """Return codes 1 for the class ``positive``, 0 for others, −1 for unlabeled rows."""
     return np.where(codes < 0, -1, (codes == positive).astype(int))
 
 
 def label_masses(data, hidden=()):
-    """Total weights of the labeled rows of class 1 and of the others, those ``hidden`` left out."""
+    """Return the weights of labeled rows of class 1 and of the others, without those ``hidden``."""
     codes, s = (np.delete(part, hidden) for part in (data.codes, data.sample_weight))
     return tuple(float(s[codes == k].sum()) for k in (1, 0))

@@ -51,7 +51,7 @@ LARGEST_COLUMNS = 2**24  # kernel values with the labeled rows that are kept, 12
 
 
 def _near(X, kernel):
-    """Rows in memory as `nearer` returns them, in double precision, and what it subtracted."""
+    """Return rows in memory as `nearer` does, in double precision, and what it subtracted."""
     if sp.issparse(X):
         return doubles(X), 0.0
     X, center = nearer(np.array(X, dtype=float), kernel)
@@ -87,7 +87,7 @@ class Supervised:
         self.problem = Problem(*LOSSES, C * unit, kernel=Kernel("precomputed"))
 
     def outputs(self, hidden=()):
-        """Outputs on all rows, shape (n,); the labeled rows ``hidden`` are left out of training."""
+        """Return outputs on all rows, (n,); labeled rows ``hidden`` are left out of training."""
         seen = np.flatnonzero(~np.isin(self.labeled, hidden))
         rows = self.labeled[seen]
         data = self.data
@@ -113,7 +113,7 @@ class Supervised:
 
 
 def thinned(data, outputs, largest=LARGEST):
-    """All labeled rows and at most ``largest`` unlabeled ones, spread evenly over the outputs.
+    """Return all labeled rows and at most ``largest`` unlabeled ones, even over the outputs.
 
     The weight of the unlabeled rows is divided into equal parts along the outputs, and each part
     goes to the row in its middle: the whole keeps its weight, and a row of weight k is what k
@@ -170,7 +170,7 @@ class Evidence:
         self.refits = self.prepared(self.data)
 
     def prepared(self, data):
-        """Quasi-Newton annealing of thinned rows, balanced by the mean of the outputs."""
+        """Prepare quasi-Newton annealing of thinned rows, balanced by the mean of the outputs."""
         center = mean_weight(data.sample_weight, data.codes < 0)
         coordinates = Coordinates().of(data, center)
 
@@ -194,12 +194,12 @@ class Evidence:
         return Refits(data, solve)
 
     def profile(self, references=()):
-        """The `BalanceProfile` on the range of ratios that the labels leave possible."""
+        """Return the `BalanceProfile` on the range of ratios that the labels leave possible."""
         ratios = ratio_grid(*label_masses(self.data), N_RATIOS)
         return profile_of(self.refits, ratios, (), references)
 
     def held_out(self):
-        """Estimates and errors of a few models."""
+        """Return estimates and errors of a few models."""
         knobs = fold_ratios(self.data, self.folds, KNOBS)
         return np.array([self.refits.held_out(r, self.folds) for r in knobs]).T
 
@@ -239,7 +239,7 @@ class Evidence:
 
 
 def indistinct(outputs):
-    """Whether a machine has one output for all rows, which then say nothing of the classes."""
+    """Return whether all rows have one output, which then tells nothing of the classes."""
     return bool(np.all(np.ptp(outputs, axis=0) <= 1e-12 * np.abs(outputs).max()))
 
 
@@ -250,7 +250,7 @@ def _posterior_mean(data, C):
 
 
 def _by_class(name):
-    """A rule that asks `Evidence` of each class against the rest; shares are made to sum to one."""
+    """Return a rule that asks `Evidence` of each class against the rest; its shares sum to one."""
 
     def rule(data, C):
         classes = [1] if data.n_classes == 2 else range(data.n_classes)
@@ -268,7 +268,7 @@ def _auto(data, C):
 
 
 def held_out_scores(data, C):
-    """Supervised outputs of each class against the rest, on the labeled rows held out.
+    """Return supervised outputs of each class against the rest, of labeled rows when held out.
 
     Returns
     -------

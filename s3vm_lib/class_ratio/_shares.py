@@ -19,7 +19,7 @@ def label_shares(data):
 
 
 def label_posterior(positive, negative, prior=PRIOR):
-    """Posterior of a share after a random sample of labels.
+    """Return the posterior of a share after a random sample of labels.
 
     Parameters
     ----------
@@ -46,7 +46,7 @@ def label_posterior(positive, negative, prior=PRIOR):
 
 
 def black_box_shares(confusion, predicted):
-    """Shares of the classes from the predictions of any classifier.
+    """Estimate the shares of the classes from the predictions of any classifier.
 
     If only the shares differ between two samples, the distribution of the predictions given the
     class is the same in both, and the shares w of the second solve ``confusion @ w = predicted``.
@@ -74,7 +74,7 @@ def black_box_shares(confusion, predicted):
 
 
 def em_shares(posterior, prior, weight=None, tol=1e-8, max_iter=10_000):
-    """Shares of the classes under which a classifier's probabilities are most likely.
+    """Find the shares of the classes under which a classifier's probabilities are most likely.
 
     Parameters
     ----------
@@ -119,7 +119,7 @@ class HeldOut(NamedTuple):
 
 
 def powered_share(y, predicted, share, weight=None):
-    """Share of positives: predictions on all rows, corrected by the labels held out.
+    """Estimate the share of positives by predictions that labels held out correct.
 
     The share of predicted positives among all rows is precise but biased, that of the labels
     unbiased but noisy. With s the first, ȳ the share of labels and p̄ that of the predictions for
@@ -166,7 +166,7 @@ def powered_share(y, predicted, share, weight=None):
 
 
 def pooled(estimates, errors):
-    """What several models say together of one share, from the same labels.
+    """Combine what several models say of one share, from the same labels.
 
     Parameters
     ----------
@@ -186,7 +186,7 @@ def pooled(estimates, errors):
 
 
 def separation(outputs, share, weight=None):
-    """How much better two normal distributions explain the outputs than one does, per row.
+    """Measure how much better two normal distributions explain the outputs than one, per row.
 
     The rows with the largest outputs, a share r of all, and the others get a normal distribution
     each, of a common variance W; all together have the variance T. The difference of the two

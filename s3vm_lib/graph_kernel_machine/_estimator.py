@@ -12,20 +12,20 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from s3vm_lib.base.classifier import ROUGH
+from s3vm_lib.base.classifier import ROUGH, checked_labeled_loss
 from s3vm_lib.base.machine import BaseMachine, BinaryFit
 from s3vm_lib.base.online import OnlineS3VM
 
 from s3vm_lib.graph_kernel_machine._rules import (  # isort: skip
-    extend_graph, length_gamma, paper_steps, proportional_graph, resolve_C_graph,
-    resolve_sigma_f, space_radius, theorem_bounds,
+    gradient_bound, largest_C_graph, largest_sigma_f, length_gamma, paper_steps,
+    proportional_graph, require_slope, space_radius, theorem_bounds,
 )  # fmt: skip
 from s3vm_lib.graph_kernel_machine._solver import (  # isort: skip
     Accumulators, KernelSums, solution_of, solve_gkm, streams, stretch_of,
 )  # fmt: skip
 from s3vm_lib.graphs import (  # isort: skip
-    CompleteGraph, Graph, GraphLike, NeighborGraph, check_graph, edge_sampler, graph_rule,
-    joins_all, training_graph,
+    GRAPH_SHARE, CompleteGraph, Graph, GraphLike, NeighborGraph, check_graph, edge_sampler,
+    extend_graph, graph_rule, joins_all, training_graph,
 )  # fmt: skip
 from s3vm_lib.losses import LabeledLoss
 from s3vm_lib.objective import Problem
@@ -100,34 +100,44 @@ class GraphMachine(KernelParameters, BaseMachine):
         power = float(self.power)
         return Problem(self._loss(), C=float(self.C), kernel=data.kernel, bias=bias, power=power)
 
-    def _on_graph(self, problem, mass, pool):
-        """Return problem with the graph of a pool whose labeled rows have the weight ``mass``."""
+    def _on_graph(self, problem, pool, targets, weight):
+        """Return a problem with its graph, Theorem 1 for it, and the radius of its ball.
+
+        ``targets`` and ``weight`` are those of labeled rows. Where iterates are projected, the ball
+        holds the solution: ½‖w*‖² ≤ J(w*) ≤ J(0).
+        """
+        loss, mean_C = problem.labeled_loss, problem.C * weight.sum()
         R = space_radius(problem.kernel, pool.X)
-        C_graph = self._graph_weight(self.C * mass, R, problem.labeled_loss)
-        return dataclasses.replace(problem, graph=pool.graph, C_graph=C_graph)
+        C_graph = self._graph_weight(mean_C, R, loss)
+        problem = dataclasses.replace(problem, graph=pool.graph, C_graph=C_graph)
+        A = gradient_bound(loss, R, self.fit_intercept)
+        bounds, radius = theorem_bounds(mean_C, C_graph, problem.power, R, A), math.inf
+        if self.projection and not (self.projection == "auto" and bounds.holds):
+            losses = loss.value(targets, np.zeros(targets.size))
+            radius = math.sqrt(2 * problem.C * float(weight @ losses))
+        return problem, bounds, radius
 
     def _graph_weight(self, mean_C, R, loss):
-        """Return the number that ``C_graph`` stands for.
+        """Return the number that ``C_graph`` stands for, where k(x, x) ≤ R².
 
         On a complete graph, where far rows pull at each other, the weight of the loss itself made
         outputs constant on most data that were tried: the rule "labels" gives it a tenth of that.
         """
-        share, power = 0.1 if joins_all(self._rule()) else 1.0, float(self.power)
-        return resolve_C_graph(self.C_graph, mean_C, power, R, loss, self.fit_intercept, share)
-
-    def _bounds(self, problem, mean_C, X):
-        """Return Theorem 1 for this problem (`Bounds`)."""
-        R = space_radius(problem.kernel, X)
-        reach = math.hypot(R, 1.0 if self.fit_intercept else 0.0)  # with the constant of the offset
-        A = problem.labeled_loss.lipschitz * reach
-        return theorem_bounds(mean_C, problem.C_graph, problem.power, R, A)
-
-    def _ball(self, problem, bounds, targets, weight):
-        """Return the radius of the ball to project onto: ½‖w*‖² ≤ J(w*) ≤ J(0)."""
-        if not self.projection or (self.projection == "auto" and bounds.holds):
-            return math.inf
-        losses = problem.labeled_loss.value(targets, np.zeros(targets.size))
-        return math.sqrt(2 * problem.C * float(weight @ losses))
+        rule, p = self.C_graph, float(self.power)
+        share = 0.1 if joins_all(self._rule()) else 1.0
+        if rule is None:
+            return GRAPH_SHARE * mean_C
+        if rule == "labels":
+            return share * mean_C
+        if rule not in ("paper", "theorem"):
+            return float(rule)
+        if mean_C == 0 or (rule == "paper" and p < 2):
+            return mean_C
+        if rule == "paper":  # its bounds suppose R = A = 1
+            return largest_C_graph(mean_C, p, 1.0, 1.0, share=1.0)
+        require_slope(loss, "C_graph")
+        A = gradient_bound(loss, R, self.fit_intercept)
+        return min(share * mean_C, largest_C_graph(mean_C, p, R, A))
 
     # --- The solver ------------------------------------------------------------------------------
 
@@ -136,25 +146,25 @@ class GraphMachine(KernelParameters, BaseMachine):
         sums = KernelSums(pool.X, problem.kernel, self.precision == "single")
         return Accumulators(sums, self.fit_intercept)
 
-    def _steps(self, data, pool, targets, problem, accumulators):
-        """Return the `BinaryFit` of a problem on its graph."""
+    def _steps(self, data, pool, targets, problem):
+        """Return the `BinaryFit` of a problem on its graph, and the accumulators of its steps."""
         known, n = pool.labeled, data.X.shape[0]
-        weight = data.loss_weight[known]
-        bounds = self._bounds(problem, problem.C * weight.sum(), data.X)
-        radius = self._ball(problem, bounds, targets[known], weight)
+        problem, bounds, radius = self._on_graph(
+            problem, pool, targets[known], data.loss_weight[known]
+        )
+        accumulators = self._accumulators(problem, pool)
         # Tolerance, largest number of steps, and steps up to the first look at the average.
-        limits, by_paper = (float(self.tol), self.max_iter, min(max(500, n), 4000)), False
-        if self.max_iter == "paper":
-            limits, by_paper = (0.0, paper_steps(n), paper_steps(n)), True
-        tol, max_iter, first = limits
+        tol, max_iter, first = float(self.tol), self.max_iter, min(max(500, n), 4000)
+        if max_iter == "paper":
+            tol, max_iter, first = 0.0, paper_steps(n), paper_steps(n)
         solution = solve_gkm(
             data.X, targets, known, data.loss_weight, problem, pool.sampler, seed=pool.seed,
             tol=tol, max_iter=max_iter, first=first, radius=radius, accumulators=accumulators,
             callback=lambda stretch: self._report(stretch._asdict()),
         )  # fmt: skip
-        if by_paper and solution.status == "max_iter":
+        if self.max_iter == "paper" and solution.status == "max_iter":
             solution = solution._replace(status="completed")
-        return self._reported(solution, data.X, problem, bounds)
+        return self._reported(solution, data.X, problem, bounds), accumulators
 
     def _reported(self, solution, X, problem, bounds):
         """Return the `BinaryFit` of a solution; J and outputs are computed when asked for."""
@@ -217,11 +227,7 @@ class GraphClassifier(GraphMachine, OnlineS3VM):
         return super()._resolve_kernel(X, weight, 1.0)  # until `_with_sigma_f`
 
     def _loss(self):
-        loss = self.labeled_loss
-        loss = loss if isinstance(loss, LabeledLoss) else LabeledLoss(loss)
-        if loss.name not in LOSSES:
-            raise ValueError(f"labeled_loss must be one of {sorted(LOSSES)}, got {loss.name!r}")
-        return loss
+        return checked_labeled_loss(self.labeled_loss, sorted(LOSSES))
 
     def _training(self, X, codes, weight, classes):
         return self._with_sigma_f(super()._training(X, codes, weight, classes))
@@ -231,17 +237,16 @@ class GraphClassifier(GraphMachine, OnlineS3VM):
         if self.sigma_f != "theorem":
             return data
         mean_C, loss = self.C * data.loss_weight[data.codes >= 0].sum(), self._loss()
-        C_graph = self._graph_weight(mean_C, 1.0, loss)
-        sigma_f = resolve_sigma_f(mean_C, C_graph, self.power, loss, self.fit_intercept)
+        C_graph, slope = self._graph_weight(mean_C, 1.0, loss), require_slope(loss, "sigma_f")
+        sigma_f = largest_sigma_f(mean_C, C_graph, self.power, slope, self.fit_intercept)
         return data._replace(kernel=dataclasses.replace(data.kernel, sigma_f=sigma_f))
 
     # --- The solver ------------------------------------------------------------------------------
 
     def _fit_binary(self, data, pool, t, problem, index):
-        problem = self._on_graph(problem, data.loss_weight[pool.labeled].sum(), pool)
-        accumulators = self._accumulators(problem, pool)
+        fit, accumulators = self._steps(data, pool, t, problem)
         self._machines.append(GraphState(pool, accumulators, t, data.loss_weight))
-        return self._steps(data, pool, t, problem, accumulators)
+        return fit
 
     # --- After the solver ------------------------------------------------------------------------
 
@@ -319,16 +324,14 @@ class GraphClassifier(GraphMachine, OnlineS3VM):
         machine.t = np.append(machine.t, t)
         machine.weight = np.append(machine.weight, data.loss_weight)
         targets, weight = machine.t[pool.labeled], machine.weight[pool.labeled]
-        problem = self._on_graph(problem, weight.sum(), pool)
-        bounds = self._bounds(problem, problem.C * weight.sum(), pool.X)
+        problem, bounds, radius = self._on_graph(problem, pool, targets, weight)
         owed = machine.owed + t.size * self.online_steps
         steps, history = int(owed), []
         machine.owed = owed - steps
         if weight.size and steps:
             accumulators.forget()
             rows, keys = np.flatnonzero(pool.labeled), streams(pool.seed)
-            radius, mass = self._ball(problem, bounds, targets, weight), np.cumsum(weight)
-            drawn = rows, targets, mass, pool.sampler, problem, keys
+            drawn = rows, targets, np.cumsum(weight), pool.sampler, problem, keys
             accumulators.advance(steps, *drawn, radius)
             history.append(stretch_of(accumulators, steps))
             self._report(history[-1]._asdict())
@@ -350,7 +353,7 @@ class GraphClassifier(GraphMachine, OnlineS3VM):
         if joins_all(graph) or joins_all(rule):
             graph = rule.build(X, labeled, data.kernel)
         else:
-            graph = extend_graph(graph, X, pool.labeled.size, labeled, rule, gamma)
+            graph = extend_graph(graph, X, labeled, rule, gamma)
         return Pool(X, labeled, graph, self._sampler(graph), pool.seed, gamma)
 
     def _store_batch(self, data, problems, fits, X, codes):
@@ -360,20 +363,10 @@ class GraphClassifier(GraphMachine, OnlineS3VM):
         self._transduce(X, codes, data.rows, fits)
 
     def _snapshot(self, machine):
-        """Return what is there; arrays that `_update` changes in place are replaced by copies.
-
-        So these can be written to, which arrays of a model in a memory map cannot.
-        """
-        inner = machine.accumulators.snapshot()
-        # Rows beyond the size of the list may be overwritten, those within never are.
-        return dict(vars(machine)), inner, dict(vars(machine.accumulators.sums))
-
-    def _restore(self, machine, snapshot):
-        accumulators = machine.accumulators
-        parts = machine, accumulators, getattr(accumulators, "sums", None)
-        for target, values in zip(parts, snapshot, strict=False):
-            vars(target).clear()
-            vars(target).update(values)
+        """Return what is there; the steps to come change a copy of the accumulators."""
+        before = dict(vars(machine))
+        machine.accumulators = machine.accumulators.copied()
+        return before
 
 
 @parameters

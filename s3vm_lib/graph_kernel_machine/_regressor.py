@@ -197,11 +197,8 @@ class GKMRegressor(RegressorMixin, GraphMachine):
         mass = data.loss_weight[labeled]
         self.target_mean_ = float(np.average(y_kept[labeled], weights=mass))
         targets = np.where(labeled, y_kept - self.target_mean_, 0.0)
-        pool = self._prepare(data)
-        problem = self._on_graph(self._problem(data, None), mass.sum(), pool)
-        accumulators = self._accumulators(problem, pool)
-        fit = self._steps(data, pool, targets, problem, accumulators)
-        self._store(data, [problem], [fit._replace(coef=None)])
+        fit, _ = self._steps(data, self._prepare(data), targets, self._problem(data, None))
+        self._store(data, [fit.extra["problem_"]], [fit._replace(coef=None)])
         self.dual_coef_ = self.dual_coef_[0]
         self.intercept_ = fit.intercept + self.target_mean_
         self._check_result()

@@ -6,8 +6,7 @@ from typing import NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
-from s3vm_lib.graphs import GRAPH_SHARE, NEIGHBORS, Graph, graph_from_weights
-from s3vm_lib.kernels import near_origin
+from s3vm_lib.graphs import Graph, graph_from_weights, width_gamma
 
 
 class Bounds(NamedTuple):
@@ -23,51 +22,12 @@ class Bounds(NamedTuple):
     A: float  # bound on the norms of loss gradients
 
 
-def _paper_norm_bound(a, b, p):
-    """Return M of Lemma 2."""
-    if p < 2:
-        return max(1.0, (a + b) ** (1 / (2 - p)))
-    if p == 2:
-        return b / (1 - a)
-    return (1 / ((p - 1) * a)) ** (1 / (p - 2)) if a > 0 else math.inf
-
-
-def smallest_norm_bound(a, b, p):
-    """Return the smallest M ≥ 0 with a M^(p−1) + b ≤ M: all that the induction of Lemma 3 needs.
-
-    Parameters
-    ----------
-    a, b : float
-        Non-negative constants, see `Bounds`.
-    p : float
-        Power of the smoothness function, p ≥ 1.
-
-    Returns
-    -------
-    float
-        Infinite where there is none.
-    """
-    if p == 1:
-        return a + b
-    if p == 2:
-        return b / (1 - a) if a < 1 else math.inf
-    M = 0.0
-    for _ in range(10_000):  # from below: monotone, up to the smallest fixed point
-        larger = a * M ** (p - 1) + b
-        if larger > 1e100:
-            return math.inf
-        if larger <= M * (1 + 1e-13):
-            return larger * (1 + 1e-12)
-        M = larger
-    return math.inf if p > 2 else _paper_norm_bound(a, b, p)
-
-
 def largest_p_term(p):
     """Return (p − 2)^(p−2) / (p − 1)^(p−1): the largest a b^(p−2) allowed with p > 2."""
     return (p - 2) ** (p - 2) / (p - 1) ** (p - 1)
 
 
-def theorem_bounds(C, C_graph, p, R, A, sharp=False):
+def theorem_bounds(C, C_graph, p, R, A):
     """Return conditions and constants of Theorem 1.
 
     With a = p C' (2R)^p and b = C A, the iterates stay in a ball of radius M and the stochastic
@@ -86,8 +46,6 @@ def theorem_bounds(C, C_graph, p, R, A, sharp=False):
         Bound on √k(x, x), the constant of the offset apart.
     A : float
         Bound on the norm of the gradient of a loss in w; infinite for the squared hinge.
-    sharp : bool, default=False
-        Take the smallest M that the proof allows (`smallest_norm_bound`) in place of the paper's.
 
     Returns
     -------
@@ -110,7 +68,12 @@ def theorem_bounds(C, C_graph, p, R, A, sharp=False):
         holds = left <= right * (1 + 1e-12)
     if not holds:
         return Bounds(False, condition, a, b, math.inf, math.inf, R, A)
-    M = (smallest_norm_bound if sharp else _paper_norm_bound)(a, b, p)
+    if p < 2:  # M of Lemma 2
+        M = max(1.0, (a + b) ** (1 / (2 - p)))
+    elif p == 2:
+        M = b / (1 - a)
+    else:
+        M = (1 / ((p - 1) * a)) ** (1 / (p - 2)) if a > 0 else math.inf
     return Bounds(True, condition, a, b, M, M + b + a * M ** (p - 1), R, A)
 
 
@@ -197,53 +160,18 @@ def space_radius(kernel, X):
     return math.sqrt(max(0.0, float(np.max(kernel.diagonal(X)))))
 
 
-def resolve_C_graph(rule, mean_C, p, R, loss, offset, share):
-    """Return the number that ``C_graph`` stands for.
-
-    Parameters
-    ----------
-    rule : None, "labels", "paper", "theorem" or float
-        None: a twentieth of the weight of the mean loss. ``"labels"``: ``share`` times it.
-        ``"paper"``: C' = C with p < 2, and the paper's bounds for p = 2 and p > 2, which suppose
-        R = A = 1. ``"theorem"``: that of ``"labels"``, or less if Theorem 1 asks for it.
-    mean_C : float
-        Weight of the mean loss.
-    p, R : float
-        Power, and bound on √k(x, x).
-    loss : LabeledLoss
-    offset : bool
-        Whether 1 is added to the kernel.
-    share : float
-
-    Returns
-    -------
-    float
-    """
-    if rule is None:
-        return GRAPH_SHARE * mean_C
-    if rule == "labels":
-        return share * mean_C
-    if rule == "paper":
-        return mean_C if p < 2 or mean_C == 0 else largest_C_graph(mean_C, p, 1.0, 1.0, share=1.0)
-    if rule == "theorem" and mean_C == 0:
-        return 0.0
-    if rule == "theorem":
-        if not math.isfinite(loss.lipschitz):
-            raise ValueError(
-                f"C_graph='theorem' needs a loss with a bounded slope, got loss={loss.name!r}"
-            )
-        A = loss.lipschitz * math.hypot(R, 1.0 if offset else 0.0)
-        return min(share * mean_C, largest_C_graph(mean_C, p, R, A))
-    return float(rule)
+def gradient_bound(loss, R, offset):
+    """Return the bound A on the norm of the gradient of a loss, with the constant of an offset."""
+    return loss.lipschitz * math.hypot(R, 1.0 if offset else 0.0)
 
 
-def resolve_sigma_f(mean_C, C_graph, p, loss, offset):
-    """Return σ_f by rule: the largest with which Theorem 1 holds (see `largest_sigma_f`)."""
+def require_slope(loss, name):
+    """Return the largest slope of a loss; refuse one without, which Theorem 1 has no bound for."""
     if not math.isfinite(loss.lipschitz):
         raise ValueError(
-            f"sigma_f='theorem' needs a loss with a bounded slope, got loss={loss.name!r}"
+            f"{name}='theorem' needs a loss with a bounded slope, got loss={loss.name!r}"
         )
-    return largest_sigma_f(mean_C, C_graph, p, loss.lipschitz, offset)
+    return loss.lipschitz
 
 
 # --- Graphs ---------------------------------------------------------------------------------------
@@ -267,42 +195,4 @@ def length_gamma(graph, X):
         return None
     difference = X[graph.i] - X[graph.j]
     squares = difference.multiply(difference) if sp.issparse(X) else difference**2
-    mean = float(np.sqrt(np.asarray(squares.sum(axis=1)).ravel()).mean())
-    return 0.5 / mean**2 if mean > 0 else 1.0
-
-
-def extend_graph(graph, X, start, labeled, rule, gamma):
-    """Return graph with edges from the rows ``start`` and later to their neighbors among all rows.
-
-    Edges of earlier rows stay, even where a new row is nearer: what k-NN graphs cost online.
-    """
-    n, X = X.shape[0], near_origin(X)[0]
-    from sklearn.neighbors import NearestNeighbors
-
-    if rule.radius is None:
-        n_neighbors = rule.n_neighbors or NEIGHBORS
-        found = NearestNeighbors(n_neighbors=min(n_neighbors + 1, n)).fit(X)
-        distances, columns = found.kneighbors(X[start:])
-        counts = np.full(n - start, columns.shape[1])
-        distances, columns = distances.ravel(), columns.ravel()
-    else:
-        found = NearestNeighbors(radius=rule.radius).fit(X)
-        distances, columns = found.radius_neighbors(X[start:])
-        counts = np.array([part.size for part in columns])
-        distances, columns = np.concatenate(distances), np.concatenate(columns)
-    rows = np.repeat(np.arange(start, n), counts)
-    # Identical rows would only pull each other together.
-    keep = (distances > 0) & (rows != columns) & ~(labeled[rows] & labeled[columns])
-    rows, columns, distances = rows[keep], columns[keep].astype(np.int64), distances[keep]
-    mu = np.ones(rows.size)
-    if rule.weights == "gaussian":
-        scale = 1.0 if gamma is None else gamma  # no edge so far to take a length from
-        mu = np.maximum(np.exp(-scale * distances**2), np.finfo(float).tiny)
-    both = (
-        np.concatenate([graph.weights, mu]),
-        (np.concatenate([graph.i, rows]), np.concatenate([graph.j, columns])),
-    )
-    # An edge found from both of its ends would be added up.
-    i, j = np.minimum(*both[1]), np.maximum(*both[1])
-    _, first = np.unique(i * n + j, return_index=True)
-    return Graph(n, i[first], j[first], both[0][first])
+    return width_gamma(float(np.sqrt(np.asarray(squares.sum(axis=1)).ravel()).mean()))

@@ -1,5 +1,6 @@
 """The solver: Algorithm 1 in windows of steps, on accumulators that grow with the rows visited."""
 
+import copy
 import math
 from typing import NamedTuple
 
@@ -192,13 +193,19 @@ class Accumulators:
         more = X.shape[0] - self.place.size
         self.place = np.concatenate([self.place, np.full(more, -1, np.int64)])
 
-    def snapshot(self, shared=()):
-        """Return the attributes; arrays among them, but for ``shared``, are replaced by copies."""
-        before = dict(vars(self))
-        for name, value in before.items():
-            if isinstance(value, np.ndarray) and name not in shared:
-                setattr(self, name, np.array(value))
-        return before
+    def copied(self):
+        """Return a copy of all but the rows, to be changed in its place.
+
+        Arrays of a model in a memory map cannot be written to. Of the list of `KernelSums` rows
+        within its size are never overwritten, and those beyond belong to no copy.
+        """
+        other = copy.copy(self)
+        for name, value in vars(self).items():
+            if isinstance(value, KernelSums):
+                setattr(other, name, copy.copy(value))
+            elif isinstance(value, np.ndarray) and name != "X":
+                setattr(other, name, np.array(value))
+        return other
 
     @property
     def listed(self):

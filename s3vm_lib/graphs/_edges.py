@@ -67,15 +67,6 @@ def power_slope(difference, power):
     return size if difference > 0.0 else -size
 
 
-@njit
-def edge_energy_gradient(i, j, weights, f, power, out):
-    """Add the derivatives of `edge_energy` in the outputs to ``out``, shape (n,)."""
-    for e in range(i.size):
-        slope = weights[e] * power_slope(f[i[e]] - f[j[e]], power)
-        out[i[e]] += slope
-        out[j[e]] -= slope
-
-
 @dataclass(frozen=True, eq=False)
 class Graph:
     """An undirected graph as a list of edges.
@@ -119,9 +110,9 @@ class Graph:
 
     def energy_gradient(self, f, power=2.0):
         """Return the derivatives of `energy` in the outputs, shape (n,); 0 at a kink."""
-        out = np.zeros(self.n)
-        edge_energy_gradient(self.i, self.j, self.weights, _outputs(f), float(power), out)
-        return out
+        f = _outputs(f)
+        slope = self.weights * _slope(f[self.i] - f[self.j], power)
+        return np.bincount(self.i, slope, self.n) - np.bincount(self.j, slope, self.n)
 
 
 @dataclass(frozen=True, eq=False)
@@ -154,7 +145,7 @@ class CompleteGraph:
         return self.n * (self.n - 1) // 2 - l * (l - 1) // 2
 
     def _blocks(self):
-        """(first row, end, weights (end − first, n)), each edge in one entry, the others 0."""
+        """Yield first row, end, and weights (end − first, n), 0 but in one entry of each edge."""
         step = max(1, _CHUNK // max(1, self.n))
         for start in range(0, self.n, step):
             end = min(self.n, start + step)
@@ -189,8 +180,7 @@ class CompleteGraph:
         """Return the derivatives of `energy` in the outputs, shape (n,); 0 at a kink."""
         f, out = _outputs(f), np.zeros(self.n)
         for start, end, W in self._blocks():
-            difference = f[start:end, None] - f
-            slope = W * np.sign(difference) * power * np.abs(difference) ** (power - 1)
+            slope = W * _slope(f[start:end, None] - f, power)
             out[start:end] += slope.sum(axis=1)
             out -= slope.sum(axis=0)
         return out
@@ -198,6 +188,11 @@ class CompleteGraph:
 
 def _outputs(f):
     return np.ascontiguousarray(f, dtype=np.float64)
+
+
+def _slope(difference, power):
+    """Return `power_slope` of an array."""
+    return power * np.sign(difference) * np.abs(difference) ** (power - 1)
 
 
 # --- Laplacians: the quadratic energy as a matrix ------------------------------------------------
@@ -275,7 +270,8 @@ def laplacian(graph, normalized=False, degree=1):
     if normalized:
         scale = np.divide(1.0, np.sqrt(sums), out=np.zeros_like(sums), where=sums > 0)
         diagonal = (sums > 0).astype(float)
-        W = W * scale * scale[:, None] if isinstance(W, np.ndarray) else _scaled(W, scale)
+        D = sp.diags_array(scale)
+        W = W * scale * scale[:, None] if isinstance(W, np.ndarray) else D @ W @ D
     if isinstance(W, np.ndarray):
         L = -W
         L[np.diag_indices_from(L)] += diagonal
@@ -283,11 +279,6 @@ def laplacian(graph, normalized=False, degree=1):
         L = sp.csr_array(sp.diags_array(diagonal) - W)
         L.sort_indices()
     return Laplacian(L, int(degree), graph.n_edges, not normalized)
-
-
-def _scaled(W, scale):
-    D = sp.diags_array(scale)
-    return D @ W @ D
 
 
 # --- Edges drawn at random, inside compiled loops ------------------------------------------------

@@ -141,13 +141,8 @@ def knn_graph(
     -------
     Graph
     """
-    n = X.shape[0]
-    if n < 2:
-        return _edgeless(n)
-    found = _searched(X, metric, n_neighbors=min(n_neighbors, n - 1))
-    distances, index = found.kneighbors()  # a row is not counted among its own neighbors
-    rows = np.repeat(np.arange(n), index.shape[1])
-    return _weighted(n, rows, index.ravel(), distances.ravel(), weights, gamma, labeled)
+    n_neighbors = min(n_neighbors, X.shape[0] - 1)
+    return _joined(X, weights, gamma, labeled, metric, n_neighbors=n_neighbors)
 
 
 def radius_graph(X, radius, *, weights="gaussian", gamma=None, labeled=None, metric="euclidean"):
@@ -166,48 +161,86 @@ def radius_graph(X, radius, *, weights="gaussian", gamma=None, labeled=None, met
     -------
     Graph
     """
+    return _joined(X, weights, gamma, labeled, metric, radius=radius)
+
+
+def _joined(X, weights, gamma, labeled, metric, **how):
+    """Return the graph that joins rows to their neighbors."""
     n = X.shape[0]
+    if weights not in WEIGHTS:
+        raise ValueError(f"weights must be one of {WEIGHTS}, got {weights!r}")
     if n < 2:
-        return _edgeless(n)
-    distances, index = _searched(X, metric, radius=radius).radius_neighbors()
-    rows = np.repeat(np.arange(n), [part.size for part in index])
-    columns, distances = (np.concatenate(parts) for parts in (index, distances))
-    return _weighted(n, rows, columns, distances, weights, gamma, labeled)
+        return Graph(n, *np.empty((2, 0), np.int64), np.empty(0))
+    rows, columns, distances = _neighbors(X, metric, **how)
+    # In place of weights the numbers of the pairs, of which the last of an edge is kept.
+    graph = _graph(n, rows, columns, np.arange(1.0, rows.size + 1), labeled)
+    length = distances[graph.weights.astype(int) - 1]
+    if gamma is None:
+        gamma = width_gamma(length.mean()) if length.size else 1.0
+    return replace(graph, weights=_weights_of(length, weights, gamma))
 
 
-def _edgeless(n):
-    return Graph(n, np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0))
+def _neighbors(X, metric="euclidean", start=None, **how):
+    """Return rows, the neighbors of each, and their distances, one entry per pair.
 
-
-def _searched(X, metric, **how):
-    """Return scikit-learn's search for neighbors among the rows of X."""
+    A row is none of its own neighbors, unless rows are asked for from ``start`` on.
+    """
     from sklearn.neighbors import NearestNeighbors
 
     X = X if metric == "precomputed" else near_origin(X)[0]
     # Trees lose to plain comparison of all pairs in more than about 15 dimensions.
     low = metric == "euclidean" and not sp.issparse(X) and X.shape[1] <= 15
-    return NearestNeighbors(algorithm="auto" if low else "brute", metric=metric, **how).fit(X)
+    search = NearestNeighbors(algorithm="auto" if low else "brute", metric=metric, **how).fit(X)
+    find = search.radius_neighbors if "radius" in how else search.kneighbors
+    distances, columns = find(None if start is None else X[start:])
+    rows = np.repeat(np.arange(start or 0, X.shape[0]), [len(part) for part in columns])
+    return rows, np.concatenate(columns), np.concatenate(distances)
 
 
-def _weighted(n, rows, columns, distances, weights, gamma, labeled):
-    if weights not in WEIGHTS:
-        raise ValueError(f"weights must be one of {WEIGHTS}, got {weights!r}")
-    graph = _graph(n, rows, columns, np.ones(rows.size), labeled)
-    if weights == "binary" or graph.n_edges == 0:
-        return graph
-    # Lengths in the order of the edges; both directions of an edge have the same one.
-    length = np.empty(graph.n_edges)
-    key = np.minimum(rows, columns).astype(np.int64) * n + np.maximum(rows, columns)
-    place = np.searchsorted(graph.i * n + graph.j, key)
-    inside = place < graph.n_edges
-    inside[inside] = (graph.i * n + graph.j)[place[inside]] == key[inside]
-    length[place[inside]] = distances[inside]
-    if gamma is None:
-        mean = length.mean()
-        gamma = 0.5 / mean**2 if mean > 0 else 1.0
-    # A weight that underflows would make an edge vanish from |E|.
-    mu = np.maximum(np.exp(-gamma * length**2), np.finfo(float).tiny)
-    return Graph(n, graph.i, graph.j, mu)
+def width_gamma(length):
+    """Return 1/(2m²) for the mean length m of the edges."""
+    return 0.5 / length**2 if length > 0 else 1.0
+
+
+def _weights_of(length, weights, gamma):
+    """Return the weights of edges; one that underflows would make its edge vanish from ``|E|``."""
+    if weights == "binary":
+        return np.ones(length.size)
+    return np.maximum(np.exp(-gamma * length**2), np.finfo(float).tiny)
+
+
+def extend_graph(graph, X, labeled, rule, gamma):
+    """Return a graph with edges from the rows that it does not have yet to their neighbors.
+
+    Edges of earlier rows stay, even where a new row is nearer: what k-NN graphs cost online.
+
+    Parameters
+    ----------
+    graph : Graph
+    X : {ndarray, CSR matrix} of shape (n, d)
+        Its rows, and the new ones after them.
+    labeled : ndarray of bool, shape (n,)
+        Two rows marked here are not joined.
+    rule : NeighborGraph
+    gamma : float or None
+        γ of Gaussian weights; None, where no edge has told one so far, means 1.
+
+    Returns
+    -------
+    Graph
+    """
+    n, how = X.shape[0], {"radius": rule.radius}
+    if rule.radius is None:
+        how = {"n_neighbors": min((rule.n_neighbors or NEIGHBORS) + 1, n)}  # and the row itself
+    rows, columns, distances = _neighbors(X, start=graph.n, **how)
+    # Identical rows would only pull each other together.
+    keep = (distances > 0) & ~(labeled[rows] & labeled[columns])
+    new = _weights_of(distances[keep], rule.weights, 1.0 if gamma is None else gamma)
+    weights = np.append(graph.weights, new)
+    rows, columns = np.append(graph.i, rows[keep]), np.append(graph.j, columns[keep])
+    # In place of weights falling numbers of the pairs: the first of an edge is kept.
+    joined = _graph(n, rows, columns, np.arange(weights.size, 0.0, -1.0), None)
+    return replace(joined, weights=weights[weights.size - joined.weights.astype(int)])
 
 
 # --- What estimators take ------------------------------------------------------------------------
@@ -311,7 +344,10 @@ class NeighborGraph(Checked):
                 X = _dense(X)
             if self.weights == "binary":
                 return CompleteGraph(X, None, labeled)
-            return CompleteGraph(X, _complete_gamma(X) if gamma is None else gamma, labeled)
+            if gamma is None:  # 1/(2m²) with m² the mean squared distance of two rows
+                variance = float(np.sum(np.var(X, axis=0)))
+                gamma = 0.25 / variance if variance > 0 else 1.0
+            return CompleteGraph(X, gamma, labeled)
         metric = "precomputed" if precomputed else "euclidean"
         if precomputed:
             diagonal = np.diagonal(X)
@@ -345,12 +381,6 @@ def _dense(X):
             "neighbors only, or reduce the columns (sklearn.decomposition.TruncatedSVD)"
         )
     return X.toarray()
-
-
-def _complete_gamma(X):
-    """Return 1/(2m²) with m² the mean squared distance of two rows."""
-    variance = float(np.sum(np.var(X, axis=0)))
-    return 0.25 / variance if variance > 0 else 1.0
 
 
 GraphLike = (

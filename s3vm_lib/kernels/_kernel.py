@@ -194,6 +194,10 @@ class Kernel:
             diagonal = (self.gamma * diagonal + self.coef0) ** self.degree
         return self.sigma_f**2 * diagonal
 
+    def among(self, X, index):
+        """Return the Gram matrix of the rows ``index`` of X."""
+        return X[np.ix_(index, index)] if self.name == "precomputed" else self.gram(X[index])
+
     def columns(self, X, index):
         """Return the columns ``index`` of the Gram matrix of X, shape (n, len(index))."""
         return X[:, index] if self.name == "precomputed" else self.gram(X, X[index])
@@ -339,7 +343,7 @@ def pivoted_cholesky(
             candidates = np.argsort(-residual, kind="stable")[:count]
             threshold = max(0.5 * residual[candidates[0]], floor)
         # What is left of their own kernel values decides which of them become pivots.
-        S = _square(X, kernel, candidates) - G[candidates, :r] @ G[candidates, :r].T
+        S = kernel.among(X, candidates) - G[candidates, :r] @ G[candidates, :r].T
         chosen = _select(S, threshold)
         if chosen.size == 0:
             residual[candidates] = 0.0  # rounding had kept them above the floor
@@ -364,11 +368,6 @@ def pivoted_cholesky(
         np.maximum(residual, 0.0, out=residual)
         r = end
     return LowRank(G[:, :r], pivots[:r], float(residual.max() / largest))
-
-
-def _square(X, kernel, index):
-    """Return the Gram matrix of the rows ``index``."""
-    return X[np.ix_(index, index)] if kernel.name == "precomputed" else kernel.gram(X[index])
 
 
 def _systematic_sample(residual, size):

@@ -474,8 +474,7 @@ class ILS3VM(KernelParameters, KeepingS3VM):
             raise ValueError(f"indices must be integers, got {indices!r}")
         if np.any((rows < -n) | (rows >= n)):
             raise ValueError(f"indices must lie in [{-n}, {n - 1}] with {n} rows, got {indices!r}")
-        rows = rows.astype(np.intp)  # in eight bits there may be no n
-        rows = rows % max(n, 1)
+        rows = rows.astype(np.intp) % max(n, 1)  # in eight bits there may be no n
         if np.unique(rows).size < rows.size:
             raise ValueError(f"indices must not repeat a row, got {indices!r}")
         with self._unchanged_on_error(), using(self.n_jobs):

@@ -137,9 +137,9 @@ class Follower:
                 sets.reference(p, self.store.n)
                 self.factorize()
 
-    def _resize(self, size, parts=None):
-        """Make memory for ``size`` rows that begins with what is known, or with ``parts``."""
-        known = self._known(self.state.x.size) if parts is None else parts
+    def _resize(self, size):
+        """Make memory for ``size`` rows that begins with what is known."""
+        known = self._known(self.state.x.size)
         new = {name: np.zeros(size, np.int64) for name in _LISTS} | {"x": np.full(size, _NOBODY)}
         for name, part in new.items():
             part[: known[name].size] = known[name][:size]
@@ -241,11 +241,6 @@ class Follower:
         """Mark rows to go; their positions stay reserved until `compact`. `run` removes them."""
         for i in ids:
             ends.leave(self.store.view, self.state, i, self.store.n)
-
-    def remove(self, ids, max_steps=None):
-        """Mark rows to go, and `run`."""
-        self.leave(ids)
-        return self.run(max_steps)
 
     def compact(self, keep):
         """Follow `KernelStore.compact`, after `finish`, with A empty."""
@@ -436,12 +431,11 @@ class Follower:
         """Return W = ½αᵀ(K + ρI)α − Σ a, minus the objective where A is empty; computed anew."""
         return ends.energy(self.state, self.store.n)
 
-    def value(self, leaving=None):
+    def value(self, leaving):
         """Return J of the rows that take part or wait to, without the ridge; all outputs current.
 
         ``leaving`` is what `of_leaving` returns.
         """
-        leaving = self.of_leaving() if leaving is None else leaving
         return ends.value(self.state, self.store.n, leaving)
 
     def of_leaving(self):
@@ -498,14 +492,11 @@ class Follower:
 
     def __getstate__(self):
         """Return without workspace, and without the factor, which is computed again."""
-        known = {name: part.copy() for name, part in self._known(self.store.n).items()}
-        return self.__dict__ | {"state": (known, self.state.now.copy()), "now": None}
+        return self.__dict__ | {"state": None, "now": None, "saved": self.save()}
 
     def __setstate__(self, state):
-        known, now = state.pop("state")
+        saved = state.pop("saved")
         self.__dict__.update(state)
         self._begin()
-        self._resize(self.store.capacity, known)
-        self.state.now[:] = now
-        self.factorize()
-        self.refactored -= 1
+        self._resize(self.store.capacity)
+        self.load(saved)

@@ -1,4 +1,8 @@
-"""Generators of artificial sets, scikit-learn's bundled sets, and the hiding of labels."""
+"""Data sets without a download: generators, scikit-learn's bundled sets, and hidden labels.
+
+All functions follow scikit-learn's conventions: they return ``(X, y)`` with every label known, and
+`hide_labels` turns y into a semi-supervised target (−1 = unlabeled).
+"""
 
 import numbers
 
@@ -21,11 +25,13 @@ def _positive_integer(name, value, minimum=1):
     return int(value)
 
 
-def _shuffled(X, y, shuffle, rng):
-    if not shuffle:
-        return X, y
-    order = rng.permutation(len(y))
-    return X[order], y[order]
+def _normal_rows(n_samples, n_features, shuffle, random_state, least=1):
+    """Draw normal rows, of which the first half has class 1, and an order to return them in."""
+    n = _positive_integer("n_samples", n_samples, 2)
+    rng = _generator(random_state)
+    X = rng.standard_normal((n, _positive_integer("n_features", n_features, least)))
+    order = rng.permutation(n) if shuffle else np.arange(n)
+    return X, (np.arange(n) < n // 2).astype(np.int64), order
 
 
 def make_g2c(n_samples=500, n_features=500, *, shuffle=True, random_state=None):
@@ -64,7 +70,9 @@ def make_g2c(n_samples=500, n_features=500, *, shuffle=True, random_state=None):
     >>> int((y_train != -1).sum())
     25
     """
-    return _gaussians(n_samples, n_features, False, shuffle, random_state)
+    X, y, order = _normal_rows(n_samples, n_features, shuffle, random_state)
+    X[:, 0] += 2.5 * (2 * y - 1)
+    return X[order], y[order]
 
 
 def make_g4c(n_samples=500, n_features=500, *, shuffle=True, random_state=None):
@@ -95,28 +103,17 @@ def make_g4c(n_samples=500, n_features=500, *, shuffle=True, random_state=None):
     .. [1] Gieseke, F., Airola, A., Pahikkala, T. and Kramer, O. (2014). Fast and simple
        gradient-based optimization for semi-supervised support vector machines. Neurocomputing 123.
     """
-    _positive_integer("n_features", n_features, 2)
-    return _gaussians(n_samples, n_features, True, shuffle, random_state)
-
-
-def _gaussians(n_samples, n_features, misleading, shuffle, random_state):
-    n = _positive_integer("n_samples", n_samples, 2)
-    d = _positive_integer("n_features", n_features)
-    rng = _generator(random_state)
-    y = np.zeros(n, dtype=np.int64)
-    y[: n // 2] = 1
-    X = rng.standard_normal((n, d))
+    X, y, order = _normal_rows(n_samples, n_features, shuffle, random_state, 2)
     X[:, 0] += 2.5 * (2 * y - 1)
-    if misleading:  # the widest gap does not part the classes
-        X[:, 1] += np.where(np.arange(n) % 2 == 1, 5.0, -5.0)
-    return _shuffled(X, y, shuffle, rng)
+    X[:, 1] += np.where(np.arange(len(y)) % 2 == 1, 5.0, -5.0)  # the widest gap misleads
+    return X[order], y[order]
 
 
 def make_g50c(n_samples=550, n_features=50, *, shuffle=True, random_state=None):
     """Draw two Gaussians whose Bayes error is 5 %, after the set g50c of Chapelle and Zien [1]_.
 
     Both classes are normal with identity covariance; their means lie 3.29 apart, along the
-    diagonal, so that Φ(−3.29/2) = 5 %. The published draw itself is ``load("g50c")``.
+    diagonal, so that Φ(−3.29/2) = 5 %. The published draw itself is the benchmark set ``g50c``.
 
     Parameters
     ----------
@@ -140,14 +137,10 @@ def make_g50c(n_samples=550, n_features=50, *, shuffle=True, random_state=None):
     .. [1] Chapelle, O. and Zien, A. (2005). Semi-supervised classification by low density
        separation. AISTATS, 57-64.
     """
-    n = _positive_integer("n_samples", n_samples, 2)
-    d = _positive_integer("n_features", n_features)
-    rng = _generator(random_state)
-    y = np.zeros(n, dtype=np.int64)
-    y[: n // 2] = 1
-    half_distance = 1.6448536269514722  # the 95 % point of the standard normal distribution
-    X = rng.standard_normal((n, d)) + np.outer(2 * y - 1, np.full(d, half_distance / np.sqrt(d)))
-    return _shuffled(X, y, shuffle, rng)
+    X, y, order = _normal_rows(n_samples, n_features, shuffle, random_state)
+    d, half_distance = X.shape[1], 1.6448536269514722  # the 95 % point of the standard normal
+    X += np.outer(2 * y - 1, np.full(d, half_distance / np.sqrt(d)))
+    return X[order], y[order]
 
 
 def make_moons(n_samples=200, *, noise=0.1, random_state=None):
