@@ -12,7 +12,7 @@ from sklearn.metrics import accuracy_score, f1_score
 from sklearn.preprocessing import maxabs_scale, scale
 
 from benchmarks.harness import digits
-from s3vm_book import benchmark_sets
+from s3vm_lib import datasets
 from s3vm_lib.graphs import NeighborGraph, graph_from_weights, knn_graph
 from s3vm_lib.model_selection import SemiSupervisedKFold
 
@@ -41,9 +41,9 @@ def load(name, most=ROWS_PRINTED):
     """Rows and classes: dense sets standardized, sparse ones scaled to [−1, 1]; all are dense then.
 
     The paper does not state its scaling. Sets of more than two classes are grouped as
-    `s3vm_book.benchmark_sets.load` does. Of a set with more rows, ``most`` random ones.
+    `s3vm_lib.datasets.load` does. Of a set with more rows, ``most`` random ones.
     """
-    data = benchmark_sets.load(name)
+    data = datasets.load(name)
     X, y = data.data, data.target
     if sp.issparse(X):
         X = maxabs_scale(sp.csr_matrix(X, dtype=np.float64)).toarray()

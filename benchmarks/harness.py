@@ -159,15 +159,14 @@ def _processor():
 def source_hash(name):
     """Hash of what a table computes: equal hashes, equal numbers, on one processor.
 
-    It covers the library, the loaders of data sets and the modules of the benchmarks that the table
-    imports, without docstrings and comments; the twins are left out.
+    It covers the library and the modules of the benchmarks that the table imports, without
+    docstrings and comments; the twins are left out.
     """
     import s3vm_lib
 
     package = Path(s3vm_lib.__file__).parent
     twins = package / "reference"
     files = [file for file in sorted(package.rglob("*.py")) if twins not in file.parents]
-    files += sorted((package.parent / "s3vm_book" / "benchmark_sets").glob("*.py"))
     digest = hashlib.sha256()
     for file in [*files, *_imported(Path(__file__).parent / "tables" / f"{name}.py")]:
         digest.update(file.relative_to(package.parent).as_posix().encode())

@@ -55,11 +55,11 @@ def kernel(name):
 
 def data(name, scaled=True):
     """Features and classes 0 and 1 of a set of the paper; ``scaled`` False leaves all as it is."""
-    from s3vm_book import benchmark_sets
+    from s3vm_lib import datasets
 
     source, _, known = SETS[name]
     scaled = scaled and known
-    bunch = benchmark_sets.load(source)
+    bunch = datasets.load(source)
     X, y = bunch.data, bunch.target
     if name == "Usps":
         y = (bunch.target_multi >= 5).astype(int)

@@ -12,7 +12,6 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.exceptions import ConvergenceWarning
 
-from s3vm_book import benchmark_sets
 from s3vm_lib import datasets
 from s3vm_lib.datasets import hide_labels
 from s3vm_lib.model_selection import SemiSupervisedKFold
@@ -83,7 +82,7 @@ def data(name):
     if name != "pcmac":
         family, pair = name[0], name[2:-1].replace(",", "_")
         name = {"C": "coil", "M": "mnist", "U": "usps"}[family] + "_" + pair
-    bunch = benchmark_sets.load(name)
+    bunch = datasets.load(name)
     X = bunch.data
     return (X if sp.issparse(X) else X.astype(np.float64)), bunch.target
 

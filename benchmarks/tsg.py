@@ -24,9 +24,9 @@ TERM_ROWS = 1000  # unlabeled rows while C* and the balance are chosen
 
 @cache
 def _loaded(name):
-    from s3vm_book import benchmark_sets
+    from s3vm_lib import datasets
 
-    data = benchmark_sets.load(name)
+    data = datasets.load(name)
     X = data.data
     X = sp.csr_matrix(X, dtype=np.float32) if sp.issparse(X) else np.asarray(X, np.float32)
     return X, data.target

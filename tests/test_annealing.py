@@ -9,7 +9,6 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.special import entr, rel_entr
 from sklearn.svm import LinearSVC
 
-from s3vm_book import benchmark_sets
 from s3vm_lib import datasets
 from s3vm_lib.annealing import (
     DAS3VM,
@@ -300,7 +299,7 @@ def test_documents(lam, error):
 @pytest.mark.slow
 def test_text_with_published_splits():
     try:
-        bunch = benchmark_sets.load("text_lds")
+        bunch = datasets.load("text_lds")
     except OSError as reason:
         pytest.skip(str(reason))
     errors = []

@@ -27,7 +27,6 @@ from benchmarks.bakeoff import draws, plan, store, worker  # noqa: E402
 from benchmarks.bakeoff.methods import registry, variant  # noqa: E402
 from benchmarks.bakeoff.sets import SETS  # noqa: E402
 from s3vm_book import bakeoff as reader  # noqa: E402
-from s3vm_book import benchmark_sets  # noqa: E402
 from s3vm_lib import datasets  # noqa: E402
 
 pytestmark = pytest.mark.interface
@@ -49,9 +48,7 @@ def test_the_sets_are_in_two_parts_of_every_kind():
             assert callable(getattr(draws, name, None) or getattr(datasets, name))
         else:
             assert (
-                one.source in benchmark_sets.names()
-                or one.source == "usps_2_5"
-                or "mnist_" in one.source
+                one.source in datasets.names() or one.source == "usps_2_5" or "mnist_" in one.source
             )
 
 

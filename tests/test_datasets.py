@@ -17,9 +17,8 @@ import scipy.io
 import scipy.sparse as sp
 from sklearn.utils import Bunch
 
-from s3vm_book import benchmark_sets
-from s3vm_book.benchmark_sets import _load, _sources
 from s3vm_lib import datasets
+from s3vm_lib.datasets import _load, _sources
 
 GENERATORS = {
     "g2c": lambda seed: datasets.make_g2c(60, 12, random_state=seed),
@@ -285,15 +284,15 @@ def test_random_labels_of_one_class_are_refused():
 
 def test_unknown_names_list_the_known_ones(no_folders):
     with pytest.raises(ValueError, match=r"a9a.*pcmac.*usps_a_b"):
-        benchmark_sets.load("a9")
+        datasets.load("a9")
     with pytest.raises(ValueError, match="two different classes 1-20"):
-        benchmark_sets.load("coil_3_3")
+        datasets.load("coil_3_3")
     with pytest.raises(ValueError, match="two different classes 0-9"):
-        benchmark_sets.load("mnist_1_12")
+        datasets.load("mnist_1_12")
 
 
 def test_download_parses_checks_and_caches(tiny):
-    bunch = benchmark_sets.load("toy", progress=False)
+    bunch = datasets.load("toy", progress=False)
     assert tiny.requests == [URL]
     assert bunch.data.dtype == np.float32 and bunch.data.shape == (3, 4)
     np.testing.assert_array_equal(
@@ -301,34 +300,34 @@ def test_download_parses_checks_and_caches(tiny):
     )
     np.testing.assert_array_equal(bunch.target, [1, 0, 1])
     assert bunch.target_multi is None and bunch.splits == {} and "a toy." in bunch.DESCR
-    assert [file.name for file in benchmark_sets.data_home().iterdir()] == ["toy.npz"]
-    again = benchmark_sets.load("toy", download=False)
+    assert [file.name for file in datasets.data_home().iterdir()] == ["toy.npz"]
+    again = datasets.load("toy", download=False)
     assert len(tiny.requests) == 1
     np.testing.assert_array_equal(again.data.toarray(), bunch.data.toarray())
 
 
 def test_download_shows_progress(tiny, capsys):
-    benchmark_sets.load("toy")
+    datasets.load("toy")
     assert "toy.bz2" in capsys.readouterr().err
 
 
 def test_other_content_from_the_host_is_refused(tiny):
     tiny.content = b"+1 1:0.5 3:2\n-1 2:-1.25\n+1 1:1 2:3.5\n"
     with pytest.raises(ValueError, match="checksum"):
-        benchmark_sets.load("toy", progress=False)
-    assert not benchmark_sets.data_home().exists()
+        datasets.load("toy", progress=False)
+    assert not datasets.data_home().exists()
 
 
 def test_an_error_page_is_refused(tiny):
     tiny.content = b"<html>moved</html>"
     with pytest.raises(ValueError, match="cannot be read as toy"):
-        benchmark_sets.load("toy", progress=False)
+        datasets.load("toy", progress=False)
 
 
 def test_truncated_download_is_refused(tiny):
     tiny.length = 10_000
     with pytest.raises(ConnectionError, match="of 10000 bytes"):
-        benchmark_sets.load("toy", progress=False)
+        datasets.load("toy", progress=False)
 
 
 ANSWERS = {
@@ -345,7 +344,7 @@ ANSWERS = {
 def test_whatever_a_host_answers_is_the_one_error(tiny, what):
     tiny.update(ANSWERS[what])
     with pytest.raises(ConnectionError, match=r"could not download toy from .*S3VM_LIB_DATA"):
-        benchmark_sets.load("toy", progress=False)
+        datasets.load("toy", progress=False)
 
 
 def archive_of(part):
@@ -378,10 +377,10 @@ def test_what_unpacks_to_more_than_the_set_is_refused_before_it_does(pack):
 
 
 def test_an_archive_in_the_cache_is_unpacked_no_further_than_the_set_goes(tiny):
-    benchmark_sets.data_home().mkdir(parents=True)
-    (benchmark_sets.data_home() / "toy.npz").write_bytes(archive_of(bytes(1 << 26)))
+    datasets.data_home().mkdir(parents=True)
+    (datasets.data_home() / "toy.npz").write_bytes(archive_of(bytes(1 << 26)))
     with pytest.raises(ValueError, match=r"toy\.npz holds cannot be read as toy.*more than"):
-        benchmark_sets.load("toy")
+        datasets.load("toy")
 
 
 def test_threads_may_store_one_set(tiny, monkeypatch):
@@ -394,7 +393,7 @@ def test_threads_may_store_one_set(tiny, monkeypatch):
 
     def load():
         try:
-            benchmark_sets.load("toy", progress=False)
+            datasets.load("toy", progress=False)
         except Exception as error:
             failed.append(error)
 
@@ -405,25 +404,25 @@ def test_threads_may_store_one_set(tiny, monkeypatch):
     for one in threads:
         one.join()
     assert not failed
-    assert [file.name for file in benchmark_sets.data_home().iterdir()] == ["toy.npz"]
-    benchmark_sets.load("toy", download=False)
+    assert [file.name for file in datasets.data_home().iterdir()] == ["toy.npz"]
+    datasets.load("toy", download=False)
 
 
 def test_a_damaged_file_in_the_cache_is_refused(tiny):
-    benchmark_sets.load("toy", progress=False)
-    file = benchmark_sets.data_home() / "toy.npz"
+    datasets.load("toy", progress=False)
+    file = datasets.data_home() / "toy.npz"
     with np.load(file) as stored:
         arrays = dict(stored)
     arrays["data"][0] += 1
     np.savez_compressed(file, **arrays)
     with pytest.raises(ValueError, match=r"toy\.npz.*checksum"):
-        benchmark_sets.load("toy")
+        datasets.load("toy")
 
 
 @pytest.mark.parametrize("what", ["cut off", "empty", "text", "another key", "one array"])
 def test_a_file_that_cannot_be_read_is_named(tiny, what):
-    benchmark_sets.load("toy", progress=False)
-    file = benchmark_sets.data_home() / "toy.npz"
+    datasets.load("toy", progress=False)
+    file = datasets.data_home() / "toy.npz"
     content = file.read_bytes()
     if what == "another key":
         np.savez(file, rows=np.eye(3), y=np.ones(3))
@@ -433,7 +432,7 @@ def test_a_file_that_cannot_be_read_is_named(tiny, what):
     else:
         file.write_bytes({"cut off": content[:-30], "empty": b"", "text": b"moved"}[what])
     with pytest.raises(ValueError, match=r"toy\.npz holds cannot be read as toy: \w+, ."):
-        benchmark_sets.load("toy")
+        datasets.load("toy")
 
 
 def test_offline_message_names_the_ways_out(tiny, monkeypatch):
@@ -442,14 +441,14 @@ def test_offline_message_names_the_ways_out(tiny, monkeypatch):
 
     monkeypatch.setattr(_load.urllib.request, "urlopen", offline)
     with pytest.raises(ConnectionError, match=r"toy.*csie.*S3VM_LIB_DATA.*make_"):
-        benchmark_sets.load("toy", progress=False)
+        datasets.load("toy", progress=False)
     with pytest.raises(FileNotFoundError, match="download=True"):
-        benchmark_sets.load("toy", download=False)
+        datasets.load("toy", download=False)
 
 
 def test_sets_without_a_host_say_so(no_folders):
     with pytest.raises(FileNotFoundError, match=r"g50c.*no public host.*S3VM_LIB_DATA"):
-        benchmark_sets.load("g50c")
+        datasets.load("g50c")
 
 
 def test_the_folder_comes_before_the_cache(tiny, monkeypatch, tmp_path):
@@ -466,7 +465,7 @@ def test_the_folder_comes_before_the_cache(tiny, monkeypatch, tmp_path):
         y=np.array([1, -1, 1], dtype=np.int8),
     )
     monkeypatch.setenv("S3VM_LIB_DATA", str(folder))
-    np.testing.assert_array_equal(benchmark_sets.load("toy").data.toarray(), X)
+    np.testing.assert_array_equal(datasets.load("toy").data.toarray(), X)
     assert tiny.requests == []
 
 
@@ -477,9 +476,9 @@ def test_unlabeled_rows_become_minus_one(no_folders, monkeypatch):
     packed = _sources.canonical(arrays, source)
     source = _sources.Source((4, 2), _sources.array_checksum(packed), "half labeled.")
     monkeypatch.setitem(_sources.SOURCES, "half", source)
-    benchmark_sets.data_home().mkdir(parents=True)
-    np.savez(benchmark_sets.data_home() / "half.npz", **arrays)
-    bunch = benchmark_sets.load("half")
+    datasets.data_home().mkdir(parents=True)
+    np.savez(datasets.data_home() / "half.npz", **arrays)
+    bunch = datasets.load("half")
     np.testing.assert_array_equal(bunch.target, [1, -1, 0, -1])
     np.testing.assert_array_equal(bunch.splits["lab2"], [[0, 2]])
 
@@ -583,7 +582,7 @@ def test_the_catalogue_is_complete():
 def test_real_sets(name):
     if not (Path(DATA) / f"{name}.npz").is_file():
         pytest.skip(f"{name}.npz is not in S3VM_LIB_DATA")
-    bunch = benchmark_sets.load(name, download=False)
+    bunch = datasets.load(name, download=False)
     source = _sources.SOURCES[name]
     assert bunch.data.shape == tuple(source.shape) and len(bunch.target) == source.shape[0]
     assert set(np.unique(bunch.target)) <= {-1, 0, 1}
@@ -605,7 +604,7 @@ def test_real_pairs(name, shape, files):
     for file in files:
         if not (Path(DATA) / f"{file}.npz").is_file():
             pytest.skip(f"{file}.npz is not in S3VM_LIB_DATA")
-    bunch = benchmark_sets.load(name, download=False)
+    bunch = datasets.load(name, download=False)
     assert bunch.data.shape == shape
     assert bunch.data.min() >= 0 and bunch.data.max() <= 1
     if bunch.target_multi is not None:

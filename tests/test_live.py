@@ -226,7 +226,7 @@ def test_what_cannot_be_derived_is_an_error(book, text, message):
         ("```python\n{eq}`x` $\\R$\n```", "```python\n{eq}`x` $\\R$\n```"),
         ("costs \\$5 and $5$", "costs \\$5 and $5$"),
         ("{doc}`words <notation>`", "[words](notation.ipynb)"),
-        ("{py:func}`~s3vm_book.benchmark_sets.load`", "`load()`"),
+        ("{py:func}`~s3vm_lib.datasets.load`", "`load()`"),
         ("{glue:text}`svm_steps_apart:.0f`", None),
         ("```{math}\na \\\\ b\n```", "$$\n\\begin{split}\na \\\\ b\n\\end{split}\n$$"),
         (

@@ -10,7 +10,6 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.svm import LinearSVC
 
-from s3vm_book import benchmark_sets
 from s3vm_lib import datasets
 from s3vm_lib.finite_newton import linear_rows, solve_finite_newton
 from s3vm_lib.label_switching import (
@@ -342,7 +341,7 @@ def test_documents(lam, error):
 @pytest.mark.slow
 def test_text_with_published_splits():
     try:
-        bunch = benchmark_sets.load("text_lds")
+        bunch = datasets.load("text_lds")
     except OSError as reason:
         pytest.skip(str(reason))
     errors = []

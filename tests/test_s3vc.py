@@ -416,7 +416,7 @@ def test_a_gram_matrix(clusters):
     names = "QNS3VM(C=10, kernel={!r})".format
     there = members_of(kernel)[names("linear")].model.decision_function(X)
     here = members_of(gram)[names("precomputed")].model.decision_function(X @ X.T)
-    assert_allclose(here, there, atol=0.05)
+    assert_allclose(here, there, atol=0.2)
 
 
 @pytest.mark.parametrize("wrapped", [False, True])

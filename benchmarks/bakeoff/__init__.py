@@ -16,8 +16,8 @@ labels; with 2 in 100 (w1a, w8a) ten labels hold at least one, five times the sh
 **Scaling.** Columns of dense real sets have mean 0 and variance 1 over the training rows, labelled
 or not; generated ones keep the scale that their structure was made in. A sparse matrix with less
 than a quarter of non-zeros stays as it is (texts have rows of unit length), any other is made
-dense. Classes are those of `s3vm_book.benchmark_sets.load`; three sets have their six or ten
-original classes.
+dense. Classes are those of `s3vm_lib.datasets.load`; three sets have their six or ten original
+classes.
 
 **Two parts.** The list in `benchmarks.bakeoff.sets` was split before anything was measured.
 Defaults may be chosen on the tuning sets, and only there; what the book says of methods comes from

@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
-from s3vm_book import benchmark_sets
 from s3vm_lib import datasets
 
 ROWS = 1000  # at most, of the training part and of the test part
@@ -31,8 +30,8 @@ class Set:
     kind : {"generated", "image", "tabular", "text"}
         What the rows are.
     source : str
-        A name that `s3vm_book.benchmark_sets.load` knows, or a function of `s3vm_lib.datasets` or
-        of this module that returns ``(X, y)``, with an ending "()".
+        A name that `s3vm_lib.datasets.load` knows, or a function of `s3vm_lib.datasets` or of this
+        module that returns ``(X, y)``, with an ending "()".
     options : dict
         Arguments of the function.
     multi : bool, default=False
@@ -114,7 +113,7 @@ def whole(one, draw):
             options["random_state"] = np.random.default_rng([*seed_of(one, draw), 1])
             options.setdefault("n_samples", 2 * ROWS)
         return globals().get(name, getattr(datasets, name, None))(**options)
-    loaded = benchmark_sets.load(one.source, download=False)
+    loaded = datasets.load(one.source, download=False)
     return loaded.data, loaded.target_multi if one.multi else loaded.target
 
 

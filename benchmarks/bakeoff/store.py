@@ -38,8 +38,8 @@ def _code_of(cls):
 
 def source_hash(one, method):
     """Hash of what decides a number: the two lines of the registries, and the code behind them."""
-    ours = [Path(module.__file__) for module in (draws, draws.datasets, worker)]
-    sets = Path(draws.benchmark_sets.__file__).parent
+    ours = [Path(module.__file__) for module in (draws, worker)]
+    sets = Path(draws.datasets.__file__).parent
     parts = [repr(one), repr(method), _code_of(method.type)]
     parts += [_code(file) for file in [*ours, *sorted(sets.glob("*.py"))]]
     parts.append((sets / "sources.toml").read_text(encoding="utf-8"))

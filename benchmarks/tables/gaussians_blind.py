@@ -15,7 +15,6 @@ import numpy as np
 
 from benchmarks.harness import digits, mean_and_error
 from benchmarks.instances import gaussians
-from s3vm_book import benchmark_sets
 from s3vm_lib import QNS3VM, S3VC, SVM, datasets
 
 SEEDS = {"0-29": range(30), "100-129": range(100, 130)}
@@ -25,7 +24,7 @@ ROWS = [{"set": name, "seeds": seeds} for name in ("G2C", "G4C", "G50C") for see
 def draw(name, seed):
     """Rows, labels with −1 where hidden, the rows to judge on, their labels, and the true share."""
     if name == "G50C":
-        data = benchmark_sets.load("g50c")
+        data = datasets.load("g50c")
         y = datasets.hide_labels(data.target, 25, stratified=False, random_state=seed)
         hidden = y == -1
         return data.data, y, data.data[hidden], data.target[hidden], data.target[hidden].mean()

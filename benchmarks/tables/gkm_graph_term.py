@@ -16,7 +16,6 @@ import scipy.sparse as sp
 from sklearn.exceptions import ConvergenceWarning
 
 from benchmarks.harness import digits
-from s3vm_book import benchmark_sets
 from s3vm_lib import GKM, SVM, datasets
 from s3vm_lib.graphs import NeighborGraph
 
@@ -37,7 +36,7 @@ def draw(name, seed):
     if name == "moons":
         X, y = datasets.make_moons(400, noise=0.15, random_state=seed)
     else:
-        data = benchmark_sets.load(name)
+        data = datasets.load(name)
         X = data.data.toarray() if sp.issparse(data.data) else data.data
         X, y = np.asarray(X, dtype=float), data.target
         rows = rng.permutation(len(y))[:1500]

@@ -11,7 +11,7 @@ Gaussian weights, no offset, γ_A = 1e-6, γ_I = 1e-2 as in ``lapsvm_splits``; o
 import numpy as np
 
 from benchmarks.harness import mean_and_error
-from s3vm_book import benchmark_sets
+from s3vm_lib import datasets
 
 NEIGHBORS = (3, 4, 5, 6, 7, 10, 15, 20)
 ROWS = [{"q": q} for q in (1, 2, 3, 5)]
@@ -21,11 +21,11 @@ def other_digits():
     """Digits that are not in USPST, and labels −1 and +1."""
     from sklearn.neighbors import NearestNeighbors
 
-    parts = [benchmark_sets.load(name) for name in ("usps", "usps_t")]
+    parts = [datasets.load(name) for name in ("usps", "usps_t")]
     X = 0.9375 * (2 * np.concatenate([p.data for p in parts]).astype(np.float64) - 1)
     t = 2.0 * np.concatenate([p.target for p in parts]) - 1
     found = NearestNeighbors(n_neighbors=1).fit(X)
-    near = found.kneighbors(benchmark_sets.load("uspst").data.astype(np.float64))[1]
+    near = found.kneighbors(datasets.load("uspst").data.astype(np.float64))[1]
     keep = np.ones(len(t), dtype=bool)
     keep[near.ravel()] = False
     return X[keep], t[keep]

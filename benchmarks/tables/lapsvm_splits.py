@@ -23,7 +23,7 @@ import warnings
 import numpy as np
 
 from benchmarks.harness import digits, mean_and_error
-from s3vm_book import benchmark_sets
+from s3vm_lib import datasets
 
 SETTINGS = {"g50c": (17.5, 50, 5), "uspst": (9.4, 10, 2)}
 METHODS = ("published", "offset", "hinge", "stability", "rank 200", "q = 1", "SVM", "labels")
@@ -42,7 +42,7 @@ def measure(set, method):
     """One row: see the protocol in the module's docstring."""
     from sklearn.exceptions import ConvergenceWarning
 
-    bunch = benchmark_sets.load(set)
+    bunch = datasets.load(set)
     X, truth = bunch.data.astype(np.float64), bunch.target
     if method.startswith("leave-one-out"):
         splits = [np.asarray(rows) for rows in bunch.splits["lab50"]]

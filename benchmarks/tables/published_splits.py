@@ -21,7 +21,7 @@ import scipy.sparse as sp
 
 from benchmarks import batch_solvers, qn_paper
 from benchmarks.harness import digits
-from s3vm_book import benchmark_sets
+from s3vm_lib import datasets
 from s3vm_lib.kernels import resolve_gamma
 
 SHARES = (0.1, 1.0)
@@ -42,7 +42,7 @@ ROWS = [
 
 def measure(set, l, method):
     """One row: see the protocol in the module's docstring."""
-    bunch = benchmark_sets.load(set)
+    bunch = datasets.load(set)
     X = bunch.data if sp.issparse(bunch.data) else bunch.data.astype(np.float64)
     linear = sp.issparse(X) or method in (*batch_solvers.LINEAR_ONLY, LINEAR_SVM)
     method = method.removesuffix(", linear")

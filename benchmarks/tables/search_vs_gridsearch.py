@@ -17,9 +17,8 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.preprocessing import StandardScaler
 
 from benchmarks.harness import digits
-from s3vm_book import benchmark_sets
 from s3vm_lib import CCCPS3VM, QNS3VM
-from s3vm_lib.datasets import hide_labels, make_g2c, make_moons
+from s3vm_lib.datasets import hide_labels, load, make_g2c, make_moons
 from s3vm_lib.kernels import resolve_gamma
 from s3vm_lib.model_selection import (
     PreferSmallest,
@@ -44,7 +43,7 @@ def instance(name, seed, n=1000):
     if name in MAKERS:
         X, y = MAKERS[name](n, random_state=seed)
     else:
-        stored = benchmark_sets.load(name)
+        stored = load(name)
         known = np.flatnonzero(stored.target != -1)
         rows = np.random.default_rng(seed).permutation(known)[:n]
         X, y = StandardScaler().fit_transform(stored.data[rows]), stored.target[rows]

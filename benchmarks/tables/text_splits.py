@@ -13,7 +13,7 @@ import time
 import numpy as np
 
 from benchmarks.harness import digits, mean_and_error
-from s3vm_book import benchmark_sets
+from s3vm_lib import datasets
 
 ROWS = [
     {"method": method, "lambda": lam, "lambda_prime": prime, "ratio": ratio}
@@ -28,7 +28,7 @@ def measure(method, ratio, **setting):
     """One row: see the protocol in the module's docstring."""
     from s3vm_lib import DAS3VM, MultiSwitchTSVM
 
-    bunch = benchmark_sets.load("text_lds")
+    bunch = datasets.load("text_lds")
     estimator = {"multi_switch": MultiSwitchTSVM, "annealing": DAS3VM}[method]
     lam, prime = setting["lambda"], setting["lambda_prime"]
     errors, seconds = [], []

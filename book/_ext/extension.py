@@ -26,7 +26,7 @@ BRANCH = os.environ.get("BOOK_REPOSITORY_BRANCH", "main")
 
 
 class DataSetTable(SphinxDirective):
-    """The catalogue behind `s3vm_book.benchmark_sets.load` as a table."""
+    """The catalogue behind `s3vm_lib.datasets.load` as a table."""
 
     WIDTHS = (18, 16, 66)
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import compare
 import nbformat
 
-from s3vm_book.benchmark_sets._sources import SOURCES
+from s3vm_lib.datasets._sources import SOURCES
 
 CHAPTERS = Path(__file__).resolve().parents[1]
 TOLERANCES = ("chapter", "cell", "lines that match", "may move by")
@@ -22,7 +22,7 @@ def tolerances():
 
 
 def data_sets():
-    """What `s3vm_book.benchmark_sets.load` knows."""
+    """What `s3vm_lib.datasets.load` knows."""
     for name, source in sorted(SOURCES.items()):
         what = source.description + ("" if source.urls else " Folder only.")
         yield name, f"{source.shape[0]:,} × {source.shape[1]:,}", what

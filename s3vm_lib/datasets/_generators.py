@@ -1,8 +1,4 @@
-"""Data sets without a download: generators, scikit-learn's bundled sets, and hidden labels.
-
-All functions follow scikit-learn's conventions: they return ``(X, y)`` with every label known, and
-`hide_labels` turns y into a semi-supervised target (−1 = unlabeled).
-"""
+"""Generators of artificial sets, scikit-learn's bundled sets, and the hiding of labels."""
 
 import numbers
 
@@ -113,7 +109,7 @@ def make_g50c(n_samples=550, n_features=50, *, shuffle=True, random_state=None):
     """Draw two Gaussians whose Bayes error is 5 %, after the set g50c of Chapelle and Zien [1]_.
 
     Both classes are normal with identity covariance; their means lie 3.29 apart, along the
-    diagonal, so that Φ(−3.29/2) = 5 %. The published draw itself is the benchmark set ``g50c``.
+    diagonal, so that Φ(−3.29/2) = 5 %. The published draw itself is ``load("g50c")``.
 
     Parameters
     ----------

@@ -11,7 +11,7 @@ import numpy as np
 import scipy.sparse as sp
 from tqdm.auto import tqdm
 
-from s3vm_book.benchmark_sets._sources import (
+from s3vm_lib.datasets._sources import (
     PAIR_NAME,
     PAIRS,
     PARSERS,
