@@ -46,7 +46,8 @@ class SVM(KernelParameters, BaseS3VM):
         (see `Gram`, also on rows in groups far apart). In single precision rounding can leave a
         larger violation where C times the largest k(x, x) is above 1e3; ``tol=9e-6`` avoids that.
     max_iter : int, default=10_000_000
-        Largest number of SMO iterations.
+        Largest number of SMO iterations. A linear kernel of many rows needs few or none: an
+        interior-point method goes before them, with many sparse columns coordinate descent.
     shrinking : bool, default=True
         Set points aside that rest at a bound, and check them at the end.
     gram : {"auto", "full", "rows"}, default="auto"
