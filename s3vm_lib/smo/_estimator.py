@@ -53,7 +53,7 @@ class SVM(KernelParameters, BaseS3VM):
     gram : {"auto", "full", "rows"}, default="auto"
         Keep the whole Gram matrix or the rows that are visited, see `Gram`. With two classes
         ``"auto"`` keeps the matrix of at most 200 rows.
-    memory : float, default=1000
+    memory : float, default=250
         Memory for kernel values in MiB. While points are set aside, a copy of the part that is
         still needed may take as much again.
     class_weight : dict or "balanced", default=None
@@ -126,7 +126,7 @@ class SVM(KernelParameters, BaseS3VM):
     max_iter: Count = 10_000_000
     shrinking: bool = True
     gram: Storage = "auto"
-    memory: Megabytes = 1000
+    memory: Megabytes = 250
 
     _largest_n = 100_000
     _memory = "visited kernel rows"
