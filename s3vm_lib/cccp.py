@@ -305,7 +305,7 @@ class CCCPS3VM(KernelParameters, BaseS3VM):
         Largest number of SMO iterations in each of them.
     gram : {"auto", "full", "rows"}, default="auto"
         Keep the whole Gram matrix or the rows that are visited, see `Gram`.
-    memory : float, default=1000
+    memory : float, default=250
         Memory for kernel values in MiB. While points are set aside, a copy of the part that is
         still needed may take as much again.
     class_weight : dict or "balanced", default=None
@@ -408,7 +408,7 @@ class CCCPS3VM(KernelParameters, BaseS3VM):
     max_iter: Count = 100
     max_inner_iter: Count = 1_000_000
     gram: Storage = "auto"
-    memory: Megabytes = 1000
+    memory: Megabytes = 250
 
     _largest_n = 50_000
     _memory = "n² kernel values, or fewer and more time"

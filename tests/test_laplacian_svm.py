@@ -19,6 +19,7 @@ from s3vm_lib.laplacian_svm import (
     DeformedKernel,
     Stopping,
     Watch,
+    _estimator,
     melacci_penalties,
     solve_deformed,
     solve_pcg,
@@ -500,14 +501,19 @@ def test_what_fits_into_memory():
     assert choose(4000, n=2000) == ("newton", None)
     assert choose(4000, loss="hinge") == ("newton", None)
     assert choose(4000, solver="newton") == ("newton", None)
-    assert choose(full - 1, solver="pcg") == ("newton", 1000)
+    assert choose(full - 1, solver="pcg") == ("newton", 600)
     assert choose(full + 1, solver="pcg") == ("pcg", None)
     assert choose(full - 1, solver="pcg", precomputed=True) == ("pcg", None)
-    assert choose(full + 1, solver="newton") == ("newton", 1000)
+    assert choose(full + 1, solver="newton") == ("newton", 600)
     assert choose(4000, rank=70) == ("newton", 70)
-    assert choose(3 * unit * 100) == ("newton", 100)
-    assert choose(3 * unit * 99) == (None, None)
-    assert choose(3 * unit * 100, rank=101) == (None, None)
+    assert choose(unit * (100 + 96)) == ("newton", 100)
+    assert choose(unit * (99 + 96)) == (None, None)
+    assert choose(unit * (100 + 96), rank=101) == (None, None)
+    # Beyond a size the matrix is only made where a solver is named.
+    assert choose(4000, n=10_000) == ("pcg", None)
+    assert choose(4000, n=10_001) == choose(1000, n=10_001) == ("newton", 600)
+    assert choose(4000, n=10_001, solver="pcg") == ("pcg", None)
+    assert choose_rank(10_001, 2000, 4000, None, "hinge", "auto")[:2] == ("newton", 1500)
 
 
 def test_a_budget_sends_the_fit_into_the_low_rank_mode_and_then_refuses():
@@ -516,7 +522,7 @@ def test_a_budget_sends_the_fit_into_the_low_rank_mode_and_then_refuses():
     full = LapSVM(**options).fit(X, y)
     assert full.rank_ is None
     low = LapSVM(memory=1.0, **options).fit(X, y)
-    assert low.rank_ == int(1.0 * 2**20 / (24 * 400))
+    assert low.rank_ == int(1.0 * 2**20 / (8 * 400)) - 96
     assert len(low.support_) <= low.rank_
     assert set(np.flatnonzero(t)) <= set(low.support_)
     assert low.objective_ >= full.objective_ * (1 - 1e-9)
@@ -835,3 +841,15 @@ def test_the_gap_holds_on_a_large_ill_conditioned_instance(mixture):
     )
     assert newton.objective_ <= pcg.objective_ <= newton.objective_ * (1 + 1e-4)
     assert pcg.gap_ <= 1e-4 * pcg.objective_
+
+
+def test_many_rows_take_a_low_rank_and_lose_little(monkeypatch):
+    X, t = clouds(n=900)
+    y, options = labels(t), dict(C=10.0, gamma=0.3)
+    full = LapSVM(**options).fit(X, y)
+    monkeypatch.setattr(_estimator, "_EXACT", 800)
+    low = LapSVM(**options).fit(X, y)
+    assert full.rank_ is None and 50 <= low.rank_ <= 500 + 2 * np.count_nonzero(t)
+    assert low.objective_ == pytest.approx(full.objective_, rel=1e-3)
+    assert np.mean(low.transduction_ != full.transduction_) <= 0.003
+    assert LapSVM(solver="pcg", **options).fit(X, y).rank_ is None

@@ -4,6 +4,7 @@ In the cache the row used longest ago makes room for a new one.
 """
 
 import copy
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -218,6 +219,7 @@ def fetch_all(cache, rows):
 _RANGE_SINGLE = (1e-25, 1e30)
 _LEAST = 2.0**40  # k(x, x), in units of the smallest normal number: it leaves room for shares of it
 _TOL_SINGLE = 1e-5  # least tolerance with single precision
+_DENSE, _THIN = 2**24, 4  # numbers and rows a column of sparse rows that are taken as dense ones
 _ROUNDING = 0.1 / np.finfo(np.float32).eps  # largest kernel value, in units of the tolerance
 
 
@@ -332,6 +334,7 @@ class Gram:
             values = np.empty((slots, size), dtype)
             self.rows = rows
         self.cache = empty_cache(values, mean)
+        self._linear = (X, kernel.sigma_f) if kernel.name == "linear" else None
         if precomputed:
             self.cache.slot[:] = self.cache.owner[:] = np.arange(size)
             self.cache.clock[1] = size
@@ -367,6 +370,25 @@ class Gram:
             mean = mean[:n]
         return np.append(mean, weights @ mean)
 
+    @cached_property
+    def points(self):
+        """Points whose products the values are, or None: with a linear kernel, d < n.
+
+        Sparse ones stay so where they are many or have many columns.
+        """
+        if self._linear is None:
+            return None
+        X, scale = self._linear
+        n, d = X.shape
+        if sp.issparse(X) and n * d <= _DENSE and _THIN * d <= n:
+            X = X.toarray()
+        if d >= n and not sp.issparse(X):
+            return None
+        if self.null is not None:
+            mean = np.atleast_2d(X.T @ self.null[:-1])
+            X = sp.vstack([X, mean], format="csr") if sp.issparse(X) else np.vstack([X, mean])
+        return X if scale == 1 else scale * X
+
     def apart(self):
         """Return the same values, all of them there, for a thread of its own."""
         twin, cache = copy.copy(self), self.cache
@@ -389,7 +411,8 @@ class Gram:
             counts = np.diff(r.indptr)[points]
             indptr = np.r_[0, np.cumsum(counts)]
             take = np.repeat(r.indptr[points] - indptr[:-1], counts) + np.arange(indptr[-1])
+            squares = r.squares[points] if r.squares.size else r.squares  # empty for rows far away
             return cache, r._replace(
-                squares=r.squares[points], data=r.data[take], indices=r.indices[take], indptr=indptr
+                squares=squares, data=r.data[take], indices=r.indices[take], indptr=indptr
             )
         return cache, r._replace(XT=np.ascontiguousarray(r.XT[:, points]))

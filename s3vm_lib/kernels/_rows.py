@@ -51,10 +51,17 @@ def squared_norms(X):
     """Return the squared Euclidean norms of the rows of a dense or sparse X, shape (n,)."""
     X = floats(X)
     if sp.issparse(X):
-        if X.format == "csr" and X.shape[0] > _FEW:  # the squares would take as much as X
-            parts = [squared_norms(X[k : k + _FEW]) for k in range(0, X.shape[0], _FEW)]
-            return np.concatenate(parts)
-        return np.asarray(X.multiply(X).sum(axis=1), dtype=float).ravel()
+        X = X.tocsr()
+        if not X.has_canonical_format:
+            X = X.copy()
+            X.sum_duplicates()
+        squares = np.zeros(X.shape[0])
+        for k in range(0, X.shape[0], _FEW):  # the squares would take as much as X
+            start = X.indptr[k : k + _FEW + 1]
+            part, full = X.data[start[0] : start[-1]], np.flatnonzero(np.diff(start))
+            if full.size:
+                squares[k + full] = np.add.reduceat(part * part, start[full] - start[0])
+        return squares
     return np.einsum("ij,ij->i", X, X)
 
 

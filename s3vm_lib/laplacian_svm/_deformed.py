@@ -134,6 +134,9 @@ class DeformedKernel:
         return c, f, float(c @ f)
 
 
+COLUMNS = 32  # of G, whose products with M are there at once
+
+
 class LowRankDeformedKernel:
     """`DeformedKernel` for K ≈ GGᵀ with r columns: n·r numbers in place of n².
 
@@ -156,8 +159,9 @@ class LowRankDeformedKernel:
         G = low_rank.factor
         self.G, self.pivots, self.labeled = G, low_rank.pivots, labeled
         A = np.eye(G.shape[1])
-        if kappa > 0:
-            A += (2.0 * kappa) * (G.T @ lap.product(G))
+        for k in range(0, G.shape[1] if kappa > 0 else 0, COLUMNS):
+            part = slice(k, k + COLUMNS)
+            A[:, part] += (2.0 * kappa) * (G.T @ lap.product(G[:, part]))
         self._factor = cho_factor(symmetric(A), lower=True, check_finite=False)
         self.half = solve_triangular(self._factor[0], G[labeled].T, lower=True, check_finite=False)
         self.block = self.half.T @ self.half

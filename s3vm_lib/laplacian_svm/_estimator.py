@@ -18,7 +18,8 @@ from s3vm_lib.graphs import (  # isort: skip
 from s3vm_lib.kernels import FAR, Kernel, LowRank, near_origin, pivoted_cholesky
 
 from s3vm_lib.laplacian_svm._deformed import (  # isort: skip
-    BlockDeformedKernel, DeformedKernel, LowRankDeformedKernel, solve_deformed, solve_hinge,
+    COLUMNS, BlockDeformedKernel, DeformedKernel, LowRankDeformedKernel, solve_deformed,
+    solve_hinge,
 )  # fmt: skip
 from s3vm_lib.laplacian_svm._gradients import Stopping, StoppingRule, Watch, solve_pcg
 from s3vm_lib.losses import LabeledLoss
@@ -111,16 +112,18 @@ class LapSVM(KernelParameters, BaseS3VM):
         more than that; a `Stopping` has other numbers. Both may stop far from the minimum.
         ``"gradient"``: the preconditioned gradient has fallen by tol. ``"change"``: an iteration
         lowers J by less than tol J.
-    memory : float, default=4000
+    memory : float, default=1000
         Memory in MiB for kernel values and what is made of them. The graph of all rows, which is
         sparse, is not counted, nor what looking for neighbors takes.
     rank : int, default=None
-        None keeps the full kernel where ``memory`` allows it, and otherwise as many columns of a
-        pivoted Cholesky factor as it allows, at most 1000 (or 500 in blocks, where it allows next
-        to none). A number asks for that many: where they do not fit they are made block by block,
-        from pivots among a part of the rows, and kept in single precision, in memory or in a
-        temporary file. The factor G ends sooner where no diagonal entry of K − GGᵀ exceeds 1e-6 of
-        the largest of K.
+        None keeps the full kernel of up to 10,000 rows, and of more with a ``solver`` that is
+        named, where ``memory`` allows it. Otherwise it takes as many columns of a pivoted Cholesky
+        factor as ``memory`` allows, at most 500 and two for each of up to 500 labeled rows (or 500
+        in blocks, where it allows next to none): with hundreds of labels in hundreds of features
+        and a large C that can cost a point of error, elsewhere less than .3. A number asks for
+        that many: where they do not fit they are made block by block, from pivots among a part of
+        the rows, and kept in single precision, in memory or in a temporary file. The factor G ends
+        sooner where no diagonal entry of K − GGᵀ exceeds 1e-6 of the largest of K.
     client : dask.distributed.Client, default=None
         The workers of this cluster make the factor in blocks and keep it, as many columns as
         ``rank`` says, or 500. They open the rows themselves: X has to be a `numpy.memmap` that all
@@ -225,11 +228,11 @@ class LapSVM(KernelParameters, BaseS3VM):
     To leave out the edges between labeled rows, as `GKM` does, give the graph ready made:
     ``graph=NeighborGraph(10).build(X, labeled=y != -1)``.
 
-    Memory is 8n² bytes for conjugate gradients, three times that for the direct solver, and 24nr
-    bytes with a low-rank kernel of r columns. If not even 50 columns (or twice the labeled rows, up
-    to 1000) fit, or not as many as ``rank`` asks for, the columns go to blocks; of all rows, a few
-    columns at a time are then in memory, for the products with the graph. If that does not fit
-    either, ``fit`` raises a ValueError.
+    Memory is 8n² bytes for conjugate gradients, three times that for the direct solver, and
+    8n(r + 96) bytes with a low-rank kernel of r columns. If not even 50 columns (or twice the
+    labeled rows, up to 1000) fit, or not as many as ``rank`` asks for, the columns go to blocks; of
+    all rows, a few columns at a time are then in memory, for the products with the graph. If that
+    does not fit either, ``fit`` raises a ValueError.
 
     References
     ----------
@@ -262,7 +265,7 @@ class LapSVM(KernelParameters, BaseS3VM):
     laplacian_degree: Degree = 1
     solver: Literal["auto", "newton", "pcg"] = "auto"
     stopping: StoppingRule | Stopping = "gap"
-    memory: Megabytes = 4000
+    memory: Megabytes = 1000
     rank: Count | None = None
     client: Client = None
     tol: Tolerance = 1e-4
@@ -486,6 +489,7 @@ def _spoiled(X, kernel):
 COARSE = 100  # rows of the space that makes conjugate gradients fast
 # Up to this many rows "auto" factorizes: slower than gradients at best, but never stuck.
 _DIRECT = 2500
+_EXACT = 10_000  # and up to this many keeps the full kernel: 763 MiB
 
 
 def melacci_penalties(gamma_A, gamma_I, n_edges):
@@ -563,7 +567,7 @@ def choose_rank(n, n_labeled, megabytes, rank, loss, solver, precomputed=False):
         MiB of what was chosen, or of the smallest choice where nothing fits.
     """
     unit = 8.0 * n / 2**20  # one column
-    if rank is None:
+    if rank is None and (n <= _EXACT or solver != "auto" or precomputed):
         if solver == "auto":
             solver = "newton" if loss == "hinge" or n <= _DIRECT else "pcg"
         # The direct method holds K, MK and its factors; conjugate gradients hold K and vectors.
@@ -571,12 +575,11 @@ def choose_rank(n, n_labeled, megabytes, rank, loss, solver, precomputed=False):
         needed = unit * (n * (3 if solver == "newton" else 1 - precomputed) + vectors)
         if needed <= megabytes:
             return solver, None, needed
-    # The factor G, MG and one copy of the size of G.
-    most = min(n, 1000 if rank is None else rank)
-    fits = int(megabytes / (3 * unit))
-    if rank is not None and fits < most:
-        return None, None, 3 * unit * most
-    least = min(n, max(50, 2 * min(n_labeled, 500)))
-    if fits < min(least, most):
-        return None, None, 3 * unit * min(least, most)
-    return "newton", min(most, fits), 3 * unit * min(most, fits)
+    # The factor G, and of a few columns their products with M and what these need.
+    more, least = 3 * COLUMNS, max(50, 2 * min(n_labeled, 500))
+    most = min(n, 500 + 2 * min(n_labeled, 500) if rank is None else rank)
+    fits = int(megabytes / unit) - more
+    least = most if rank is not None else min(least, most)
+    if fits < least:
+        return None, None, unit * (least + more)
+    return "newton", min(most, fits), unit * (min(most, fits) + more)

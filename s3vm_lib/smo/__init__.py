@@ -10,8 +10,8 @@ semi-supervised inner problems need. With F = Kβ let A_i = −φ_i'(β_i+) and 
 or plus infinity at a bound. Then β is optimal exactly when max_i (A_i − F_i) ≤ min_j (B_j − F_j),
 and every b between the two is an offset.
 
-Read in this order: `_iterations` (the compiled loop), `_solver` (steps of many variables at once,
-shrinking, start and stop), `_estimator` (`SVM`).
+Read in this order: `_iterations` (the compiled loop), `_linear` (linear kernels, in the weights),
+`_solver` (steps of many variables at once, shrinking, start and stop), `_estimator` (`SVM`).
 """
 
 from s3vm_lib.smo._estimator import SVM

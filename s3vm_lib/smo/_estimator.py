@@ -46,13 +46,14 @@ class SVM(KernelParameters, BaseS3VM):
         (see `Gram`, also on rows in groups far apart). In single precision rounding can leave a
         larger violation where C times the largest k(x, x) is above 1e3; ``tol=9e-6`` avoids that.
     max_iter : int, default=10_000_000
-        Largest number of SMO iterations.
+        Largest number of SMO iterations. A linear kernel of many rows needs few or none: an
+        interior-point method goes before them, with many sparse columns coordinate descent.
     shrinking : bool, default=True
         Set points aside that rest at a bound, and check them at the end.
     gram : {"auto", "full", "rows"}, default="auto"
         Keep the whole Gram matrix or the rows that are visited, see `Gram`. With two classes
         ``"auto"`` keeps the matrix of at most 200 rows.
-    memory : float, default=1000
+    memory : float, default=250
         Memory for kernel values in MiB. While points are set aside, a copy of the part that is
         still needed may take as much again.
     class_weight : dict or "balanced", default=None
@@ -125,7 +126,7 @@ class SVM(KernelParameters, BaseS3VM):
     max_iter: Count = 10_000_000
     shrinking: bool = True
     gram: Storage = "auto"
-    memory: Megabytes = 1000
+    memory: Megabytes = 250
 
     _largest_n = 100_000
     _memory = "visited kernel rows"

@@ -9,10 +9,12 @@ takes one step, since (P) is convex and piecewise quadratic on a line.
 from typing import NamedTuple
 
 import numpy as np
+import scipy.sparse as sp
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
 from s3vm_lib.gram import add_rows, fetch_rows, rows_at_once
 from s3vm_lib.smo._iterations import BIG, Costs, smo_iterations
+from s3vm_lib.smo._linear import linear_solution
 
 LARGEST_FACE = 500  # free variables; the factorization of more costs more than it saves
 
@@ -70,10 +72,14 @@ def move(costs, x, v, step):
     new = np.clip(x + step * v, lo, hi)
     for part in (lo, mid, hi):
         new = np.where((part - x) / v == step, part, new)
-    # What rounding leaves of Σx must not lift a variable off its kink.
-    room = np.minimum(np.minimum(new - lo, hi - new), np.abs(new - mid))
-    new[np.argmax(room)] -= new.sum() - x.sum()
+    _settle(new, costs, new.sum() - x.sum())
     return new
+
+
+def _settle(x, costs, rest):
+    """Take off x what is too much in Σx, at the variable that is farthest from kinks and bounds."""
+    room = np.minimum(np.minimum(x - costs.lo, costs.hi - x), np.abs(x - costs.mid))
+    x[np.argmax(room)] -= rest
 
 
 def null_step(null, costs, beta):
@@ -172,6 +178,8 @@ _SLOW = 4  # a solve that takes more iterations per variable gets Newton steps, 
 _STUCK = 300  # one that takes so many gets them in any case
 _HOPELESS = 3000  # and one that takes so many ends: those that converge take 400, for C = 1e9 too
 _FACE_STEPS = 10
+_DUST = 1e-14  # Σβ, in units of Σ|β|, that is 0
+_LATE = 5_000_000  # a linear kernel of n rows gets as many iterations / n before another method
 
 
 class Solution(NamedTuple):
@@ -192,6 +200,9 @@ def solve_smo(
     null_steps=True, face_steps=0, callback=None,
 ):  # fmt: skip
     """Minimize (P) by SMO with second-order working sets and shrinking.
+
+    Linear kernels of many rows, and those for which SMO takes long, begin anew at what
+    `linear_solution` finds; iterations are those of SMO alone.
 
     Parameters
     ----------
@@ -244,10 +255,19 @@ def solve_smo(
     # Lines 2 to 9, in rounds that set points aside.
     most = min(max_iter, _HOPELESS * beta.size)
     total, history, status = 0, [], "max_iter" if most == max_iter else "stalled"
-    wide = _WIDE
+    wide, points = _WIDE, gram.points
+    early = most
+    if points is not None:
+        columns = 0 if sp.issparse(points) else points.shape[1]
+        early = min(most, _LATE // beta.size + 3 * columns)
+        if early < beta.size and not F.any():
+            early = 0
     while total < most:
+        if points is not None and total >= early:
+            beta, F = _linear_start(points, costs, beta, F, tol)
+            points, early = None, most
         n_iter, stopped = _pass(
-            gram, costs, beta, F, tol, most - total, shrinking,
+            gram, costs, beta, F, tol, early - total, shrinking,
             null_steps, face_steps, total, history, callback,
         )  # fmt: skip
         total += n_iter
@@ -271,13 +291,28 @@ def solve_smo(
                     continue
                 status = "stopped" if stopped else "stalled"
             break
-        if n_iter == 0:
+        if n_iter == 0 and points is None:
             status = "stalled"
             break
     # Line 10.
     b, violation = _offset(costs, beta, F)
-    objective = 0.5 * beta @ F + _cost_values(costs, beta).sum()
-    return Solution(beta, F, b, float(objective), violation, total, status, history)
+    objective = _value(costs, beta, F)
+    return Solution(beta, F, b, objective, violation, total, status, history)
+
+
+def _linear_start(points, costs, beta, F, tol):
+    """Return β and F of `linear_solution` if (P) is lower there, and those given otherwise."""
+    new = linear_solution(points, costs, beta, tol)
+    if np.all(np.isfinite(new)):
+        new = np.clip(new, costs.lo, costs.hi)
+        if abs(new.sum()) > _DUST * np.abs(new).sum():
+            _settle(new, costs, new.sum())
+        if np.any((new < costs.lo) | (new > costs.hi)):
+            new = feasible(new, costs)
+        outputs = points @ (new @ points)
+        if _value(costs, new, outputs) < _value(costs, beta, F):
+            return new, outputs
+    return beta, F
 
 
 def _pass(
@@ -389,6 +424,11 @@ def _solved(c, beta, F, violation, wide):
     own, *ends = ((v * f + _cost_values(c, v))[bound] for v in (beta, c.lo, c.mid, c.hi))
     losses = -np.minimum.reduce(ends)  # the conjugates of φ_i at −f_i
     return np.sum(own + losses) <= wide * (penalty + np.abs(losses).sum())
+
+
+def _value(costs, beta, F):
+    """Return the value of (P)."""
+    return float(0.5 * beta @ F + _cost_values(costs, beta).sum())
 
 
 def _cost_values(c, beta):
