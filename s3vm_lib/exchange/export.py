@@ -172,13 +172,10 @@ def _vectors(machine):
 
 def _linear(made, coef, intercept, classes):
     """Fill in a linear machine."""
-    made.n_features_in_ = coef.size
-    if classes is None:
-        made.coef_, made.intercept_ = coef, np.array([intercept])
-    else:
-        made.coef_, made.intercept_ = coef[None], np.array([intercept])
+    made.n_features_in_, made.n_iter_, made.intercept_ = coef.size, 0, np.array([intercept])
+    made.coef_ = coef if classes is None else coef[None]
+    if classes is not None:
         made.classes_ = classes
-    made.n_iter_ = 0
     return made
 
 
