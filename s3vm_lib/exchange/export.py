@@ -13,8 +13,6 @@ from sklearn.pipeline import make_pipeline
 from sklearn.svm import SVC, SVR, LinearSVC, LinearSVR
 from sklearn.utils.validation import check_is_fitted
 
-__all__ = ["register_converters", "to_sklearn", "write_libsvm_model"]
-
 
 def to_sklearn(model):
     """Return an object of scikit-learn with the same outputs as a fitted model.

@@ -21,19 +21,6 @@ from sklearn.datasets import dump_svmlight_file, load_svmlight_files
 
 from s3vm_lib.utils.labels import encode_labels, label_array, missing_entries
 
-__all__ = [
-    "Table",
-    "read_arff",
-    "read_keel",
-    "read_pin",
-    "read_ssl_book",
-    "read_svmlight",
-    "read_svmlin",
-    "read_table",
-    "read_universvm",
-    "write_svmlight",
-]
-
 _OPEN = {".gz": gzip.open, ".bz2": bz2.open}
 _WORD = re.compile(rb"\s(qid|sid|cost):(\S+)")  # of SVMlight, beside the features of a row
 _NO_FEATURES = {"specid", "label", "scannr", "filename", "expmass", "calcmass", "peptide"}
