@@ -53,6 +53,20 @@ def test_q_values_of_mokapot():
     np.testing.assert_allclose(q_values(scores, target), wanted)
 
 
+def test_q_values_of_mokapot_on_its_own_file():
+    """Each fiftieth of the 1500 best rows of 10k_psms_test.pin, in halves, by mokapot's model.
+
+    All rows, and other scores, are compared by benchmarks/mokapot_q_values.sh.
+    """
+    scores = [16, 8, 6, 5, 4.5, 3.5, 3, 2.5, 2, 1.5, 1, 0.5, 0, -0.5, -1, -1, -1.5, -1.5, -1.5]
+    scores += [-2] * 6 + [-2.5] * 5
+    target = np.array(list("TTTTTTTTTTTTTTTTDTTDDTTTTTDTDD")) == "T"
+    wanted = np.repeat([1 / 16, 1 / 9, 2 / 11, 7 / 24], [16, 3, 6, 5])
+    np.testing.assert_allclose(q_values(scores, target), wanted, rtol=1e-6)
+    accepted = accept(scores, target, 0.12)
+    assert np.array_equal(accepted, target & (wanted <= 0.12)) and accepted.sum() == 18
+
+
 def test_the_rate_is_kept_where_decoys_are_scored_apart():
     """Of 200 draws: targets and decoys of unlike numbers, a third of the targets right."""
     rates, powers = [], []
