@@ -29,7 +29,7 @@ def fit(options):
     model = make_pipeline(_columns(table.X), S3VC(random_state=options.seed))
     model.fit(table.X, table.y)
     print(model[-1].summary())
-    kept = {"model": model, "classes": table.classes, "label": options.label, "names": table.names}
+    kept = {"model": model, "classes": table.classes, "label": options.label}
     kept |= {"width": table.X.shape[1], "index_base": table.index_base}
     if options.predict:
         _write(options.predict, lambda path: _predictions(path, kept, table.X))
@@ -44,13 +44,7 @@ def predict(options):
         raise ValueError(f"{options.model} must be a model that `fit --model` has saved")
     path = Path(options.file)
     if path.suffix in _TABLES:
-        X = readers.read_table(path).X
-        missing = [name for name in kept["names"] if name not in X.columns]
-        if missing:
-            raise ValueError(
-                f"{path} must have the columns {missing}, which the model was fitted to"
-            )
-        X = X[kept["names"]]
+        X = readers.read_table(path).X  # the model takes its columns out, or says which are missing
     else:
         X = _read(path, kept["label"], None, kept).X
     _write(options.predict, lambda path: _predictions(path, kept, X))
@@ -99,11 +93,8 @@ def _predictions(path, kept, X):
     """Write the class of each row, and its margin, the lead in output over the next class."""
     model, classes = kept["model"], kept["classes"]
     outputs = np.asarray(model.decision_function(X))
-    if outputs.ndim == 1:
-        margins = np.abs(outputs)
-    else:
-        best = np.sort(outputs, axis=1)
-        margins = best[:, -1] - best[:, -2]
+    best = np.sort(outputs if outputs.ndim == 2 else np.c_[outputs, -outputs] / 2, axis=1)
+    margins = best[:, -1] - best[:, -2]
     with open(path, "w", newline="", encoding="utf-8") as stream:
         rows = csv.writer(stream)
         rows.writerow(["row", "prediction", "margin"])
@@ -130,15 +121,11 @@ def main(arguments=None):
     """Run a command; return the exit code."""
     parser = argparse.ArgumentParser(prog="python -m s3vm_lib", description=__doc__)
     commands = parser.add_subparsers(required=True, metavar="{fit,predict}")
-    one = commands.add_parser(
-        "fit", help="fit S3VC to a file (csv, tsv, parquet, SVMlight, ARFF, KEEL)"
-    )
+    one = commands.add_parser("fit", help="fit S3VC to csv, tsv, parquet, SVMlight, ARFF or KEEL")
     one.add_argument("file")
     one.add_argument("--label", help="column with the labels; rows without a label have none there")
     one.add_argument("--unlabeled", help="what marks a row without a label, if it is not a gap")
-    one.add_argument(
-        "--predict", metavar="OUT", help="csv file to write, with the class of each row"
-    )
+    one.add_argument("--predict", metavar="OUT", help="csv file to write, a class for each row")
     one.add_argument("--model", metavar="OUT", help="file to save the model in")
     one.add_argument("--seed", type=int, default=0, help="seed of S3VC (default 0)")
     one.set_defaults(run=fit)

@@ -1,10 +1,17 @@
-"""Rates of false discoveries against a plain loop, and outputs of machines that saw no label."""
+"""Rates and shares against plain loops, and outputs of machines that have not seen a row."""
 
 import numpy as np
 import pytest
 
-from s3vm_lib import SVM
-from s3vm_lib.model_selection.rankings import accept, out_of_fold, q_values, share_of_right_targets
+from s3vm_lib import QNS3VM, SVM
+from s3vm_lib.model_selection.rankings import (
+    accept,
+    bagged_scores,
+    from_positives,
+    out_of_fold,
+    q_values,
+    share_of_right_targets,
+)
 
 
 def by_definition(scores, is_target, factor=1.0):
@@ -46,6 +53,20 @@ def test_q_values_of_mokapot():
     np.testing.assert_allclose(q_values(scores, target), wanted)
 
 
+def test_q_values_of_mokapot_on_its_own_file():
+    """Each fiftieth of the 1500 best rows of 10k_psms_test.pin, in halves, by mokapot's model.
+
+    All rows, and other scores, are compared by benchmarks/mokapot_q_values.sh.
+    """
+    scores = [16, 8, 6, 5, 4.5, 3.5, 3, 2.5, 2, 1.5, 1, 0.5, 0, -0.5, -1, -1, -1.5, -1.5, -1.5]
+    scores += [-2] * 6 + [-2.5] * 5
+    target = np.array(list("TTTTTTTTTTTTTTTTDTTDDTTTTTDTDD")) == "T"
+    wanted = np.repeat([1 / 16, 1 / 9, 2 / 11, 7 / 24], [16, 3, 6, 5])
+    np.testing.assert_allclose(q_values(scores, target), wanted, rtol=1e-6)
+    accepted = accept(scores, target, 0.12)
+    assert np.array_equal(accepted, target & (wanted <= 0.12)) and accepted.sum() == 18
+
+
 def test_the_rate_is_kept_where_decoys_are_scored_apart():
     """Of 200 draws: targets and decoys of unlike numbers, a third of the targets right."""
     rates, powers = [], []
@@ -77,13 +98,109 @@ def test_outputs_are_of_machines_that_have_not_seen_the_row():
     assert out_of_fold(SVM(), X, three).shape == (60, 3)
 
 
+# --- Positives only -------------------------------------------------------------------------------
+
+
+def least_ratio(scores, positive):
+    """The ratio of shares above the score at which it is least beside its error."""
+    p, u = scores[positive], scores[~positive]
+    error = np.sqrt(np.log(40) / 2 / p.size) + np.sqrt(np.log(40) / 2 / u.size)
+    pairs = [(np.mean(u >= s), np.mean(p >= s)) for s in scores if np.any(p >= s)]
+    return min(((a + error) / b, a / b) for a, b in pairs)[1]
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_the_share_of_positives_is_the_least_ratio(seed):
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(10, 80))
+    positive = rng.permutation(n) < rng.integers(2, n // 2)
+    scores = rng.normal(size=n) + 2 * positive
+    labels, share = from_positives(scores, positive)
+    wanted = min(1.0, least_ratio(scores, positive)) * np.sum(~positive)
+    n_negative = np.sum(labels == 0)
+    assert n_negative == max(1, int((np.sum(~positive) - wanted) / 2 + 1e-9))
+    n_open = np.sum(labels == -1)
+    assert share == pytest.approx(np.clip(wanted, 0.5, n_open - 0.5) / n_open)
+    assert np.array_equal(labels == 1, positive)
+    assert scores[labels == 0].max() <= scores[labels == -1].min()
+
+
+def test_the_share_is_found_and_the_rows_with_it():
+    """Of 30 draws: two clouds, 40 positives drawn at random, a third of the others positive."""
+    errors, least, shares = [], [], []
+    for seed in range(30):
+        rng = np.random.default_rng(seed)
+        truth = np.arange(640) < 240
+        X = rng.normal(size=(640, 5)) + 2.5 * truth[:, None] * (np.arange(5) < 2)
+        positive = np.arange(640) < 40
+        scores = bagged_scores(SVM(), X, positive, random_state=seed)
+        labels, share = from_positives(scores, positive)
+        shares.append(share * np.sum(labels < 0) / 600)
+        model = QNS3VM(balance=share).fit(X, labels)
+        errors.append(np.mean(model.predict(X[40:]) != truth[40:]))
+        plain = SVM().fit(X, positive.astype(int), unlabeled_mask=np.zeros(640, bool))
+        least.append(np.mean(plain.predict(X[40:]) != truth[40:]))
+    assert abs(np.mean(shares) - 1 / 3) < 0.04
+    assert np.mean(errors) < 0.08 and np.mean(least) > 0.25
+
+
+def test_a_row_is_scored_by_machines_that_have_not_seen_it():
+    """In a space where all rows can be told apart scores of noise say nothing about the label."""
+    rng = np.random.default_rng(0)
+    X, positive = rng.normal(size=(120, 3)), np.arange(120) < 30
+    scores = bagged_scores(SVM(C=1e3, gamma=10.0), X, positive)
+    assert abs(np.mean(scores[positive][:, None] > scores[~positive]) - 0.5) < 0.12
+    rows = bagged_scores(SVM(C=1e3, gamma=10.0), X, positive, n_bags=20, random_state=3)
+    random, total, count = np.random.RandomState(3), np.zeros(120), np.zeros(120)
+    orders = [random.permutation(30) for _ in range(4)]
+    for k in range(20):
+        kept = [row for place, row in enumerate(orders[k // 5]) if place % 5 != k % 5]
+        train = [*kept, *(30 + random.permutation(90))[:24]]
+        model = SVM(C=1e3, gamma=10.0).fit(X[train], positive[train].astype(int))
+        for row in set(range(120)) - set(train):
+            total[row] += model.decision_function(X[[row]])[0]
+            count[row] += 1
+    assert count.min() >= 1
+    np.testing.assert_allclose(rows, total / count)
+
+
+@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize("n", [4, 7, 12])
+def test_few_rows_have_scores_too(n, seed):
+    X, positive = np.random.default_rng(seed).normal(size=(n, 2)), np.arange(n) < 2
+    scores = bagged_scores(SVM(), X, positive, random_state=seed)
+    assert np.isfinite(scores).all()
+    labels, share = from_positives(scores, positive)
+    assert 0 < share < 1 and set(labels) <= {-1, 0, 1} and np.sum(labels == 0) >= 1
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: bagged_scores(SVM(), np.eye(3), [1, 0, 0]), "True and False twice"),
+        (lambda: bagged_scores(SVM(), np.eye(4), [1, 1, 0, 0], n_bags=5), "n_bags at least 20"),
+        (lambda: bagged_scores(SVM(), np.eye(3), [1, 0]), "scores and positive must be"),
+        (lambda: from_positives([1, 2, 3], [1, 0, -1]), "positive must hold True and False"),
+        (lambda: from_positives([1, 2], [1, 0], share=1.5), "share must be above 0 and below 1"),
+    ],
+)
+def test_positives_that_are_not_given_right(call, message):
+    with pytest.raises(ValueError, match=message):
+        call()
+
+
+def test_an_error_of_one_class_names_the_page():
+    with pytest.raises(ValueError, match='see the page "I have positives only"'):
+        SVM().fit(np.eye(3), [1, 1, -1])
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [
         (dict(scores=[1.0, np.nan]), "scores must be finite"),
         (dict(scores=[1.0]), "of one length"),
         (dict(is_target=[1, -1]), "True and False"),
-        (dict(is_target=[True, True]), "targets and decoys"),
+        (dict(is_target=[True, True]), "True of some rows and False of others"),
         (dict(right_share=1.0), "right_share must be"),
     ],
 )

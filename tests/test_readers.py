@@ -120,7 +120,7 @@ def test_svmlin_has_labels_in_a_file_of_their_own():
     assert r.read_svmlin(file(rows)).y.tolist() == [-1] * 4
     with pytest.raises(ValueError, match="each of the 4 rows, got 2"):
         r.read_svmlin(file(rows), file("1\n-1\n"))
-    with pytest.raises(ValueError, match="number a line"):
+    with pytest.raises(ValueError, match="labels_file must hold numbers"):
         r.read_svmlin(file(rows), file("+\n-\n+\n+\n"))
 
 

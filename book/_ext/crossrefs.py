@@ -109,7 +109,7 @@ EXPLAINED = {
     "datasets": ["datasets"],
     "readers": ["files"],
     "export": ["ship"],
-    "rankings": ["files"],
+    "rankings": ["files", "positives"],
     "plotting": ["how_to_read"],
 }
 

@@ -40,6 +40,11 @@ SUBJECTS = {
             "target decoy",
         ),
     ),
+    "book/positives": (
+        *("positive and unlabelled", "PU learning", "one class", "class prior", "decoys"),
+        *("positives only", "screening", "Elkan and Noto", "reliable negatives"),
+    ),
+    "book/neighbours": ("other programs", "scikit-learn", "skl2onnx", "mokapot", "sslearn"),
     "book/ship": ("ONNX", "export", "deploy a model", "skl2onnx", "svm-predict", "model file"),
     "book/help": ("help", "support", "report a bug", "questions", "troubleshooting", "FAQ"),
     "book/cite": ("cite", "citation", "BibTeX", "licence", "license"),

@@ -13,8 +13,6 @@ from sklearn.pipeline import make_pipeline
 from sklearn.svm import SVC, SVR, LinearSVC, LinearSVR
 from sklearn.utils.validation import check_is_fitted
 
-__all__ = ["register_converters", "to_sklearn", "write_libsvm_model"]
-
 
 def to_sklearn(model):
     """Return an object of scikit-learn with the same outputs as a fitted model.
@@ -177,13 +175,10 @@ def _vectors(machine):
 
 def _linear(made, coef, intercept, classes):
     """Fill in a linear machine."""
-    made.n_features_in_ = coef.size
-    if classes is None:
-        made.coef_, made.intercept_ = coef, np.array([intercept])
-    else:
-        made.coef_, made.intercept_ = coef[None], np.array([intercept])
+    made.n_features_in_, made.n_iter_, made.intercept_ = coef.size, 0, np.array([intercept])
+    made.coef_ = coef if classes is None else coef[None]
+    if classes is not None:
         made.classes_ = classes
-    made.n_iter_ = 0
     return made
 
 

@@ -10,7 +10,9 @@ import gzip
 import io
 import re
 import warnings
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -19,26 +21,14 @@ from sklearn.datasets import dump_svmlight_file, load_svmlight_files
 
 from s3vm_lib.utils.labels import encode_labels, label_array, missing_entries
 
-__all__ = [
-    "Table",
-    "read_arff",
-    "read_keel",
-    "read_pin",
-    "read_ssl_book",
-    "read_svmlight",
-    "read_svmlin",
-    "read_table",
-    "read_universvm",
-    "write_svmlight",
-]
-
 _OPEN = {".gz": gzip.open, ".bz2": bz2.open}
-_WORDS = "qid", "sid", "cost"  # of SVMlight, beside the features of a row
+_WORD = re.compile(rb"\s(qid|sid|cost):(\S+)")  # of SVMlight, beside the features of a row
 _NO_FEATURES = {"specid", "label", "scannr", "filename", "expmass", "calcmass", "peptide"}
 _NO_FEATURES |= {"proteins"}
 
 
-class Table(tuple):
+@dataclass
+class Table:
     """Rows and codes of classes, ``X, y = table``, and what else the file holds.
 
     Attributes
@@ -67,19 +57,15 @@ class Table(tuple):
     3 rows of 2 columns (first index 1); class -1: 1, class 1: 1, without a label: 1
     """
 
-    def __new__(cls, X, y, classes, names=None, index_base=None, extra=None):
-        table = super().__new__(cls, (X, y))
-        table.classes, table.names, table.index_base = classes, names, index_base
-        table.extra = extra or {}
-        return table
+    X: Any
+    y: np.ndarray
+    classes: np.ndarray
+    names: list[str] | None = None
+    index_base: int | None = None
+    extra: dict[str, Any] = field(default_factory=dict)
 
-    @property
-    def X(self):
-        return self[0]
-
-    @property
-    def y(self):
-        return self[1]
+    def __iter__(self):
+        return iter((self.X, self.y))
 
     def __str__(self):
         base = "" if self.index_base is None else f" (first index {self.index_base})"
@@ -163,10 +149,7 @@ def read_svmlin(rows_file, labels_file=None, *, n_features=None):
     rows = b"\n".join(b"0 " + line for line in _content(rows_file).splitlines())
     X, targets, base, _ = _pairs([io.BytesIO(rows)], 1, n_features)
     if labels_file is not None:
-        try:
-            labels = np.array(_content(labels_file).split(), dtype=float)
-        except ValueError as error:
-            raise ValueError(f"labels_file must have a number a line: {error}") from None
+        labels = _numbers("labels_file", _content(labels_file).split())
         if labels.size != targets.size:
             raise ValueError(
                 f"labels_file must have a label for each of the {targets.size} rows, got "
@@ -219,7 +202,12 @@ def _pairs(files, index_base, n_features):
         raise ValueError("files must name at least one file")
     if index_base not in ("auto", 0, 1):
         raise ValueError(f"index_base must be 'auto', 0 or 1, got {index_base!r}")
-    contents, words = zip(*(_without_words(_content(file)) for file in files), strict=True)
+    contents, words = [_content(file) for file in files], []
+    if any(map(_WORD.search, contents)):
+        for k, content in enumerate(contents):
+            lines = [line.partition(b"#")[0] for line in content.splitlines()]
+            words += [dict(_WORD.findall(line)) for line in lines if line.strip()]
+            contents[k] = b"\n".join(_WORD.sub(b"", line) for line in lines)
     if index_base == "auto":
         index_base = int(not any(re.search(rb"\s0+:", content) for content in contents))
     try:
@@ -231,29 +219,11 @@ def _pairs(files, index_base, n_features):
     except (ValueError, IndexError, OverflowError) as error:
         raise ValueError(f"files must have lines 'target index:value …': {error}") from error
     X, targets = sp.vstack(found[::2], format="csr"), np.concatenate(found[1::2])
-    sizes = [part.size for part in found[1::2]]
-    extra = {"file": np.repeat(np.arange(len(files)), sizes)}
-    for word in _WORDS:
-        if any(word in one for one in words):
-            gaps = [np.full(size, np.nan) for size in sizes]
-            extra[word] = np.concatenate([*map(dict.get, words, [word] * len(gaps), gaps)])
+    extra = {"file": np.repeat(np.arange(len(files)), [part.size for part in found[1::2]])}
+    for word in {word for row in words for word in row}:
+        name = word.decode()
+        extra[name] = _numbers(f"{name}:", [row.get(word, "nan") for row in words])
     return X, targets, index_base, extra
-
-
-def _without_words(content):
-    """Take ``qid:``, ``sid:`` and ``cost:`` out of the lines, and return both."""
-    found = {}
-    for word in _WORDS:
-        key = word.encode()
-        if key + b":" not in content:
-            continue
-        lines = [line.partition(b"#")[0] for line in content.splitlines()]
-        lines = [line for line in lines if line.strip()]
-        pattern = re.compile(rb"\s" + key + rb":(\S+)")
-        hits = [pattern.search(line) for line in lines]
-        found[word] = np.array([float(hit[1]) if hit else np.nan for hit in hits])
-        content = b"\n".join(pattern.sub(b"", line) for line in lines)
-    return content, found
 
 
 def _content(file):
@@ -359,12 +329,10 @@ def _arff(text, label, marks):
         if kind == "date":
             raise ValueError(f"attribute {name!r} must be a number or nominal, got dates")
         if kind == "nominal":
-            gaps = np.isin(rows[name], [b"?", b"unlabeled"])
-            for value in values:
-                if value != "unlabeled":
-                    hit = (rows[name] == value.encode()).astype(float)
-                    columns.append(np.where(gaps, np.nan, hit))
-                    titles.append(f"{name}={value}")
+            values = [value for value in values if value != "unlabeled"]
+            hits = rows[name] == np.array([value.encode() for value in values], "S")[:, None]
+            columns += list(np.where(hits.any(axis=0), hits, np.nan))  # a gap is no value
+            titles += [f"{name}={value}" for value in values]
         else:
             columns.append(rows[name])
             titles.append(name)
@@ -397,7 +365,8 @@ def read_pin(file):
             raise ValueError(f"row {number} must have {len(names)} entries, got {len(row)}")
     columns = dict(zip(names, zip(*rows, strict=True), strict=True)) if rows else {}
     used = [name for name, key in zip(names, low, strict=True) if key not in _NO_FEATURES]
-    numbers = {name: _numbers(name, columns[name]) for name in [names[low.index("label")], *used]}
+    wanted = [names[low.index("label")], *used]
+    numbers = {name: _numbers(f"column {name!r}", columns[name]) for name in wanted}
     targets = numbers.pop(names[low.index("label")])
     if not np.isin(targets, [-1, 1]).all():
         raise ValueError(f"Label must be 1 or -1, got {np.setdiff1d(targets, [-1, 1])[0]:g}")
@@ -408,11 +377,11 @@ def read_pin(file):
     return Table(X, (targets > 0).astype(int), np.array([-1, 1]), names=used, extra=extra)
 
 
-def _numbers(name, entries):
+def _numbers(what, entries):
     try:
         return np.array(entries, dtype=float)
     except ValueError as error:
-        raise ValueError(f"column {name!r} must hold numbers: {error}") from None
+        raise ValueError(f"{what} must hold numbers: {error}") from None
 
 
 # --- Matrices and tables --------------------------------------------------------------------------
@@ -505,6 +474,5 @@ def _frame(path):
         import polars as frames
     if path.suffix == ".parquet":
         return frames.read_parquet(path)
-    if frames.__name__ == "pandas":
-        return frames.read_csv(path, sep="\t" if path.suffix == ".tsv" else ",")
-    return frames.read_csv(path, separator="\t" if path.suffix == ".tsv" else ",")
+    word = "sep" if frames.__name__ == "pandas" else "separator"
+    return frames.read_csv(path, **{word: "\t" if path.suffix == ".tsv" else ","})

@@ -1,18 +1,17 @@
 """Rank rows by scores of machines that have not seen them, and accept those on top.
 
 In screening some rows, decoys, are known to be wrong, and others, targets, may be right. How many
-decoys lie above a score says how many of the targets above it are wrong.
+decoys lie above a score says how many of the targets above it are wrong. Elsewhere some rows are
+known to be right, positives, and of the others nothing is known.
 """
 
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import clone
 from sklearn.model_selection import StratifiedKFold
-from sklearn.utils import _safe_indexing
+from sklearn.utils import _safe_indexing, check_random_state
 
 from s3vm_lib.utils.labels import mark_missing
-
-__all__ = ["accept", "out_of_fold", "q_values", "share_of_right_targets"]
 
 
 def out_of_fold(estimator, X, y, *, n_splits=5, random_state=0):
@@ -145,18 +144,119 @@ def share_of_right_targets(scores: ArrayLike, is_target: ArrayLike) -> float:
     return float(max(0.0, 1.0 - 2.0 * below / targets.size))
 
 
-def _checked(scores, is_target):
+def bagged_scores(estimator, X, positive, *, n_bags=30, random_state=0):
+    """Score rows by machines for which a few of the rows without a label are negatives.
+
+    Each machine is fitted to four fifths of the positives and to as many other rows, drawn anew. A
+    row's score is the mean output of the machines that were not fitted to it (Mordelet and Vert).
+
+    Parameters
+    ----------
+    estimator : estimator
+        Has `decision_function`; a clone is fitted for each bag.
+    X : {array-like, sparse matrix} of shape (n, d)
+    positive : array-like of bool, shape (n,)
+        True for rows that are known to be positive; the others may be so, too.
+    n_bags : int, default=30
+        Number of machines, at least 20.
+    random_state : int, RandomState or None, default=0
+        Source of randomness of the bags.
+
+    Returns
+    -------
+    ndarray of shape (n,)
+        Large where a row is likely to be positive.
+
+    References
+    ----------
+    F. Mordelet and J.-P. Vert, "A bagging SVM to learn from positive and unlabeled examples",
+    Pattern Recognition Letters 37 (2014), 201-209.
+    """
+    total, positive = _checked(np.zeros(X.shape[0]), positive, "positive")
+    rows, others = np.flatnonzero(positive), np.flatnonzero(~positive)
+    if min(rows.size, others.size) < 2 or n_bags < 20:
+        raise ValueError("positive must be True and False twice, and n_bags at least 20")
+    random, count = check_random_state(random_state), np.zeros(total.size)
+    orders = [random.permutation(rows) for _ in range(0, n_bags, 5)]  # each row is left out in each
+    for k in range(n_bags):
+        kept = np.delete(orders[k // 5], np.s_[k % 5 :: 5])
+        drawn = random.permutation(others)[: max(1, min(kept.size, others.size // 3))]
+        train = np.r_[kept, drawn]
+        model = clone(estimator).fit(_safe_indexing(X, train), positive[train].astype(int))
+        test = np.setdiff1d(np.arange(total.size), train)
+        total[test] += model.decision_function(_safe_indexing(X, test))
+        count[test] += 1
+    return total / count
+
+
+def from_positives(
+    scores: ArrayLike, positive: ArrayLike, share: float | None = None
+) -> tuple[np.ndarray, float]:
+    """Label the lowest scores negative, so that a machine has both classes to learn from.
+
+    The share of positives among the rows without a label is, if the positives are drawn at random
+    from all of them, at most the ratio of the shares above any score, of these rows and of the
+    positives. The estimate is the ratio at the score where it is least beside its error. Half of
+    the rows that are then negative are labeled so, those with the lowest scores.
+
+    Parameters
+    ----------
+    scores : array-like of shape (n,)
+        Large where a row is likely to be positive; for example `bagged_scores`.
+    positive : array-like of bool, shape (n,)
+        True for rows that are known to be positive.
+    share : float, default=None
+        Share of positives among the other rows, if it is known.
+
+    Returns
+    -------
+    labels : ndarray of int, shape (n,)
+        1 for positives, 0 for rows that are taken to be negative, −1 for all others.
+    share : float
+        Share of positives among the rows with −1, for the parameter ``balance``.
+
+    References
+    ----------
+    S. Garg, Y. Wu, A. Smola, S. Balakrishnan and Z. Lipton, "Mixture proportion estimation and PU
+    learning: a modern approach", NeurIPS 2021.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from s3vm_lib.model_selection.rankings import from_positives
+    >>> labels, share = from_positives(np.arange(8), np.arange(8) > 5, share=0.5)
+    >>> labels.tolist(), share
+    ([0, -1, -1, -1, -1, -1, 1, 1], 0.6)
+    """
+    scores, positive = _checked(scores, positive, "positive")
+    known, others = np.sort(scores[positive]), np.sort(scores[~positive])
+    if share is None:
+        above = 1 - np.searchsorted(others, known) / others.size
+        own = 1 - np.searchsorted(known, known) / known.size
+        error = np.sqrt(np.log(40) / 2) * (others.size**-0.5 + known.size**-0.5)  # of 90 %
+        best = np.argmin((above + error) / own)
+        share = above[best] / own[best]
+    elif not 0 < share < 1:
+        raise ValueError(f"share must be above 0 and below 1, got {share}")
+    lowest = np.argsort(np.where(positive, np.inf, scores), kind="stable")
+    labels = np.where(positive, 1, -1)
+    labels[lowest[: max(1, int((1 - share) * others.size / 2))]] = 0
+    n_open = max(1, np.sum(labels < 0))
+    return labels, float(np.clip(share * others.size / n_open, 0.5 / n_open, 1 - 0.5 / n_open))
+
+
+def _checked(scores, is_target, name="is_target"):
     scores, is_target = np.asarray(scores, dtype=float), np.asarray(is_target)
     if scores.ndim != 1 or is_target.shape != scores.shape:
         raise ValueError(
-            "scores and is_target must be one-dimensional and of one length, got the shapes "
+            f"scores and {name} must be one-dimensional and of one length, got the shapes "
             f"{scores.shape} and {is_target.shape}"
         )
     if is_target.dtype != bool and not np.isin(is_target, [0, 1]).all():
-        raise ValueError("is_target must hold True and False")
+        raise ValueError(f"{name} must hold True and False")
     is_target = is_target.astype(bool)
     if not np.isfinite(scores).all():
         raise ValueError("scores must be finite")
     if is_target.all() or not is_target.any():
-        raise ValueError("is_target must have targets and decoys")
+        raise ValueError(f"{name} must be True of some rows and False of others")
     return scores, is_target

@@ -380,6 +380,8 @@ def split_labels(y, unlabeled_mask=None, classes=None):
                 " -1 means unlabeled. If your targets are {-1, +1}, encode them with "
                 "s3vm_lib.encode_labels(y), or pass unlabeled_mask to fit."
             )
+        if mask.any() and found.size:
+            message += ' If one class has all labels, see the page "I have positives only".'
         raise ValueError(message)
     codes = np.full(y.size, -1)
     codes[~mask] = inverse
