@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
+from scipy import stats
 from sklearn.datasets import load_diabetes
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.preprocessing import StandardScaler
@@ -147,3 +148,63 @@ def _file():
 
 def _strings(name):
     return _file()[name].tobytes().decode().split("\0")
+
+
+def find(rows, **key):
+    """The result of the row of a stored benchmark that has these entries.
+
+    Parameters
+    ----------
+    rows : list of dict
+        As `s3vm_book.stored` gives them.
+    **key
+        Entries of the row.
+
+    Returns
+    -------
+    dict or None
+        None if it has not been measured.
+    """
+    found = [one["result"] for one in rows if all(one["row"].get(k) == v for k, v in key.items())]
+    return found[0] if found else None
+
+
+@dataclass(frozen=True)
+class Difference:
+    """Mean difference of pairs, half the width of its 95 % interval, and what that says.
+
+    Attributes
+    ----------
+    mean, half : float
+    verdict : {"win", "tie", "loss"}
+        A tie where the interval holds 0.
+    """
+
+    mean: float
+    half: float
+    verdict: str
+
+    def __str__(self):
+        return f"{self.mean:+.1f} ± {self.half:.1f}, {self.verdict}"
+
+
+def difference(ours, theirs, larger_is_better=False):
+    """Compare two methods by the same draws.
+
+    Parameters
+    ----------
+    ours, theirs : sequence of float
+        A value a draw, in the same order.
+    larger_is_better : bool, default=False
+
+    Returns
+    -------
+    Difference
+        Of ours minus theirs, with Student's interval over the draws.
+    """
+    gaps = np.subtract(ours, theirs)
+    mean = float(gaps.mean())
+    half = float(stats.t.ppf(0.975, gaps.size - 1) * gaps.std(ddof=1) / gaps.size**0.5)
+    gain = mean if larger_is_better else -mean
+    verdict = "tie" if abs(mean) <= half else "win" if gain > 0 else "loss"
+    return Difference(mean, half, verdict)
