@@ -1,6 +1,6 @@
 """Accepted spectra at 1 % false discoveries, by outputs of machines that have not seen the row.
 
-Two Percolator input files: "yeast", 9,852 targets and as many decoys found by SEQUEST, the example
+Two Percolator input files: "yeast", 9,852 targets and 9,822 decoys found by SEQUEST, the example
 of Percolator, in which 72 % of the targets are of shuffled proteins and so known to be wrong; and
 "masked", 5,302 targets and 4,698 decoys with masked names, a test of mokapot. Ten seeds draw the
 folds, three, the same for all machines of `benchmarks.story_rankings` but not for mokapot 0.10.0,
