@@ -1,4 +1,4 @@
-"""Accepted spectra at 1 % false discoveries, by outputs of machines that have not seen the row.
+"""Accepted spectra at 1 % false discoveries, by machines that have not seen the row.
 
 Two Percolator input files: "yeast", 9,852 targets and 9,822 decoys found by SEQUEST, the example
 of Percolator, in which 72 % of the targets are of shuffled proteins and so known to be wrong; and
