@@ -46,6 +46,21 @@ SUBJECTS = {
     ),
     "book/neighbours": ("other programs", "scikit-learn", "skl2onnx", "mokapot", "sslearn"),
     "book/ship": ("ONNX", "export", "deploy a model", "skl2onnx", "svm-predict", "model file"),
+    "book/story_documents": (
+        *("text classification with few labels", "sentence embeddings", "encoder", "tf-idf"),
+        *("rare class", "spam"),
+    ),
+    "book/story_peptides": (
+        *(
+            "Percolator",
+            "mokapot",
+            "proteomics",
+            "mass spectrometry",
+            "positive-unlabelled learning",
+        ),
+        *("target decoy", "false discovery rate", "entrapment"),
+    ),
+    "book/story_patients": ("medical data", "diabetes", "when it fails", "no gap", "threshold"),
     "book/help": ("help", "support", "report a bug", "questions", "troubleshooting", "FAQ"),
     "book/cite": ("cite", "citation", "BibTeX", "licence", "license"),
     "book/changelog": ("changelog", "what is new", "release notes", "version history"),

@@ -1,0 +1,25 @@
+"""S3VC on the rows of the stories: one command measures them again when it changes.
+
+The protocols are those of the tables story_documents and story_patients, whose sets and seeds these
+are.
+"""
+
+from benchmarks.stories import compare
+from s3vm_book.stories import documents, patients
+
+ROWS = [
+    *({"question": "card", "encoder": "e5", "labels": k} for k in (10, 25, 50, 100)),
+    *({"question": "spam", "encoder": "e5", "labels": k} for k in (25, 50, 100)),
+    *({"question": "urgent", "encoder": "e5", "labels": k} for k in (25, 50, 100)),
+    *({"question": "praise", "encoder": "e5", "labels": k} for k in (10, 25, 50, 100)),
+    *({"question": "patients", "encoder": None, "labels": k} for k in (10, 25, 50, 100, 200)),
+]
+
+
+def measure(question, encoder, labels):
+    """Errors of S3VC, a value a seed."""
+    if question == "patients":
+        _, X, truth = patients()
+        return compare("S3VC", X, truth, labels)
+    found = documents(question, encoder)
+    return compare("S3VC", found.X, found.y, labels)

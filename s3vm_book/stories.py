@@ -1,0 +1,210 @@
+"""Data of the true stories: documents with features of frozen encoders, spectra, patients."""
+
+import gzip
+import io
+from dataclasses import dataclass
+from functools import cache
+
+import numpy as np
+from scipy import stats
+from sklearn.datasets import load_diabetes
+from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.preprocessing import StandardScaler
+
+from s3vm_book.tables import FOLDER
+from s3vm_lib.exchange.readers import read_pin
+
+CARD = (  # intents of BANKING77 that are about the card as a thing
+    "activate_my_card card_about_to_expire card_acceptance card_arrival card_delivery_estimate "
+    "card_linking card_not_working card_swallowed change_pin compromised_card "
+    "contactless_not_working disposable_card_limits get_disposable_virtual_card get_physical_card "
+    "getting_spare_card getting_virtual_card lost_or_stolen_card order_physical_card pin_blocked "
+    "virtual_card_not_working visa_or_mastercard"
+)
+URGENT = (  # those in which money or a card may be in a stranger's hands
+    "card_payment_not_recognised card_swallowed cash_withdrawal_not_recognised compromised_card "
+    "direct_debit_payment_not_recognised lost_or_stolen_card lost_or_stolen_phone "
+    "transaction_charged_twice"
+)
+#: For each question to the texts: the texts, and the labels that are class 1.
+QUESTIONS = {
+    "card": ("banking", CARD.split()),
+    "urgent": ("banking", URGENT.split()),
+    "spam": ("messages", ["spam"]),
+    "praise": ("reviews", ["1"]),
+}
+ENCODERS = ("tf-idf", "wordllama", "e5")
+
+
+@dataclass(frozen=True)
+class Documents:
+    """Texts with a class, and their features.
+
+    Attributes
+    ----------
+    texts : list of str
+    y : ndarray of shape (n,)
+        1 or 0.
+    X : ndarray or CSR matrix of shape (n, d)
+        Features with a mean variance, or mean square, of 1; those of an encoder are centred.
+    """
+
+    texts: list
+    y: np.ndarray
+    X: object
+
+
+def documents(question, encoder="e5"):
+    """Texts of one question as rows.
+
+    Parameters
+    ----------
+    question : {"card", "urgent", "spam", "praise"}
+        Is a bank's customer asking about the card; is it urgent; is the message spam; does the
+        reviewer praise?
+    encoder : {"e5", "wordllama", "tf-idf"}, default="e5"
+        The first two are stored, tf-idf is computed from the texts.
+
+    Returns
+    -------
+    Documents
+    """
+    for name, value, allowed in (
+        ("question", question, QUESTIONS),
+        ("encoder", encoder, ENCODERS),
+    ):
+        if value not in allowed:
+            raise ValueError(f"{name} must be one of {', '.join(allowed)}, got {value!r}")
+    name, positive = QUESTIONS[question]
+    texts = _strings(f"{name}_texts")
+    y = np.isin(_strings(f"{name}_labels"), positive).astype(int)
+    if encoder == "tf-idf":
+        X = TfidfVectorizer(sublinear_tf=True, min_df=2).fit_transform(texts)
+        return Documents(texts, y, X / np.sqrt(X.multiply(X).mean()))
+    X = _file()[f"{name}_{encoder}"] * _file()[f"{name}_{encoder}_factor"]
+    X = X - X.mean(axis=0)
+    return Documents(texts, y, (X / X.std()).astype(float))
+
+
+def spectra(name):
+    """Spectra matched to peptides, as a Percolator input file holds them.
+
+    Parameters
+    ----------
+    name : {"yeast", "masked"}
+        Yeast by SEQUEST, the example of Percolator; spectra with masked names, a test of mokapot.
+
+    Returns
+    -------
+    Table
+        As `s3vm_lib.exchange.readers.read_pin` gives it.
+    """
+    return read_pin(io.BytesIO(pin_file(name)))
+
+
+def pin_file(name):
+    """The bytes of one of these files."""
+    return gzip.decompress((FOLDER / "data" / f"{name}.pin.gz").read_bytes())
+
+
+def is_shuffled(table):
+    """Which rows name shuffled proteins only, so that they are wrong though they are no decoys.
+
+    Parameters
+    ----------
+    table : Table
+
+    Returns
+    -------
+    ndarray of bool, shape (n,)
+    """
+    names = table.extra["Proteins"]
+    return np.array([all(name.startswith("mimic|") for name in row) for row in names])
+
+
+def patients():
+    """The diabetes table of scikit-learn, with a class in place of its measure.
+
+    Returns
+    -------
+    raw : DataFrame of shape (442, 11)
+        The columns of the visit, and the measure a year later, ``target``.
+    X : ndarray of shape (442, 10)
+        The columns of the visit, standardized.
+    y : ndarray of shape (442,)
+        Whether the measure is above the median.
+    """
+    raw = load_diabetes(as_frame=True, scaled=False).frame
+    measure = raw["target"]
+    X = StandardScaler().fit_transform(raw.drop(columns="target").to_numpy())
+    return raw, X, (measure > measure.median()).astype(int).to_numpy()
+
+
+@cache
+def _file():
+    with np.load(FOLDER / "data" / "documents.npz") as file:
+        return {name: file[name] for name in file.files}
+
+
+def _strings(name):
+    return _file()[name].tobytes().decode().split("\0")
+
+
+def find(rows, **key):
+    """The result of the row of a stored benchmark that has these entries.
+
+    Parameters
+    ----------
+    rows : list of dict
+        As `s3vm_book.stored` gives them.
+    **key
+        Entries of the row.
+
+    Returns
+    -------
+    dict or None
+        None if it has not been measured.
+    """
+    found = [one["result"] for one in rows if all(one["row"].get(k) == v for k, v in key.items())]
+    return found[0] if found else None
+
+
+@dataclass(frozen=True)
+class Difference:
+    """Mean difference of pairs, half the width of its 95 % interval, and what that says.
+
+    Attributes
+    ----------
+    mean, half : float
+    verdict : {"win", "tie", "loss"}
+        A tie where the interval holds 0.
+    """
+
+    mean: float
+    half: float
+    verdict: str
+
+    def __str__(self):
+        return f"{self.mean:+.1f} ± {self.half:.1f}, {self.verdict}"
+
+
+def difference(ours, theirs, larger_is_better=False):
+    """Compare two methods by the same draws.
+
+    Parameters
+    ----------
+    ours, theirs : sequence of float
+        A value a draw, in the same order.
+    larger_is_better : bool, default=False
+
+    Returns
+    -------
+    Difference
+        Of ours minus theirs, with Student's interval over the draws.
+    """
+    gaps = np.subtract(ours, theirs)
+    mean = float(gaps.mean())
+    half = float(stats.t.ppf(0.975, gaps.size - 1) * gaps.std(ddof=1) / gaps.size**0.5)
+    gain = mean if larger_is_better else -mean
+    verdict = "tie" if abs(mean) <= half else "win" if gain > 0 else "loss"
+    return Difference(mean, half, verdict)
