@@ -30,6 +30,7 @@ import compare  # noqa: E402
 import machine  # noqa: E402
 import measure  # noqa: E402
 import notebooks as tool  # noqa: E402
+import prose  # noqa: E402
 
 pytestmark = pytest.mark.interface
 
@@ -650,3 +651,14 @@ def test_prose_has_one_spelling():
         for match in re.findall(r"(?i)\b(?:un)?label(?:ed|ing)\b", code.sub("", text))
     ]
     assert found == []
+
+
+def test_prose_counts_what_an_editor_looks_at(tmp_path):
+    page = tmp_path / "page.md"
+    clean = "# 7 methods\n\nThe error falls from 4 % to 3 % on 20 draws, with $n = 5$ labels.\n"
+    page.write_text(clean + "\n| 1 | 2 | 3 | 4 |\n", encoding="utf-8")
+    words, numbers, crowded, avoided = prose.report(page)
+    assert (numbers, crowded, avoided) == (3, [], []) and 10 < words < 20
+    page.write_text(clean + "\nNobody knows 1, 2, 3 or 4.\n", encoding="utf-8")
+    _, numbers, crowded, avoided = prose.report(page)
+    assert (numbers, crowded, avoided) == (7, ["Nobody knows 1, 2, 3 or 4."], ["Nobody"])
