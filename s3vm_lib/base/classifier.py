@@ -104,12 +104,12 @@ def _copies(shared, count):
     ]
 
 
-def _positives(data):
+def positives(data):
     """The class that is positive in each two-class problem."""
     return [1] if data.n_classes == 2 else range(data.n_classes)
 
 
-def _targets(data, k):
+def targets(data, k):
     """Labels of the problem of class k against the rest, 0 where unlabeled, shape (n,)."""
     return np.where(data.codes < 0, 0.0, np.where(data.codes == k, 1.0, -1.0))
 
@@ -211,9 +211,9 @@ class BaseS3VM(SemiSupervisedMixin, BaseMachine):
         seen, every, audited = self._outputs(X[data.rows[rows]]), None, []
         own = np.column_stack([fit.outputs[rows] for fit in fits])
         apart = np.any(self._decide(seen) != self._decide(own)) if len(fits) > 1 else False
-        whole = self.problem_ if isinstance(self.problem_, list) else [self.problem_]  # with graphs
-        for index, (problem, fit) in enumerate(zip(whole, fits, strict=True)):
-            t = _targets(data, _positives(data)[index])
+        # Not the ``problems``: those of the estimator have their graphs.
+        for index, (problem, fit) in enumerate(zip(self._problems, fits, strict=True)):
+            t = targets(data, positives(data)[index])
             if apart or parted(problem, fit, seen[:, index], rows, t, data.loss_weight):
                 every = self._outputs(X[data.rows]) if every is None else every
                 fit = recounted(problem, fit, every[:, index], t, data.loss_weight)
@@ -241,11 +241,10 @@ class BaseS3VM(SemiSupervisedMixin, BaseMachine):
 
     def _objective_finding(self, data, fits):
         """Whether a constant has a lower objective: then the solver has not converged."""
-        problems = self.problem_ if isinstance(self.problem_, list) else [self.problem_]
         found, statuses = {}, [fit.status for fit in fits]
-        for index, k in enumerate(_positives(data)):
+        for index, k in enumerate(positives(data)):
             J = fits[index].objective
-            constant = constant_objective(problems[index], _targets(data, k), data.loss_weight)
+            constant = constant_objective(self._problems[index], targets(data, k), data.loss_weight)
             largest = ROUGH if statuses[index] == "completed" else self._largest_J
             if J > largest * constant or J < 0:  # a NaN is not known
                 if statuses[index] in ("converged", "completed"):
@@ -260,7 +259,7 @@ class BaseS3VM(SemiSupervisedMixin, BaseMachine):
 
     def _answer_findings(self, data, found):
         """What the classes that rows are given contradict: the shares, the labels."""
-        problem = self.problem_[0] if isinstance(self.problem_, list) else self.problem_
+        problem = self._problems[0]
         supervised = problem.unlabeled_loss is None and problem.graph is None
         if found is None or not np.any(data.codes < 0):
             return {}
@@ -329,9 +328,9 @@ class BaseS3VM(SemiSupervisedMixin, BaseMachine):
         problems = [self._problem(data, ratio) for ratio in ratios]
 
         def one(index, k, shared=shared):
-            return self._fit_binary(data, shared, _targets(data, k), problems[index], index)
+            return self._fit_binary(data, shared, targets(data, k), problems[index], index)
 
-        pairs = list(enumerate(_positives(data)))
+        pairs = list(enumerate(positives(data)))
         # What looks on from outside is called by one thread, in the order of the classes.
         alone = not self._side_by_side or self.verbose or self.callback is not None
         if alone or thread_count() == 1 or (copies := _copies(shared, len(pairs))) is None:
@@ -341,10 +340,10 @@ class BaseS3VM(SemiSupervisedMixin, BaseMachine):
     def _ratios(self, data):
         """Share r of positives of each two-class problem, or None without balance."""
         if not hasattr(self, "balance"):
-            return [None for _ in _positives(data)]
+            return [None for _ in positives(data)]
         unused = self.balance is None or not np.any(data.codes < 0)
         self.class_ratio_ = None if unused else self._shares(self.balance, data)
-        return [None if unused else float(self.class_ratio_[k]) for k in _positives(data)]
+        return [None if unused else float(self.class_ratio_[k]) for k in positives(data)]
 
     def _shares(self, balance, data):
         """Share of every class among the unlabeled rows, shape (n_classes,)."""

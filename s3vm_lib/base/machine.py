@@ -245,14 +245,18 @@ class BaseMachine(BaseEstimator):
 
     def _training(self, X, codes, weight, classes):
         """Drop rows of weight zero, apply class weights, resolve gamma."""
-        kept = np.flatnonzero(weight > 0)
-        present = np.bincount(codes[kept] + 1, minlength=classes.size + 1)[1:]
+        present = np.bincount(codes[weight > 0] + 1, minlength=classes.size + 1)[1:]
         if not present.all():
             missing = np.flatnonzero(present == 0)
             raise ValueError(
                 "sample_weight leaves no labeled row of the class"
                 f"{'' if missing.size == 1 else 'es'} {classes[missing].tolist()}"
             )
+        return self._with_weight(X, codes, weight, classes)
+
+    def _with_weight(self, X, codes, weight, classes, kernel=None):
+        """The `Training` without rows of weight zero; gamma is resolved without a kernel."""
+        kept = np.flatnonzero(weight > 0)
         if kept.size < weight.size:
             X = X[kept]
             if self._precomputed:
@@ -262,7 +266,7 @@ class BaseMachine(BaseEstimator):
             X = sp.csr_matrix(X)
             X.sort_indices()
         loss_weight = weight * self._class_weights(codes, weight, classes)
-        kernel = self._resolve_kernel(X, weight)
+        kernel = self._resolve_kernel(X, weight) if kernel is None else kernel
         return Training(X, kept, codes, weight, loss_weight, kernel, classes.size)
 
     def _resolve_kernel(self, X, weight, sigma_f=None):
@@ -297,6 +301,11 @@ class BaseMachine(BaseEstimator):
                 raise ValueError(f"class_weight must be positive, got {self.class_weight}")
         factor[labeled] = per_class[codes[labeled]]
         return factor
+
+    @property
+    def _problems(self):
+        """The two-class problems that were solved, as a list."""
+        return self.problem_ if isinstance(self.problem_, list) else [self.problem_]
 
     @property
     def _precomputed(self):
@@ -355,7 +364,7 @@ class BaseMachine(BaseEstimator):
             return np.asarray(X @ self.coef_.T) + self.intercept_
         dual = np.atleast_2d(self.dual_coef_)  # one row where there is one target
         # The kernel that was fitted with, whatever set_params has changed since.
-        problem = self.problem_[0] if isinstance(self.problem_, list) else self.problem_
+        problem = self._problems[0]
         kernel = problem.kernel
         if kernel.name == "precomputed":
             return X[:, self.support_] @ dual.T + self.intercept_
@@ -373,19 +382,19 @@ class BaseMachine(BaseEstimator):
         return np.concatenate(in_threads(block, slices)) + self.intercept_
 
     @contextmanager
-    def _progress(self, unit, total=None):
+    def _progress(self, unit, total=None, **options):
         """A line on stderr that rewrites itself and says how much time is left, with ``verbose``.
 
         It appears where something takes more than a second. Yields a function of what is done so
-        far, and perhaps of the total; None without ``verbose``.
+        far, and perhaps of the total; None without ``verbose``. Options are those of tqdm.
         """
         if not self.verbose:
             yield None
             return
         from tqdm import tqdm
 
-        options = {"desc": type(self).__name__, "unit": f" {unit}", "leave": False}
-        with tqdm(total=total, delay=_DELAY, **options) as bar:
+        options = {"leave": False, "delay": _DELAY} | options
+        with tqdm(desc=type(self).__name__, unit=f" {unit}", total=total, **options) as bar:
 
             def tick(done, total=None):
                 bar.total = total or bar.total

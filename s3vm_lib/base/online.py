@@ -13,12 +13,10 @@ from contextlib import contextmanager
 from typing import NamedTuple, Self
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import ArrayLike
 
-from s3vm_lib.base.classifier import BaseS3VM
+from s3vm_lib.base.classifier import BaseS3VM, positives, targets
 from s3vm_lib.base.findings import FitWarning
-from s3vm_lib.base.machine import Training
 from s3vm_lib.utils.labels import Labels, mark_missing, split_labels, warn_of_marks
 from s3vm_lib.utils.limits import check_size
 from s3vm_lib.utils.shortcuts import checked_rows_and_labels
@@ -154,7 +152,6 @@ class OnlineS3VM(BaseS3VM):
                 )
         data = self._batch(X, codes, weight, known, first)
         self._check_scales(data)
-        positives = [1] if known.size == 2 else range(known.size)
         if first:
             self.classes_, self.gamma_ = known, data.kernel.gamma
             by_rows = "gamma" in data.kernel.parameters and self.gamma in ("scale", "variance")
@@ -165,15 +162,13 @@ class OnlineS3VM(BaseS3VM):
                     FitWarning,
                     stacklevel=4,
                 )
-            problems = [self._problem(data, None) for _ in positives]
+            problems = [self._problem(data, None) for _ in positives(data)]
             self._machines = [self._start(data, p, i) for i, p in enumerate(problems)]
         else:
-            problems = self.problem_ if isinstance(self.problem_, list) else [self.problem_]
+            problems = self._problems
         fits = []
-        for index, k in enumerate(positives):
-            t = np.where(data.codes == k, 1.0, -1.0)
-            t[data.codes < 0] = 0.0
-            machine = self._machines[index]
+        for index, k in enumerate(positives(data)):
+            machine, t = self._machines[index], targets(data, k)
             fits.append(self._update(machine, data, t, problems[index], index))
         self._store_batch(data, problems, fits, X, codes)
         self._check_result()
@@ -228,19 +223,8 @@ class OnlineS3VM(BaseS3VM):
                 "class_weight='balanced' is not possible in partial_fit, where the counts of the "
                 "classes are not known: give the weights as a dict"
             )
-        kernel = self._resolve_kernel(X, weight) if first else self._frozen_kernel()
-        kept = np.flatnonzero(weight > 0)
-        if kept.size < weight.size:
-            X, codes, weight = X[kept], codes[kept], weight[kept]
-        if sp.issparse(X):
-            X = sp.csr_matrix(X)
-            X.sort_indices()
-        loss_weight = weight * self._class_weights(codes, weight, classes)
-        return Training(X, kept, codes, weight, loss_weight, kernel, classes.size)
-
-    def _frozen_kernel(self):
-        problem = self.problem_[0] if isinstance(self.problem_, list) else self.problem_
-        return problem.kernel
+        kernel = self._resolve_kernel(X, weight) if first else self._problems[0].kernel
+        return self._with_weight(X, codes, weight, classes, kernel)
 
     def _store_batch(self, data, problems, fits, X, codes):
         self._store(data, problems, fits)
