@@ -78,8 +78,6 @@ class Schedule(Checked):
         The mean of this last share of the iterates is taken; 0 takes the last one.
     ramp : float, default=0.5
         C* rises from 0 to its value over this first share of the steps.
-    unlabeled_from : {"unlabeled", "all"}, default="unlabeled"
-        Whether the rows of a batch are drawn from the unlabeled rows or from all.
     balance_penalty : float, default=None
         None fixes the mean output over the unlabeled rows at 2r − 1, by features that are centered
         on them. A number ρ adds ½ρ C Σ_L s (mean − (2r − 1))² to the objective of the steps
@@ -104,7 +102,6 @@ class Schedule(Checked):
     max_step: Annotated[float, Interval(Real, 0, 1, closed="right")] = 0.5
     average: Share = 0.5
     ramp: Share = 0.5
-    unlabeled_from: Literal["unlabeled", "all"] = "unlabeled"
     balance_penalty: WeightOrZero | None = None
     labeled_kept: Annotated[int, Interval(Integral, 2, 2**31 - 1, closed="both")] = 5000
     unlabeled_kept: Count = 2000

@@ -4,9 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from s3vm_lib.losses import labeled_derivative, unlabeled_derivative
 from s3vm_lib.random_features import DATA, row_tiles, single
-from s3vm_lib.utils.jit import njit
 from s3vm_lib.utils.random_numbers import hash_key, integers, uniforms
 from s3vm_lib.utils.threads import in_threads
 
@@ -27,14 +25,14 @@ class Progress(NamedTuple):
 
 
 class Run(NamedTuple):
-    """What a stochastic solver returns: f(x) = Σ_t Σ_j α_tj φ_tj(x) + offset."""
+    """What the solvers return: f(x) = Σ_t Σ_j α_tj φ_tj(x) + offset."""
 
     alpha: np.ndarray  # (T, m)
     offset: float
     n_iter: int
-    status: str  # "completed" or "stopped"
-    history: tuple  # of Progress
-    last: tuple  # (alpha, offset) of the last iterate, from which a run can go on
+    status: str  # "completed" or "stopped"; of L-BFGS as in `Stage`
+    history: tuple  # of Progress, or of Stage
+    last: tuple | None  # (alpha, offset) of the last iterate, from which steps can go on
 
 
 class Outputs(NamedTuple):
@@ -125,6 +123,20 @@ def take(X, rows):
     return single(X[rows])
 
 
+def block_features(stream, blocks, X, dtype=np.float32, n_jobs=None):
+    """Values c_j(x_i) of all blocks side by side, shape (n, D)."""
+    m = stream.block_size
+    Z = np.empty((X.shape[0], len(blocks) * m), dtype)
+
+    def fill(part):
+        tile, k = part
+        Z[tile, k * m : (k + 1) * m] = stream.values(single(X[tile]), blocks[k])
+
+    parts = [(tile, k) for tile in row_tiles(X.shape[0], m) for k in range(len(blocks))]
+    in_threads(fill, parts, n_jobs)
+    return Z
+
+
 def feature_means(stream, blocks, X, counts=None, n_jobs=None):
     """Mean of the features c_j (before the scale) over some rows, shape (T, m) float64.
 
@@ -151,20 +163,6 @@ def feature_means(stream, blocks, X, counts=None, n_jobs=None):
     return sum(in_threads(part, row_tiles(X.shape[0], stream.block_size), n_jobs))
 
 
-@njit
-def labeled_slopes(code, p, t, weight, f, out):
-    """out_i = weight_i ℓ'(t_i, f_i)."""
-    for i in range(out.size):
-        out[i] = weight[i] * labeled_derivative(code, t[i], f[i], p)
-
-
-@njit
-def unlabeled_slopes(code, p, factor, f, out):
-    """out_i = factor u'(f_i)."""
-    for i in range(out.size):
-        out[i] = factor * unlabeled_derivative(code, f[i], p)
-
-
 class Slopes:
     """Derivatives of the data terms on the rows of one step, in the sum form.
 
@@ -186,33 +184,24 @@ class Slopes:
         self.t = t[self.labeled]
         self.weight = problem.C * weight[self.labeled]
         self.total = float(self.weight.sum())
-        pool = ~labeled if schedule.unlabeled_from == "unlabeled" else np.ones(t.size, dtype=bool)
-        self.pool, self.pool_weight = np.flatnonzero(pool), weight[pool]
-        u = problem.unlabeled_loss
-        mass = float(weight[~labeled].sum())
-        self.star = problem.C_star * mass if u is not None else 0.0
+        self.pool, self.pool_weight = np.flatnonzero(~labeled), weight[~labeled]
+        self.losses, mass = problem.losses, float(self.pool_weight.sum())
+        self.star = 0.0 if problem.unlabeled_loss is None else problem.C_star * mass
         self.rho, self.target = 0.0, None
         if problem.ratio is not None:
             self.rho = (schedule.balance_penalty or 0.0) * self.total
             self.target = 2.0 * problem.ratio - 1.0
         self.uses_pool = self.pool.size > 0 and (self.star > 0 or self.rho > 0)
-        ell = problem.labeled_loss
-        self.codes = (ell.code, ell.p), (u.code, u.p) if u is not None else (0, 0.0)
 
     def of_labeled(self, f, index=None):
         """Slopes of the labeled rows, or of draws among them (``index`` into the labeled)."""
-        out = np.empty(f.size)
         if index is None:
-            labeled_slopes(*self.codes[0], self.t, self.weight, f, out)
-        else:
-            weight = np.full(index.size, self.total / index.size)
-            labeled_slopes(*self.codes[0], self.t[index], weight, f, out)
-        return out
+            return self.weight * self.losses[0].derivative(self.t, f)
+        return self.total / index.size * self.losses[0].derivative(self.t[index], f)
 
     def of_pool(self, f, share):
         """Slopes of the drawn unlabeled rows when C* has risen to this share."""
-        out = np.empty(f.size)
-        unlabeled_slopes(*self.codes[1], share * self.star / f.size, f, out)
+        out = share * self.star / f.size * self.losses[1].derivative(f)
         if self.rho > 0:
             out += self.rho / f.size * (f.mean() - self.target)
         return out
@@ -341,14 +330,14 @@ class Course:
 
     def _progress(self, labeled, pool, gamma, n_features):
         """A `Progress` from the outputs of the last step."""
-        slopes, loss = self.slopes, self.problem.labeled_loss
+        slopes, (loss, u) = self.slopes, self.slopes.losses
         if labeled.drawn is None:
             part = float(slopes.weight @ loss.value(slopes.t, labeled.f))
         else:
             part = slopes.total * float(loss.value(slopes.t[labeled.drawn], labeled.f).mean())
         rest = 0.0
-        if pool is not None and self.problem.unlabeled_loss is not None:
-            rest = slopes.star * float(self.problem.unlabeled_loss.value(pool.f).mean())
+        if pool is not None:
+            rest = slopes.star * float(u.value(pool.f).mean())
         return Progress(self.first + self.done, float(gamma), part, rest, n_features)
 
     def run(self, model, last):
