@@ -646,11 +646,8 @@ LabeledLoss, default="squared_hinge"
     _memory = "n × rank numbers"
 
     def _fit_binary(self, data, coordinates, t, problem, index):
-        stages = self._stages()
-        with self._reporting("stages", 1 + len(stages)) as callback:
-            solution = solve_newton(
-                coordinates, t, data.loss_weight, problem,
-                solver=self.solver, curvature=self.curvature, system=self.system,
-                start=self._start(problem, index), callback=callback, **self._ends(stages),
-            )  # fmt: skip
+        asked = self._asked(solve_newton) | {"start": self._start(problem, index)}
+        with self._reporting("stages", 1 + len(asked["annealing"])) as callback:
+            rows = t, data.loss_weight
+            solution = solve_newton(coordinates, *rows, problem, callback=callback, **asked)
         return self._model(data, coordinates, t, problem, solution)
