@@ -62,7 +62,7 @@ class SmoothS3VM(KernelParameters, BaseS3VM):
     _late = frozenset("C C_star labeled_loss unlabeled_loss s annealing tol ftol max_iter".split())
 
     def _prepare(self, data):
-        """The coordinates, which all two-class problems share."""
+        """Return the coordinates, which all two-class problems share."""
         if not self.fit_intercept and self.balance is not None:
             raise ValueError(
                 "fit_intercept=False needs balance=None, because the balance constraint sets the "
@@ -87,7 +87,7 @@ class SmoothS3VM(KernelParameters, BaseS3VM):
         }
 
     def _problem(self, data, ratio):
-        """What is minimized; ``ratio`` None leaves the balance constraint out."""
+        """Return what is minimized; ``ratio`` None leaves the balance constraint out."""
         s = self.s if self.unlabeled_loss == "gaussian" else None
         balance_tol = getattr(self, "balance_tol", None)
         balance = "mean" if balance_tol is None else "share"
@@ -103,12 +103,12 @@ class SmoothS3VM(KernelParameters, BaseS3VM):
         )
 
     def _start(self, problem, index):
-        """Where the solution for a smaller C* lies, if `Preparation` has one."""
+        """Return where the solution for a smaller C* lies, if `Preparation` has one."""
         earlier, fit = self._easier(problem, index)
         return None if fit is None else (*fit.extra["end"], earlier.C_star)
 
     def _model(self, data, coordinates, t, problem, solution):
-        """The solution in coordinates as a `BinaryFit`."""
+        """Return the solution in coordinates as a `BinaryFit`."""
         wrong, total = contradicted(coordinates, solution, t, data.sample_weight, problem)
         support, coefficients, constant = coordinates.model(solution.w)
         dual, coef = None, None
@@ -341,5 +341,5 @@ default="cholesky"
 
     @staticmethod
     def _begins_alike(problem):
-        """Whether the stage α = 0, and it alone, is the same for every C*."""
+        """Say whether the stage α = 0, and it alone, is the same for every C*."""
         return problem.C_star > 0 and problem.balance != "share"

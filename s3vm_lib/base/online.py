@@ -37,7 +37,7 @@ class RowTable(NamedTuple):
 
     @classmethod
     def of(cls, data, codes, weight, first=0):
-        """The rows of a batch, in ``data`` without those of weight zero; places from ``first``."""
+        """Return the rows of a batch, in ``data`` without zero weights; places from ``first``."""
         loss_weight, place = np.zeros(codes.size), np.full(codes.size, -1)
         loss_weight[data.rows] = data.loss_weight
         place[data.rows] = np.arange(first, first + data.rows.size)
@@ -48,7 +48,7 @@ class RowTable(NamedTuple):
         return RowTable(*map(np.append, self, other))
 
     def take(self, index):
-        """The rows ``index`` alone."""
+        """Return the rows ``index`` alone."""
         return RowTable(*(part[index] for part in self))
 
     @property
@@ -176,7 +176,7 @@ class OnlineS3VM(BaseS3VM):
         return self
 
     def _batch_findings(self, data, fits):
-        """What is wrong with the machine after a batch, where that is all that J is known of."""
+        """Say what is wrong with the machine after a batch, where J is known of nothing else."""
         return {}
 
     def _training(self, X, codes, weight, classes):
@@ -184,7 +184,7 @@ class OnlineS3VM(BaseS3VM):
         return super()._training(X, codes, weight, classes)
 
     def _checked_batch(self, X, y, first):
-        """The batch as arrays; a subclass with a precomputed kernel has its own idea of shapes."""
+        """Return the batch as arrays; a subclass with a precomputed kernel overrides this."""
         if self._precomputed:
             raise ValueError(
                 f"kernel='precomputed' is not possible with {type(self).__name__}.partial_fit: "
@@ -195,7 +195,7 @@ class OnlineS3VM(BaseS3VM):
         return X, y
 
     def _known_classes(self, classes, unlabeled_mask, first):
-        """The classes as an array, or None where the first batch decides."""
+        """Return the classes as an array, or None where the first batch decides."""
         if classes is None:
             return None if first else self.classes_
         given = np.asarray(classes)
@@ -217,7 +217,7 @@ class OnlineS3VM(BaseS3VM):
         return given
 
     def _batch(self, X, codes, weight, classes, first):
-        """The batch without rows of weight zero, with the kernel of the first call."""
+        """Return the batch without rows of weight zero, with the kernel of the first call."""
         if getattr(self, "class_weight", None) == "balanced":
             raise ValueError(
                 "class_weight='balanced' is not possible in partial_fit, where the counts of the "
@@ -260,14 +260,14 @@ class KeepingS3VM(OnlineS3VM):
         self._store_model(self._held.used, self._kept_X(), problems, fits)
 
     def _batch_findings(self, data, fits):
-        """The objective alone: shares and labels of a stream are those of its beginning."""
+        """Look at the objective alone: shares and labels of a stream are those of its beginning."""
         held = self._held.take(self._held.used)
         return self._objective_finding(
             data._replace(codes=held.codes, loss_weight=held.loss_weight), fits
         )
 
     def _transduce(self, X, codes, rows, fits):
-        """Labels of all rows. Of one without weight nothing is kept but the label of its time."""
+        """Set the labels of all rows; zero-weight rows keep the label assigned on arrival."""
         held = self._held
         found, new = held.guess.copy(), np.flatnonzero((held.place < 0) & (held.guess < 0))
         if new.size:

@@ -162,7 +162,7 @@ class LabeledLoss(_Loss):
     _kind, _parameters = "labeled_loss", _LABELED_PARAMETERS
 
     def value(self, y, f):
-        """Loss of labels ``y`` and outputs ``f``, arrays of one shape; float32 stays float32."""
+        """Return the loss of labels ``y`` and outputs ``f``, arrays; float32 stays float32."""
         return _apply(_labeled_values, self.code, y, f, self.p)
 
     def derivative(self, y, f):

@@ -82,7 +82,7 @@ class Coordinates(Checked):
     client: Client = None
 
     def of(self, data, center, random_state=None, tick=None):
-        """The coordinates of the training rows; ``center`` are the weights of the mean, or None.
+        """Make the coordinates of the training rows; ``center``: weights of the mean, or None.
 
         Where they are made block by block, ``tick`` is called after each with the number of blocks
         made and of all.

@@ -40,7 +40,7 @@ class BlockTask(NamedTuple):
 
 
 def block_sum(stream, blocks, X, task, strength, w, b, Z=None, dtype=None):
-    """Losses of a block of rows, and their gradient.
+    """Return losses of a block of rows, and their gradient.
 
     Parameters
     ----------
@@ -121,7 +121,7 @@ def _sum(shard, stream, blocks, dtype, strength, w, b):
 
 
 def _mean(shard, stream, blocks, weight):
-    """Σ_i weight_i c(x_i) over a block of rows, shape (D,), in double precision."""
+    """Return Σ_i weight_i c(x_i) over a block of rows, shape (D,), in double precision."""
     blocks, rows, total = _drawn(stream, blocks), shard.rows, 0.0
     for tile in row_tiles(weight.size, _MEAN_WIDTH):
         Z = block_features(stream, blocks, rows[tile]) if shard.Z is None else shard.Z[tile]
@@ -130,7 +130,7 @@ def _mean(shard, stream, blocks, weight):
 
 
 def _drawn(stream, blocks):
-    """3: blocks of features, drawn if only their number is given."""
+    """Return blocks of features (3), drawn if only their number is given."""
     return [stream.block(t) for t in range(blocks)] if isinstance(blocks, int) else blocks
 
 
@@ -187,7 +187,7 @@ class BlockSum:
         shard.Z = block_features(self.stream, self.blocks, shard.rows, self.dtype)
 
     def _each(self, function, arguments):
-        """``function(shard, stream, blocks, *arguments)`` of every shard, in their order."""
+        """Call ``function(shard, stream, blocks, *arguments)`` for every shard, in their order."""
         calls = list(zip(self.shards, arguments, strict=True))
         if self.client is None:
             return in_threads(
@@ -202,7 +202,7 @@ class BlockSum:
         return self.client.gather(futures)
 
     def __call__(self, strength, w, b):
-        """Value, gradient and sum of slopes over all rows (see `block_sum`)."""
+        """Return value, gradient and sum of slopes over all rows (see `block_sum`)."""
         # 1 to 5: the same arguments for every block, the results in the order of the blocks.
         parts = self._each(_sum, [(self.dtype, strength, w, b)] * len(self.slices))
         value, gradient, total = parts[0]
@@ -221,7 +221,7 @@ class BlockSum:
 
 
 def loss_codes(problem):
-    """The codes that `losses_and_slopes` takes."""
+    """Return the codes that `losses_and_slopes` takes."""
     return tuple(value for loss in problem.losses for value in (loss.code, loss.p))
 
 
@@ -246,11 +246,11 @@ class StreamFeatures(BlockSum):
             self.center = self.norm * self.mean()
 
     def shift(self, w, b):
-        """The offset of uncentered features where b is that of centered ones."""
+        """Return the offset of uncentered features where b is that of centered ones."""
         return b if self.center is None else b - float(self.center @ w)
 
     def sums(self, w, b, lam, t, weight, codes, strength):
-        """Value, gradient and sum of slopes, as those of other coordinates in blocks.
+        """Return value, gradient and sum of slopes, as those of other coordinates in blocks.
 
         Its own t, weight and codes are the same.
         """
@@ -261,7 +261,7 @@ class StreamFeatures(BlockSum):
         return value, gradient, total
 
     def rows(self, index):
-        """The same features on some rows only, with the same mean."""
+        """Return the same features on some rows only, with the same mean."""
         return StreamFeatures(
             self.stream, self.n_blocks, self.X, self.t[index], self.weight[index], self.problem,
             rows=index if self.index is None else self.index[index],
@@ -282,7 +282,7 @@ def solve_full_batch(
     max_iter=500,
     callback=None,
 ):
-    """L-BFGS on random features, with the annealing of QN-S3VM or from a given start.
+    """Run L-BFGS on random features, with the annealing of QN-S3VM or from a given start.
 
     Parameters
     ----------

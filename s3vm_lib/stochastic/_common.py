@@ -43,7 +43,7 @@ class KeptRows(NamedTuple):
     sample_weight: np.ndarray  # without class weights
 
     def joined(self, data, t, rows, limit):
-        """The last ``limit`` of these rows and of some of a batch."""
+        """Return the last ``limit`` of these rows and of some of a batch."""
         X = self.X
         if rows.size:
             X = _stacked(X, single(data.X[rows[-limit:]]))
@@ -134,13 +134,13 @@ class RandomFeatureS3VM(KernelParameters, OnlineS3VM):
         )
 
     def _offset_rule(self, ratio):
-        """What becomes of the offset and of the balance when the share is this (or None)."""
+        """Say what becomes of the offset and of the balance when the share is this (or None)."""
         if ratio is not None and self._schedule.balance_penalty is None and self.fit_intercept:
             return "free", "mean"
         return ("regularized" if self.fit_intercept else "none"), "none"
 
     def _planned_steps(self, n_unlabeled):
-        """The number of steps of a whole fit."""
+        """Return the number of steps of a whole fit."""
         if self.n_steps is not None:
             return int(self.n_steps)
         return self._planned(math.ceil(n_unlabeled / self._schedule.batch_size))
@@ -174,7 +174,7 @@ class RandomFeatureS3VM(KernelParameters, OnlineS3VM):
         return stream
 
     def _held_features(self, stream):
-        """How many features of a row are there at once: not all where blocks are redrawn."""
+        """Count the features of a row that are there at once: not all where blocks are redrawn."""
         if stream.kernel.name == "linear" or getattr(self, "update", "all") == "block":
             return stream.block_size
         return max(stream.block_size, self.n_features)
@@ -282,7 +282,7 @@ class RandomFeatureS3VM(KernelParameters, OnlineS3VM):
         return self._report({k: v for k, v in stage._asdict().items() if k != "status"})
 
     def _binary_fit(self, rows, problem, run, exact=True):
-        """Outputs on all rows, the offset that meets the balance on them (``exact``), and J."""
+        """Compute outputs on all rows, the offset that meets the balance (``exact``), and J."""
         X, t, weight = rows
         stream, kernel, offset, coef = self.stream_, problem.kernel, run.offset, None
         norm = float(run.alpha.size * np.sum(run.alpha**2))  # D Σ α²
@@ -344,7 +344,7 @@ class RandomFeatureS3VM(KernelParameters, OnlineS3VM):
         return self._binary_fit(batch, machine.problem, machine.run, exact=False)
 
     def _problem_so_far(self, machine, data, index):
-        """C* and the share of positives as they follow from all batches so far."""
+        """Return C* and the share of positives as they follow from all batches so far."""
         labeled, problem = machine.labeled, machine.problem
         mass = float(labeled.sample_weight.sum())
         rest, C_star = machine.mass, self.C_star
@@ -401,7 +401,7 @@ def _stacked(A, B):
 
 
 def _steepness(X, t, weight, problem):
-    """The mean k(x, x) of the labeled rows, as a multiple of what steps bear; at least 1.
+    """Return the mean k(x, x) of the labeled rows, as a multiple of what steps bear; at least 1.
 
     A step moves the output of a row by k(x, x) times what it does with the rbf kernel. Where that
     is some units, the first steps overshoot, what rounding has changed grows with every step, and
@@ -420,7 +420,7 @@ def _steepness(X, t, weight, problem):
 
 
 def _coef(stream, alpha):
-    """Weights of the columns, with the linear kernel."""
+    """Return weights of the columns, with the linear kernel."""
     return math.sqrt(stream.n_dims) * stream.kernel.sigma_f * alpha.sum(axis=0)
 
 

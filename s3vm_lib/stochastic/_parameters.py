@@ -107,7 +107,7 @@ class Schedule(Checked):
     unlabeled_kept: Count = 2000
 
     def step_sizes(self, n_steps, weight=1.0, first=0):
-        """The step sizes γ_t of a run.
+        """Return the step sizes γ_t of a run.
 
         Parameters
         ----------
@@ -135,12 +135,12 @@ class Schedule(Checked):
         return np.minimum(gamma, self.max_step)
 
     def share(self, step, n_steps):
-        """Share of C* at a step of a run, 0 ≤ step < n_steps."""
+        """Return the share of C* at a step of a run, 0 ≤ step < n_steps."""
         rise = self.ramp * n_steps
         return 1.0 if rise <= 0 else min(1.0, (step + 1) / rise)
 
     def averaged(self, n_steps):
-        """Number of the last iterates of a run whose mean is taken."""
+        """Return the number of the last iterates of a run whose mean is taken."""
         return max(1, round(self.average * n_steps))
 
 

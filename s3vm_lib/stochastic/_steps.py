@@ -65,7 +65,7 @@ class Sampler:
             self.cumulative = np.cumsum(weight) / weight.sum()
 
     def draw(self, start, count):
-        """Rows number start, …, start + count − 1, as indices of shape (count,)."""
+        """Return rows number start, …, start + count − 1, as indices of shape (count,)."""
         if self.cumulative is None:
             index = np.empty(count, np.int64)
             integers(self.key, start, self.rows.size, index)
@@ -76,7 +76,7 @@ class Sampler:
         return self.rows[np.minimum(index, self.rows.size - 1)]
 
     def sample(self, size):
-        """All rows if there are at most ``size``, otherwise that many draws; with their weights.
+        """Return all rows, or ``size`` draws where there are more, and their weights.
 
         Returns
         -------
@@ -110,21 +110,21 @@ class Draws:
         self._pool = Sampler(slopes.pool, slopes.pool_weight, seed, UNLABELED)
 
     def labeled(self, k):
-        """Positions among the labeled rows in step k; None for all of them."""
+        """Return positions among the labeled rows in step k; None for all of them."""
         return self._labeled.draw((self.first + k) * self.size, self.size) if self.size else None
 
     def unlabeled(self, k):
-        """Rows of the batch of step k, in ascending order."""
+        """Return rows of the batch of step k, in ascending order."""
         return np.sort(self._pool.draw((self.first + k) * self.batch, self.batch))
 
 
 def take(X, rows):
-    """Rows of an array, memory map or CSR matrix in single precision."""
+    """Return rows of an array, memory map or CSR matrix in single precision."""
     return single(X[rows])
 
 
 def block_features(stream, blocks, X, dtype=np.float32, n_jobs=None):
-    """Values c_j(x_i) of all blocks side by side, shape (n, D)."""
+    """Return values c_j(x_i) of all blocks side by side, shape (n, D)."""
     m = stream.block_size
     Z = np.empty((X.shape[0], len(blocks) * m), dtype)
 
@@ -194,20 +194,20 @@ class Slopes:
         self.uses_pool = self.pool.size > 0 and (self.star > 0 or self.rho > 0)
 
     def of_labeled(self, f, index=None):
-        """Slopes of the labeled rows, or of draws among them (``index`` into the labeled)."""
+        """Return slopes of the labeled rows, or of draws among them, by their ``index``."""
         if index is None:
             return self.weight * self.losses[0].derivative(self.t, f)
         return self.total / index.size * self.losses[0].derivative(self.t[index], f)
 
     def of_pool(self, f, share):
-        """Slopes of the drawn unlabeled rows when C* has risen to this share."""
+        """Return slopes of the drawn unlabeled rows when C* has risen to this share."""
         out = share * self.star / f.size * self.losses[1].derivative(f)
         if self.rho > 0:
             out += self.rho / f.size * (f.mean() - self.target)
         return out
 
     def capped(self, gamma, mean, count, offset):
-        """The step size γ, or less where the balance penalty is steep.
+        """Return the step size γ, or less where the balance penalty is steep.
 
         A step multiplies the mean output of its batch by 1 − γ − γρκ, where ρ is the total weight
         of the penalty and κ = ‖mean of the features‖² (+ 1 with a regularized offset). Beyond
@@ -271,7 +271,7 @@ class Course:
         return take(self.X, rows), counts
 
     def gradient(self, labeled, pool, scale, count, mean=None):
-        """Σ_i a_i φ(x_i) before the scale and Σ_i a_i over the rows of the step, and its size.
+        """Return Σ_i a_i φ(x_i) before the scale, Σ_i a_i over the rows of the step, and its size.
 
         Parameters
         ----------
@@ -329,7 +329,7 @@ class Course:
         return self.status == "stopped"
 
     def _progress(self, labeled, pool, gamma, n_features):
-        """A `Progress` from the outputs of the last step."""
+        """Return a `Progress` from the outputs of the last step."""
         slopes, (loss, u) = self.slopes, self.slopes.losses
         if labeled.drawn is None:
             part = float(slopes.weight @ loss.value(slopes.t, labeled.f))
@@ -341,5 +341,5 @@ class Course:
         return Progress(self.first + self.done, float(gamma), part, rest, n_features)
 
     def run(self, model, last):
-        """The `Run` with this (alpha, offset), and the last iterate."""
+        """Return the `Run` with this (alpha, offset), and the last iterate."""
         return Run(*model, self.done, self.status, tuple(self.history), last)

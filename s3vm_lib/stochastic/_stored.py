@@ -141,11 +141,11 @@ class _Growing:
         self.count, self.size = count, count * self.stream.block_size
 
     def offset(self, w):
-        """The offset with which the mean output of the centered rows is the target."""
+        """Return the offset with which the mean output of the centered rows is the target."""
         return self.course.slopes.target - float(self.mean @ w) * self.scale
 
     def of_step(self, k, w, b):
-        """The `Outputs` of the labeled rows of step k, and of its batch if there is one."""
+        """Return the `Outputs` of the labeled rows of step k, and of its batch if there is one."""
         draws, pool = self.course.draws, None
         drawn = draws.labeled(k)
         Z = self.Z_labeled if drawn is None else self.Z_labeled[drawn]
@@ -161,6 +161,6 @@ class _Growing:
         return self.scale * (Z @ w.astype(np.float32)).astype(np.float64) + b
 
     def model(self, c, b):
-        """(alpha, offset) of these coefficients."""
+        """Return (alpha, offset) of these coefficients."""
         w = c[: self.size]
         return w.reshape(self.count, -1), b if self.mean is None else self.offset(w)
