@@ -209,7 +209,7 @@ def _maintain(code, parameters, maintenance, kind, slots):
 def budgeted_steps(
     first, draws, terms, code, parameters, maintenance, budgets, slots, state, totals
 ):
-    """Steps of the hinge machine with p = 1, on rows drawn beforehand, within two budgets.
+    """Take steps of the hinge machine with p = 1, on rows drawn beforehand, within two budgets.
 
     Comments number the lines of the algorithm in the chapter on the graph kernel machine, to which
     the budgets are added.
@@ -336,7 +336,7 @@ class BudgetedAccumulators(Accumulators):
         return self.kernel.gram(self.S[: self.size])
 
     def norm2(self):
-        """As in `Accumulators`; a merged point is no row."""
+        """Return ‖f‖² as in `Accumulators`; a merged point is no row."""
         dual = self.average()[0]
         return float(dual @ self.gram() @ dual)
 

@@ -140,7 +140,7 @@ class Problem:
         return labeled, self.C_star * float(s[U] @ self.unlabeled_loss.value(f[U]))
 
     def scaled(self, t, sample_weight):
-        """s̄, λ and λ′ of F = J / (C Σ_L s) = Σ_L s̄ ℓ + λ′ Σ_U s̄ u + λ‖f‖².
+        """Return s̄, λ and λ′ of F = J / (C Σ_L s) = Σ_L s̄ ℓ + λ′ Σ_U s̄ u + λ‖f‖².
 
         The form with means, in which tolerances have a meaning of their own (Gieseke et al.,
         eq. (4)).
@@ -173,7 +173,7 @@ class Problem:
         return self.labeled_loss, self.unlabeled_loss or UnlabeledLoss("gaussian")
 
     def graph_term(self, f, b=0.0):
-        """(C_graph / |E|) Σ_E μ_ij |f_i − f_j|^p, or (C_graph / |E|) fᵀL^q f.
+        """Return (C_graph / |E|) Σ_E μ_ij |f_i − f_j|^p, or (C_graph / |E|) fᵀL^q f.
 
         Parameters
         ----------
@@ -196,7 +196,7 @@ class Problem:
         return scale * self.graph.energy(f, self.power) if scale else 0.0
 
     def _graph_scale(self):
-        """C_graph / |E|."""
+        """Return C_graph / |E|."""
         if self.graph is None or self.C_graph == 0 or self.graph.n_edges == 0:
             return 0.0
         return self.C_graph / self.graph.n_edges
@@ -208,7 +208,7 @@ class Problem:
         return penalty + sum(self.data_terms(f, t, sample_weight)) + self.graph_term(f, b)
 
     def output_gradient(self, f, t, sample_weight=None):
-        """Derivatives of the data terms with respect to the outputs, shape (n,).
+        """Return derivatives of the data terms with respect to the outputs, shape (n,).
 
         At a kink one subgradient is returned, see `s3vm_lib.losses`.
         """
@@ -294,7 +294,7 @@ def svm_dual(K, beta, t):
 
 
 def signed_labels(t, name="t", unlabeled=False):
-    """Labels as floats, or an error that says how to make them from classes 0 and 1.
+    """Return labels as floats; refuse others, and say how to make them from classes 0 and 1.
 
     Parameters
     ----------
@@ -328,7 +328,7 @@ def signed_labels(t, name="t", unlabeled=False):
 
 
 def svm_infeasibility(beta, t, upper):
-    """How far β is from the constraints of the dual, as shares of the largest dual variable.
+    """Measure how far β is from the dual constraints, as shares of the largest dual variable.
 
     Parameters
     ----------
@@ -384,7 +384,7 @@ def svm_duality_gap(K, beta, b, t, upper):
 
 
 def svm_kkt_residual(K, beta, b, t, upper):
-    """Largest violation of the KKT conditions of an SVM, in units of the margin.
+    """Return the largest violation of the KKT conditions of an SVM, in units of the margin.
 
     With ``alpha = t * beta`` and outputs ``f = K @ beta + b``: t f ≥ 1 is needed where α < upper,
     and t f ≤ 1 where α > 0; further 0 ≤ α ≤ upper, and Σβ = 0 unless b is None. What β violates

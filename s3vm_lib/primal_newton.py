@@ -139,7 +139,7 @@ def krylov_direction(product, gradient, curvature, radius, floor, tol, max_iter)
 
 
 def lanczos(product, start, max_iter):
-    """Eigenpairs of a symmetric operator on growing Krylov spaces, by the Lanczos process.
+    """Yield eigenpairs of a symmetric operator on growing Krylov spaces, by the Lanczos process.
 
     Every new vector is made orthogonal to all before it, which costs O(k d) and keeps copies of
     the same eigenvalue away.
@@ -186,7 +186,7 @@ def lanczos(product, start, max_iter):
 
 
 def most_negative(hessian, start, max_iter, floor):
-    """A direction of negative curvature, if there is one below −floor.
+    """Return a direction of negative curvature, if there is one below −floor.
 
     Parameters
     ----------
@@ -260,7 +260,7 @@ class NewtonDirections:
         self.radius = max(1.0, float(np.linalg.norm(x)))
 
     def __call__(self, x, gradient):
-        """(direction, first step, whether the curvature was negative)."""
+        """Return (direction, first step, whether the curvature was negative)."""
         objective, D = self.objective, self.objective.curvature
         dropped = False
         if self.curvature == "drop":
@@ -281,7 +281,7 @@ class NewtonDirections:
         self.radius = max(2.0 * length, 0.25 * self.radius)
 
     def escape(self, x, gradient):
-        """A direction along which a stationary point is no minimum, or None."""
+        """Return a direction along which a stationary point is no minimum, or None."""
         objective, D = self.objective, self.objective.curvature
         if self.curvature == "drop" or D.min(initial=0.0) >= 0:
             return None
@@ -305,7 +305,7 @@ class GradientDirections:
         self.gradient = self.direction = None
 
     def __call__(self, x, gradient):
-        """(direction, first step, False); a first step of 0 leaves the choice to `search_ray`."""
+        """Return (direction, first step, False); a step of 0 leaves the choice to `search_ray`."""
         d = -gradient
         if self.conjugate and self.gradient is not None:
             change = gradient - self.gradient
@@ -320,7 +320,7 @@ class GradientDirections:
         """Nothing to adapt."""
 
     def escape(self, x, gradient):
-        """None: first derivatives do not tell a saddle point from a minimum."""
+        """Return None: first derivatives do not tell a saddle point from a minimum."""
 
 
 def minimize(objective, x, directions, tol=1e-5, ftol=1e-9, max_iter=500, certify=True):
@@ -395,7 +395,7 @@ def solve_newton(
     start=None,
     callback=None,
 ):
-    """Newton's method, or gradient descent, in the primal with continuation in C*.
+    """Minimize in the primal by Newton's method or gradient descent, with continuation in C*.
 
     Parameters
     ----------
@@ -646,11 +646,8 @@ LabeledLoss, default="squared_hinge"
     _memory = "n × rank numbers"
 
     def _fit_binary(self, data, coordinates, t, problem, index):
-        stages = self._stages()
-        with self._reporting("stages", 1 + len(stages)) as callback:
-            solution = solve_newton(
-                coordinates, t, data.loss_weight, problem,
-                solver=self.solver, curvature=self.curvature, system=self.system,
-                start=self._start(problem, index), callback=callback, **self._ends(stages),
-            )  # fmt: skip
+        asked = self._asked(solve_newton) | {"start": self._start(problem, index)}
+        with self._reporting("stages", 1 + len(asked["annealing"])) as callback:
+            rows = t, data.loss_weight
+            solution = solve_newton(coordinates, *rows, problem, callback=callback, **asked)
         return self._model(data, coordinates, t, problem, solution)

@@ -34,7 +34,7 @@ from s3vm_lib.utils.limits import (
     ToleranceOrZero,
     WeightOrZero,
 )
-from s3vm_lib.utils.validation import KernelParameters, parameters
+from s3vm_lib.utils.validation import KernelParameters, options, parameters
 
 SmoothLoss = Literal["modified_logistic", "squared_hinge", "smooth_hinge", "logistic"]
 
@@ -58,14 +58,16 @@ class SmoothS3VM(KernelParameters, BaseS3VM):
     max_iter: Count = 500
 
     _reads_maps = True
-    _labeled = get_args(SmoothLoss)
-    _schedules = {}
     _side_by_side = True
     _late = frozenset("C C_star labeled_loss unlabeled_loss s annealing tol ftol max_iter".split())
 
     def _prepare(self, data):
-        """The coordinates, which all two-class problems share."""
-        self._check_intercept()
+        """Return the coordinates, which all two-class problems share."""
+        if not self.fit_intercept and self.balance is not None:
+            raise ValueError(
+                "fit_intercept=False needs balance=None, because the balance constraint sets the "
+                f"offset; got balance={self.balance!r}"
+            )
         chosen = self.coordinates
         if isinstance(chosen, str):
             chosen = Coordinates(chosen)
@@ -78,29 +80,19 @@ class SmoothS3VM(KernelParameters, BaseS3VM):
         with self._progress("blocks") as tick:
             return chosen.of(data, center, getattr(self, "random_state", None), tick)
 
-    def _check_intercept(self):
-        if not self.fit_intercept and self.balance is not None:
-            raise ValueError(
-                "fit_intercept=False needs balance=None, because the balance constraint sets the "
-                f"offset; got balance={self.balance!r}"
-            )
-
-    def _stages(self):
-        """The factors of C*, one for each stage."""
-        return annealing_stages(self.annealing, self._schedules)
-
-    def _ends(self, stages):
-        """Options of a solver: the stages, and where each of them ends."""
-        limits = {"tol": self.tol, "ftol": self.ftol, "max_iter": self.max_iter}
-        return {"annealing": stages, **limits}
+    def _asked(self, solver):
+        """Return the options of a solver, with the factors of C* as ``annealing``."""
+        return options(self, solver) | {
+            "annealing": annealing_stages(self.annealing, self._schedules)
+        }
 
     def _problem(self, data, ratio):
-        """What is minimized; ``ratio`` None leaves the balance constraint out."""
+        """Return what is minimized; ``ratio`` None leaves the balance constraint out."""
         s = self.s if self.unlabeled_loss == "gaussian" else None
         balance_tol = getattr(self, "balance_tol", None)
         balance = "mean" if balance_tol is None else "share"
         return Problem(
-            checked_labeled_loss(self.labeled_loss, self._labeled),
+            checked_labeled_loss(self.labeled_loss, get_args(SmoothLoss)),
             unlabeled_loss(self.unlabeled_loss, s),
             *self._penalties(data),
             data.kernel,
@@ -111,12 +103,12 @@ class SmoothS3VM(KernelParameters, BaseS3VM):
         )
 
     def _start(self, problem, index):
-        """Where the solution for a smaller C* lies, if `Preparation` has one."""
+        """Return where the solution for a smaller C* lies, if `Preparation` has one."""
         earlier, fit = self._easier(problem, index)
         return None if fit is None else (*fit.extra["end"], earlier.C_star)
 
     def _model(self, data, coordinates, t, problem, solution):
-        """The solution in coordinates as a `BinaryFit`."""
+        """Return the solution in coordinates as a `BinaryFit`."""
         wrong, total = contradicted(coordinates, solution, t, data.sample_weight, problem)
         support, coefficients, constant = coordinates.model(solution.w)
         dual, coef = None, None
@@ -321,20 +313,21 @@ default="cholesky"
         return coordinates
 
     def _fit_binary(self, data, coordinates, t, problem, index):
-        stages = self._stages()
+        asked = self._asked(solve_quasi_newton)
 
-        def solve(coordinates, start, stages=stages):
-            with self._reporting("stages", 1 + len(stages)) as callback:
-                return solve_quasi_newton(
-                    coordinates, t, data.loss_weight, problem,
-                    engine=self.engine, start=start, callback=callback, **self._ends(stages),
-                )  # fmt: skip
+        def solve(coordinates, start, **other):
+            given = asked | {"start": start} | other
+            with self._reporting("stages", 1 + len(given["annealing"])) as callback:
+                rows = t, data.loss_weight
+                return solve_quasi_newton(coordinates, *rows, problem, callback=callback, **given)
 
         start = self._start(problem, index)
         silent = self.callback is None and not self.verbose
         if start is None and self._kept is not None and silent and self._begins_alike(problem):
             key = replace(problem, C_star=0.0), self.tol, self.ftol, self.max_iter
-            first = self._again(f"first {index}", key, lambda: solve(coordinates, None, ()))
+            first = self._again(
+                f"first {index}", key, lambda: solve(coordinates, None, annealing=())
+            )
             solution = solve(coordinates, (first.w.copy(), first.b, 0.0))
             solution = solution._replace(
                 n_iter=first.n_iter + solution.n_iter, history=first.history + solution.history
@@ -348,5 +341,5 @@ default="cholesky"
 
     @staticmethod
     def _begins_alike(problem):
-        """Whether the stage α = 0, and it alone, is the same for every C*."""
+        """Say whether the stage α = 0, and it alone, is the same for every C*."""
         return problem.C_star > 0 and problem.balance != "share"

@@ -153,16 +153,20 @@ def test_facts_hold_over_the_whole_range_of_the_parameter(loss):
         steepest = max(steepest, np.abs(slope).max())
         bend = max(bend, np.abs(np.diff(slope)[gaps > 1e-7] / gaps[gaps > 1e-7]).max())
         convex &= bool(np.all(np.diff(slope) >= -1e-9))
-    assert convex == loss.convex
-    assert steepest <= loss.lipschitz * (1 + 1e-9) + 1e-12
-    if math.isfinite(loss.lipschitz):
-        assert steepest >= 0.9 * loss.lipschitz
-    if loss.differentiable:
-        assert bend <= loss.derivative_lipschitz * (1 + 1e-5)
-        assert bend >= 0.9 * loss.derivative_lipschitz
+    smoothest = {"squared_hinge": 1.0, "logistic": 0.25}.get(loss.name)
+    if loss.parameter is not None:  # largest second derivatives
+        p = loss.parameter
+        smoothest = {"smooth_hinge": 1 / p, "modified_logistic": p / 4, "gaussian": 2 * p}.get(
+            loss.name
+        )
+    assert loss.differentiable == (bend < 300)  # more is a jump, in one step of the grid
+    if smoothest is not None:
+        assert 0.9 * smoothest <= bend <= smoothest * (1 + 1e-5)
+    if isinstance(loss, LabeledLoss):
+        assert convex
+        assert steepest <= loss.lipschitz * (1 + 1e-9) + 1e-12
+        assert math.isinf(loss.lipschitz) or steepest >= 0.9 * loss.lipschitz
     else:
-        assert bend > 300  # a jump, in one step of the grid
-    if labels == (None,):
         (first, up), (second, down) = loss.convex_part(f), loss.concave_part(f)
         size = 1.0 + np.abs(first).max()
         assert_allclose(first + second, loss.value(f), rtol=0, atol=1e-12 * size)
@@ -221,7 +225,6 @@ def test_pieces_have_the_loss_as_their_minimum(loss):
 
 def test_the_only_convex_unlabeled_loss():
     wide = LabeledLoss("epsilon_insensitive", 1.2).effective
-    assert wide.convex and not LabeledLoss("epsilon_insensitive", 0.99).effective.convex
     assert np.all(np.diff(wide.value(np.linspace(-4, 4, 401)), 2) >= -1e-12)
     assert_allclose(wide.convex_part(OUTPUTS)[0], wide.value(OUTPUTS))
 
@@ -261,7 +264,7 @@ def test_unlabeled_curvature_equals_differences(loss):
     expected = fourth_order_difference(loss.derivative, OUTPUTS, 1e-4)
     assert_allclose(found, expected, atol=1e-6)
     if loss.name == "gaussian":
-        assert losses.unlabeled_curvature(loss.code, 0.0, loss.p) == -loss.derivative_lipschitz
+        assert losses.unlabeled_curvature(loss.code, 0.0, loss.p) == -2 * loss.p
 
 
 @pytest.mark.parametrize("loss", LABELED, ids=name_of)

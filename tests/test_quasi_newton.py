@@ -853,9 +853,6 @@ def test_regressors_follow_the_random_state():
     fit = lambda seed: QNS3VM(coordinates=twenty, random_state=seed).fit(X, y)  # noqa: E731
     assert_array_equal(fit(0).support_, fit(0).support_)
     assert not np.array_equal(fit(0).support_, fit(1).support_)
-    other = Coordinates("regressors", rank=20, labeled_pivots=False)
-    other = QNS3VM(coordinates=other, random_state=0).fit(X, y)
-    assert not np.isin(np.arange(8), other.support_).all()
 
 
 def test_g2c_without_tuning():
@@ -1069,7 +1066,6 @@ def test_bad_parameters_are_named(options, message):
         ({"name": "dual"}, "'name' parameter of Coordinates must be a str among"),
         ({"rank": 0}, "'rank' parameter of Coordinates"),
         ({"rank_tol": 1.0}, "'rank_tol' parameter of Coordinates"),
-        ({"labeled_pivots": "yes"}, "'labeled_pivots' parameter of Coordinates"),
     ],
 )
 def test_bad_coordinates_are_named(options, message):

@@ -433,9 +433,10 @@ def test_rows_that_are_kept_stand_for_all_rows_so_far(semi_supervised, monkeypat
     weight = np.linspace(0.5, 2.0, 60)
     seen, steps = [], cls._steps
 
-    def spy(self, X, t, weight, problem, *arguments, **options):
+    def spy(self, rows, problem, *arguments):
+        _, t, weight = rows
         seen.append((weight[t == 0].sum(), weight[t != 0].sum(), problem.C_star))
-        return steps(self, X, t, weight, problem, *arguments, **options)
+        return steps(self, rows, problem, *arguments)
 
     monkeypatch.setattr(cls, "_steps", spy)
     schedule = Schedule(unlabeled_kept=4)

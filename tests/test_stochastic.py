@@ -404,7 +404,6 @@ def test_penalty_and_other_choices(blobs):
     for options in (
         dict(schedule=Schedule(balance_penalty=0.1)),
         dict(balance=None),
-        dict(schedule=Schedule(unlabeled_from="all")),
         dict(schedule=Schedule(labeled_batch=8)),
         dict(features=Features(orthogonal=True)),
         dict(features=Features(paired=False)),

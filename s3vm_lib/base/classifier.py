@@ -58,7 +58,7 @@ _FEWEST_SEEN = 8  # and rows, at least
 
 
 def checked_labeled_loss(loss, names):
-    """The `LabeledLoss` that a parameter of an estimator names or is.
+    """Return the `LabeledLoss` that a parameter of an estimator names or is.
 
     Parameters
     ----------
@@ -80,7 +80,7 @@ def checked_labeled_loss(loss, names):
 
 @contextmanager
 def released(shared):
-    """What the two-class problems of a fit share, and the end of it: files that it has are closed.
+    """Close files that the two-class problems of a fit share, at its end.
 
     An error keeps what it has passed through alive, so that nothing would be closed by itself.
     """
@@ -92,7 +92,7 @@ def released(shared):
 
 
 def _copies(shared, count):
-    """What two-class problems share, once for each that is solved beside others, or None."""
+    """Return what two-class problems share, once for each that is solved beside others, or None."""
     if type(shared) is not tuple:
         return [shared] * count
     grams = [part for part in shared if hasattr(part, "apart")]
@@ -104,13 +104,13 @@ def _copies(shared, count):
     ]
 
 
-def _positives(data):
-    """The class that is positive in each two-class problem."""
+def positives(data):
+    """Return the class that is positive in each two-class problem."""
     return [1] if data.n_classes == 2 else range(data.n_classes)
 
 
-def _targets(data, k):
-    """Labels of the problem of class k against the rest, 0 where unlabeled, shape (n,)."""
+def targets(data, k):
+    """Return labels of the problem of class k against the rest, 0 where unlabeled, shape (n,)."""
     return np.where(data.codes < 0, 0.0, np.where(data.codes == k, 1.0, -1.0))
 
 
@@ -189,7 +189,7 @@ class BaseS3VM(SemiSupervisedMixin, BaseMachine):
         return self
 
     def _solved(self, X, data):
-        """The fits, and whether there are kernel values that double precision gives more digits."""
+        """Return the fits, and whether kernel values would gain digits in double precision."""
         with released(self._prepare(data)) as shared:
             problems, fits = self._fit_prepared(data, shared, self._ratios(data))
             parts = shared if type(shared) is tuple and not self._precomputed else ()
@@ -198,7 +198,7 @@ class BaseS3VM(SemiSupervisedMixin, BaseMachine):
         return self._audited(X, data, problems, fits), single
 
     def _audited(self, X, data, problems, fits):
-        """The fits with outputs, offsets and J of the machines that their coefficients are.
+        """Return the fits with outputs, offsets and J of the machines that their coefficients are.
 
         The sums that a solver carries along part from these where rounding is large; then it has
         not converged. With many rows a part is looked at, which takes a fraction of a millisecond.
@@ -211,9 +211,9 @@ class BaseS3VM(SemiSupervisedMixin, BaseMachine):
         seen, every, audited = self._outputs(X[data.rows[rows]]), None, []
         own = np.column_stack([fit.outputs[rows] for fit in fits])
         apart = np.any(self._decide(seen) != self._decide(own)) if len(fits) > 1 else False
-        whole = self.problem_ if isinstance(self.problem_, list) else [self.problem_]  # with graphs
-        for index, (problem, fit) in enumerate(zip(whole, fits, strict=True)):
-            t = _targets(data, _positives(data)[index])
+        # Not the ``problems``: those of the estimator have their graphs.
+        for index, (problem, fit) in enumerate(zip(self._problems, fits, strict=True)):
+            t = targets(data, positives(data)[index])
             if apart or parted(problem, fit, seen[:, index], rows, t, data.loss_weight):
                 every = self._outputs(X[data.rows]) if every is None else every
                 fit = recounted(problem, fit, every[:, index], t, data.loss_weight)
@@ -224,7 +224,7 @@ class BaseS3VM(SemiSupervisedMixin, BaseMachine):
         return audited
 
     def _n_solved(self, data):
-        """Number of rows that the time of a fit depends on."""
+        """Return the number of rows that the time of a fit depends on."""
         return data.codes.size
 
     def _look(self, data, fits, found, stacklevel=6, whole=None):
@@ -240,12 +240,11 @@ class BaseS3VM(SemiSupervisedMixin, BaseMachine):
         self._warn_of_limits(fits, stacklevel, findings, data.X)
 
     def _objective_finding(self, data, fits):
-        """Whether a constant has a lower objective: then the solver has not converged."""
-        problems = self.problem_ if isinstance(self.problem_, list) else [self.problem_]
+        """Say whether a constant has a lower objective: then the solver has not converged."""
         found, statuses = {}, [fit.status for fit in fits]
-        for index, k in enumerate(_positives(data)):
+        for index, k in enumerate(positives(data)):
             J = fits[index].objective
-            constant = constant_objective(problems[index], _targets(data, k), data.loss_weight)
+            constant = constant_objective(self._problems[index], targets(data, k), data.loss_weight)
             largest = ROUGH if statuses[index] == "completed" else self._largest_J
             if J > largest * constant or J < 0:  # a NaN is not known
                 if statuses[index] in ("converged", "completed"):
@@ -259,8 +258,8 @@ class BaseS3VM(SemiSupervisedMixin, BaseMachine):
         return found
 
     def _answer_findings(self, data, found):
-        """What the classes that rows are given contradict: the shares, the labels."""
-        problem = self.problem_[0] if isinstance(self.problem_, list) else self.problem_
+        """Say what the classes that rows are given contradict: the shares, the labels."""
+        problem = self._problems[0]
         supervised = problem.unlabeled_loss is None and problem.graph is None
         if found is None or not np.any(data.codes < 0):
             return {}
@@ -275,7 +274,7 @@ class BaseS3VM(SemiSupervisedMixin, BaseMachine):
         return given(share=share, labels=labels)
 
     def _supervised_errors(self, data):
-        """Labels that an SVM with the same kernel and C contradicts; the minority with many."""
+        """Count the labels that an SVM with this kernel and C contradicts; or the minority."""
         labeled = np.flatnonzero(data.codes >= 0)
         codes, weight = data.codes[labeled], data.loss_weight[labeled]
         minority = int(labeled.size - np.bincount(codes).max())
@@ -299,14 +298,14 @@ class BaseS3VM(SemiSupervisedMixin, BaseMachine):
         return int(np.sum(found != codes))
 
     def _fit_prepared(self, data, shared, ratios):
-        """The part of a fit that the parameters in ``_late`` have an influence on."""
+        """Do the part of a fit on which the parameters in ``_late`` have an influence."""
         problems, fits = self._solve_all(data, shared, ratios)
         self._store(data, problems, fits)
         self._check_result()
         return problems, fits
 
     def _easier(self, problem, index):
-        """The earlier problem, with its fit, that is this one but for a smaller C*, or None."""
+        """Return the earlier problem and its fit if it has a smaller C* alone, or None."""
         if self._previous is not None:
             earlier, fit = (part[index] for part in self._previous)
             same = dataclasses.replace(earlier, C_star=problem.C_star) == problem
@@ -315,7 +314,7 @@ class BaseS3VM(SemiSupervisedMixin, BaseMachine):
         return None, None
 
     def _validated(self, X, y, sample_weight, unlabeled_mask):
-        """The checked rows, the codes of all of them, and the `Training` of those with weight."""
+        """Return the checked rows, all their codes, and the `Training` of those with weight."""
         X, codes, weight = checked_input(self, X, y, sample_weight, unlabeled_mask)
         if weight is None:
             weight = np.ones(codes.size)
@@ -329,9 +328,9 @@ class BaseS3VM(SemiSupervisedMixin, BaseMachine):
         problems = [self._problem(data, ratio) for ratio in ratios]
 
         def one(index, k, shared=shared):
-            return self._fit_binary(data, shared, _targets(data, k), problems[index], index)
+            return self._fit_binary(data, shared, targets(data, k), problems[index], index)
 
-        pairs = list(enumerate(_positives(data)))
+        pairs = list(enumerate(positives(data)))
         # What looks on from outside is called by one thread, in the order of the classes.
         alone = not self._side_by_side or self.verbose or self.callback is not None
         if alone or thread_count() == 1 or (copies := _copies(shared, len(pairs))) is None:
@@ -339,15 +338,15 @@ class BaseS3VM(SemiSupervisedMixin, BaseMachine):
         return problems, in_threads(lambda pair: one(*pair, copies[pair[0]]), pairs)
 
     def _ratios(self, data):
-        """Share r of positives of each two-class problem, or None without balance."""
+        """Return the share r of positives of each two-class problem, or None without balance."""
         if not hasattr(self, "balance"):
-            return [None for _ in _positives(data)]
+            return [None for _ in positives(data)]
         unused = self.balance is None or not np.any(data.codes < 0)
         self.class_ratio_ = None if unused else self._shares(self.balance, data)
-        return [None if unused else float(self.class_ratio_[k]) for k in _positives(data)]
+        return [None if unused else float(self.class_ratio_[k]) for k in positives(data)]
 
     def _shares(self, balance, data):
-        """Share of every class among the unlabeled rows, shape (n_classes,)."""
+        """Return the share of every class among the unlabeled rows, shape (n_classes,)."""
         classes = self.classes_.tolist()
         if isinstance(balance, str):
             if balance == "labels" or getattr(self, "C_star", None) == 0:
@@ -378,7 +377,7 @@ class BaseS3VM(SemiSupervisedMixin, BaseMachine):
         return np.array([1.0 - balance, balance])
 
     def _penalties(self, data):
-        """(C, C*): the default C* gives the labeled and the unlabeled part equal total weight."""
+        """Return (C, C*): the default C* gives labeled and unlabeled rows equal total weight."""
         unlabeled = data.codes < 0
         mass = data.sample_weight[unlabeled].sum()
         if mass == 0:
@@ -412,7 +411,7 @@ class BaseS3VM(SemiSupervisedMixin, BaseMachine):
 
     @with_threads
     def decision_function(self, X: Rows) -> np.ndarray:
-        """Outputs f(x) + b; positive means ``classes_[1]``.
+        """Return outputs f(x) + b; positive means ``classes_[1]``.
 
         Parameters
         ----------
@@ -433,7 +432,7 @@ class BaseS3VM(SemiSupervisedMixin, BaseMachine):
         return outputs[:, 0] if outputs.shape[1] == 1 else outputs
 
     def predict(self, X: Rows) -> np.ndarray:
-        """Class of each row.
+        """Return the class of each row.
 
         Parameters
         ----------
@@ -449,7 +448,7 @@ class BaseS3VM(SemiSupervisedMixin, BaseMachine):
 
 
 def capabilities(estimators: Iterable[type]) -> list[dict[str, Any]]:
-    """What each estimator class can do, read off its tags, parameters and methods.
+    """List what each estimator class can do, by its tags, parameters and methods.
 
     Parameters
     ----------

@@ -74,7 +74,7 @@ def warn_of_time(estimator, n_rows, stacklevel):
 
 
 def spared(n_labeled):
-    """Labels that a machine may get wrong beyond those that the supervised one gets wrong."""
+    """Return how many more labels than the supervised machine another one may get wrong."""
     return max(1.0, _SPARED * n_labeled)
 
 

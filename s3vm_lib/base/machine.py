@@ -106,7 +106,7 @@ class SemiSupervisedMixin(ClassifierMixin):
         sample_weight: ArrayLike | None = None,
         unlabeled_mask: ArrayLike | None = None,
     ) -> float:
-        """Share of right predictions on the labeled rows.
+        """Return the share of right predictions on the labeled rows.
 
         Rows whose label is missing or −1 are left out, so that the default of scikit-learn's
         cross-validation is right with partly labeled data; −1 counts where it is a class of the
@@ -144,7 +144,7 @@ class SemiSupervisedMixin(ClassifierMixin):
         return super().score(_safe_indexing(X, rows), plain(labels[rows]), weight)
 
     def _warn_of_no_unlabeled(self, codes):
-        """−1 becomes a class like others in tools that number the labels again, without a word."""
+        """Warn where no row is unlabeled: in tools that number labels again −1 becomes a class."""
         if not np.any(codes < 0):
             warnings.warn(
                 f"y holds no unlabeled rows (-1): {type(self).__name__} learns from labels alone. "
@@ -184,7 +184,7 @@ class BaseMachine(BaseEstimator):
         return found if not hasattr(self, "client") else found.set_params(client=self.client)
 
     def _validate_params(self):
-        """scikit-learn's check of the parameters, asked for its words where one is wrong."""
+        """Check the parameters; scikit-learn does it where one is wrong, for its message."""
         if not parameters_hold(self):
             super()._validate_params()
 
@@ -245,14 +245,18 @@ class BaseMachine(BaseEstimator):
 
     def _training(self, X, codes, weight, classes):
         """Drop rows of weight zero, apply class weights, resolve gamma."""
-        kept = np.flatnonzero(weight > 0)
-        present = np.bincount(codes[kept] + 1, minlength=classes.size + 1)[1:]
+        present = np.bincount(codes[weight > 0] + 1, minlength=classes.size + 1)[1:]
         if not present.all():
             missing = np.flatnonzero(present == 0)
             raise ValueError(
                 "sample_weight leaves no labeled row of the class"
                 f"{'' if missing.size == 1 else 'es'} {classes[missing].tolist()}"
             )
+        return self._with_weight(X, codes, weight, classes)
+
+    def _with_weight(self, X, codes, weight, classes, kernel=None):
+        """Return the `Training` without rows of weight zero; gamma is resolved without a kernel."""
+        kept = np.flatnonzero(weight > 0)
         if kept.size < weight.size:
             X = X[kept]
             if self._precomputed:
@@ -262,11 +266,11 @@ class BaseMachine(BaseEstimator):
             X = sp.csr_matrix(X)
             X.sort_indices()
         loss_weight = weight * self._class_weights(codes, weight, classes)
-        kernel = self._resolve_kernel(X, weight)
+        kernel = self._resolve_kernel(X, weight) if kernel is None else kernel
         return Training(X, kept, codes, weight, loss_weight, kernel, classes.size)
 
     def _resolve_kernel(self, X, weight, sigma_f=None):
-        """The kernel with the number that ``gamma`` stands for on these rows."""
+        """Return the kernel with the number that ``gamma`` stands for on these rows."""
         if not hasattr(self, "kernel"):
             return Kernel("linear")
         sigma_f = self.sigma_f if sigma_f is None else sigma_f
@@ -299,6 +303,11 @@ class BaseMachine(BaseEstimator):
         return factor
 
     @property
+    def _problems(self):
+        """The two-class problems that were solved, as a list."""
+        return self.problem_ if isinstance(self.problem_, list) else [self.problem_]
+
+    @property
     def _precomputed(self):
         return getattr(self, "kernel", "linear") == "precomputed"
 
@@ -307,7 +316,7 @@ class BaseMachine(BaseEstimator):
         self._store_model(data.rows, data.X, problems, fits)
 
     def _store_model(self, rows, X, problems, fits):
-        """Attributes of a model on the rows X, ``rows`` of those that were given.
+        """Set the attributes of a model on the rows X, ``rows`` of those that were given.
 
         Support vectors are not stored where X is None.
         """
@@ -339,7 +348,7 @@ class BaseMachine(BaseEstimator):
             setattr(self, name, values[0] if single else numbers)
 
     def _again(self, name, key, make):
-        """``make()``, or what it was in the last fit of a `Preparation`, if that had this key."""
+        """Return ``make()``, or its value in the last fit of a `Preparation` with this key."""
         if self._kept is None:
             return make()
         if name not in self._kept or self._kept[name][0] != key:
@@ -347,7 +356,7 @@ class BaseMachine(BaseEstimator):
         return self._kept[name][1]
 
     def _outputs(self, X):
-        """f(x) + b of every two-class problem, shape (m, n_problems)."""
+        """Return f(x) + b of every two-class problem, shape (m, n_problems)."""
         if hasattr(self, "coef_"):
             if self._reads_maps and X.dtype == np.float32:  # never all of it in double precision
                 blocks = [doubles(X[s]) @ self.coef_.T for s in row_slices(X.shape[0], _ROWS)]
@@ -355,7 +364,7 @@ class BaseMachine(BaseEstimator):
             return np.asarray(X @ self.coef_.T) + self.intercept_
         dual = np.atleast_2d(self.dual_coef_)  # one row where there is one target
         # The kernel that was fitted with, whatever set_params has changed since.
-        problem = self.problem_[0] if isinstance(self.problem_, list) else self.problem_
+        problem = self._problems[0]
         kernel = problem.kernel
         if kernel.name == "precomputed":
             return X[:, self.support_] @ dual.T + self.intercept_
@@ -373,19 +382,19 @@ class BaseMachine(BaseEstimator):
         return np.concatenate(in_threads(block, slices)) + self.intercept_
 
     @contextmanager
-    def _progress(self, unit, total=None):
-        """A line on stderr that rewrites itself and says how much time is left, with ``verbose``.
+    def _progress(self, unit, total=None, **options):
+        """Show a line on stderr that rewrites itself and has the time left, with ``verbose``.
 
         It appears where something takes more than a second. Yields a function of what is done so
-        far, and perhaps of the total; None without ``verbose``.
+        far, and perhaps of the total; None without ``verbose``. Options are those of tqdm.
         """
         if not self.verbose:
             yield None
             return
         from tqdm import tqdm
 
-        options = {"desc": type(self).__name__, "unit": f" {unit}", "leave": False}
-        with tqdm(total=total, delay=_DELAY, **options) as bar:
+        options = {"leave": False, "delay": _DELAY} | options
+        with tqdm(desc=type(self).__name__, unit=f" {unit}", total=total, **options) as bar:
 
             def tick(done, total=None):
                 bar.total = total or bar.total
@@ -395,7 +404,7 @@ class BaseMachine(BaseEstimator):
 
     @contextmanager
     def _reporting(self, unit, total):
-        """The callback of a solver: it reports the numbers of a stage, and a line counts stages."""
+        """Make the callback of a solver, which reports a stage; a line counts the stages."""
         with self._progress(unit, total) as tick:
             done = 0
 
@@ -410,7 +419,7 @@ class BaseMachine(BaseEstimator):
             yield callback
 
     def _report(self, state):
-        """Progress of a solver: print with ``verbose``, hand on to ``callback``."""
+        """Report progress: print it with ``verbose``, hand it on to ``callback``."""
         if self.verbose:
             from tqdm import tqdm
 

@@ -13,12 +13,10 @@ from contextlib import contextmanager
 from typing import NamedTuple, Self
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import ArrayLike
 
-from s3vm_lib.base.classifier import BaseS3VM
+from s3vm_lib.base.classifier import BaseS3VM, positives, targets
 from s3vm_lib.base.findings import FitWarning
-from s3vm_lib.base.machine import Training
 from s3vm_lib.utils.labels import Labels, mark_missing, split_labels, warn_of_marks
 from s3vm_lib.utils.limits import check_size
 from s3vm_lib.utils.shortcuts import checked_rows_and_labels
@@ -39,7 +37,7 @@ class RowTable(NamedTuple):
 
     @classmethod
     def of(cls, data, codes, weight, first=0):
-        """The rows of a batch, in ``data`` without those of weight zero; places from ``first``."""
+        """Return the rows of a batch, in ``data`` without zero weights; places from ``first``."""
         loss_weight, place = np.zeros(codes.size), np.full(codes.size, -1)
         loss_weight[data.rows] = data.loss_weight
         place[data.rows] = np.arange(first, first + data.rows.size)
@@ -50,7 +48,7 @@ class RowTable(NamedTuple):
         return RowTable(*map(np.append, self, other))
 
     def take(self, index):
-        """The rows ``index`` alone."""
+        """Return the rows ``index`` alone."""
         return RowTable(*(part[index] for part in self))
 
     @property
@@ -154,7 +152,6 @@ class OnlineS3VM(BaseS3VM):
                 )
         data = self._batch(X, codes, weight, known, first)
         self._check_scales(data)
-        positives = [1] if known.size == 2 else range(known.size)
         if first:
             self.classes_, self.gamma_ = known, data.kernel.gamma
             by_rows = "gamma" in data.kernel.parameters and self.gamma in ("scale", "variance")
@@ -165,15 +162,13 @@ class OnlineS3VM(BaseS3VM):
                     FitWarning,
                     stacklevel=4,
                 )
-            problems = [self._problem(data, None) for _ in positives]
+            problems = [self._problem(data, None) for _ in positives(data)]
             self._machines = [self._start(data, p, i) for i, p in enumerate(problems)]
         else:
-            problems = self.problem_ if isinstance(self.problem_, list) else [self.problem_]
+            problems = self._problems
         fits = []
-        for index, k in enumerate(positives):
-            t = np.where(data.codes == k, 1.0, -1.0)
-            t[data.codes < 0] = 0.0
-            machine = self._machines[index]
+        for index, k in enumerate(positives(data)):
+            machine, t = self._machines[index], targets(data, k)
             fits.append(self._update(machine, data, t, problems[index], index))
         self._store_batch(data, problems, fits, X, codes)
         self._check_result()
@@ -181,7 +176,7 @@ class OnlineS3VM(BaseS3VM):
         return self
 
     def _batch_findings(self, data, fits):
-        """What is wrong with the machine after a batch, where that is all that J is known of."""
+        """Say what is wrong with the machine after a batch, where J is known of nothing else."""
         return {}
 
     def _training(self, X, codes, weight, classes):
@@ -189,7 +184,7 @@ class OnlineS3VM(BaseS3VM):
         return super()._training(X, codes, weight, classes)
 
     def _checked_batch(self, X, y, first):
-        """The batch as arrays; a subclass with a precomputed kernel has its own idea of shapes."""
+        """Return the batch as arrays; a subclass with a precomputed kernel overrides this."""
         if self._precomputed:
             raise ValueError(
                 f"kernel='precomputed' is not possible with {type(self).__name__}.partial_fit: "
@@ -200,7 +195,7 @@ class OnlineS3VM(BaseS3VM):
         return X, y
 
     def _known_classes(self, classes, unlabeled_mask, first):
-        """The classes as an array, or None where the first batch decides."""
+        """Return the classes as an array, or None where the first batch decides."""
         if classes is None:
             return None if first else self.classes_
         given = np.asarray(classes)
@@ -222,25 +217,14 @@ class OnlineS3VM(BaseS3VM):
         return given
 
     def _batch(self, X, codes, weight, classes, first):
-        """The batch without rows of weight zero, with the kernel of the first call."""
+        """Return the batch without rows of weight zero, with the kernel of the first call."""
         if getattr(self, "class_weight", None) == "balanced":
             raise ValueError(
                 "class_weight='balanced' is not possible in partial_fit, where the counts of the "
                 "classes are not known: give the weights as a dict"
             )
-        kernel = self._resolve_kernel(X, weight) if first else self._frozen_kernel()
-        kept = np.flatnonzero(weight > 0)
-        if kept.size < weight.size:
-            X, codes, weight = X[kept], codes[kept], weight[kept]
-        if sp.issparse(X):
-            X = sp.csr_matrix(X)
-            X.sort_indices()
-        loss_weight = weight * self._class_weights(codes, weight, classes)
-        return Training(X, kept, codes, weight, loss_weight, kernel, classes.size)
-
-    def _frozen_kernel(self):
-        problem = self.problem_[0] if isinstance(self.problem_, list) else self.problem_
-        return problem.kernel
+        kernel = self._resolve_kernel(X, weight) if first else self._problems[0].kernel
+        return self._with_weight(X, codes, weight, classes, kernel)
 
     def _store_batch(self, data, problems, fits, X, codes):
         self._store(data, problems, fits)
@@ -276,14 +260,14 @@ class KeepingS3VM(OnlineS3VM):
         self._store_model(self._held.used, self._kept_X(), problems, fits)
 
     def _batch_findings(self, data, fits):
-        """The objective alone: shares and labels of a stream are those of its beginning."""
+        """Look at the objective alone: shares and labels of a stream are those of its beginning."""
         held = self._held.take(self._held.used)
         return self._objective_finding(
             data._replace(codes=held.codes, loss_weight=held.loss_weight), fits
         )
 
     def _transduce(self, X, codes, rows, fits):
-        """Labels of all rows. Of one without weight nothing is kept but the label of its time."""
+        """Set the labels of all rows; zero-weight rows keep the label assigned on arrival."""
         held = self._held
         found, new = held.guess.copy(), np.flatnonzero((held.place < 0) & (held.guess < 0))
         if new.size:

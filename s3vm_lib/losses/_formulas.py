@@ -1,7 +1,6 @@
 """All formulas: one branch of each function for each labeled loss, and one line of facts."""
 
 import math
-from collections.abc import Callable
 from typing import NamedTuple
 
 from s3vm_lib.utils.jit import njit
@@ -11,18 +10,18 @@ class Facts(NamedTuple):
     """What is known of a loss beside its formulas."""
 
     lipschitz: float  # largest |∂ℓ/∂f|
-    smoothness: Callable = lambda p: math.inf  # Lipschitz constant of ∂ℓ/∂f
+    differentiable: bool = True  # everywhere
     parameter: tuple | None = None  # meaning, default, least and largest value, both exclusive
 
 
 FACTS = {
-    "hinge": Facts(1.0),
-    "squared_hinge": Facts(math.inf, lambda p: 1.0),
-    "smooth_hinge": Facts(1.0, lambda p: 1.0 / p, ("width", 0.5, 0.0, math.inf)),
-    "logistic": Facts(1.0, lambda p: 0.25),
-    "modified_logistic": Facts(1.0, lambda p: p / 4.0, ("sharpness", 20.0, 0.0, math.inf)),
-    "l1": Facts(1.0),
-    "epsilon_insensitive": Facts(1.0, parameter=("epsilon", 0.1, 0.0, math.inf)),
+    "hinge": Facts(1.0, False),
+    "squared_hinge": Facts(math.inf),
+    "smooth_hinge": Facts(1.0, True, ("width", 0.5, 0.0, math.inf)),
+    "logistic": Facts(1.0),
+    "modified_logistic": Facts(1.0, True, ("sharpness", 20.0, 0.0, math.inf)),
+    "l1": Facts(1.0, False),
+    "epsilon_insensitive": Facts(1.0, False, ("epsilon", 0.1, 0.0, math.inf)),
 }
 LABELED_LOSSES = tuple(FACTS)
 HINGE, SQUARED_HINGE, SMOOTH_HINGE, LOGISTIC, MODIFIED_LOGISTIC, L1, EPSILON_INSENSITIVE = range(7)

@@ -115,11 +115,6 @@ class _Loss:
         """The parameter as the compiled functions take it: 0.0 where there is none."""
         return 0.0 if self.parameter is None else self.parameter
 
-    @property
-    def differentiable(self):
-        """Whether the derivative exists and is continuous everywhere."""
-        return math.isfinite(self.derivative_lipschitz)
-
 
 @dataclass(frozen=True)
 class LabeledLoss(_Loss):
@@ -167,7 +162,7 @@ class LabeledLoss(_Loss):
     _kind, _parameters = "labeled_loss", _LABELED_PARAMETERS
 
     def value(self, y, f):
-        """Loss of labels ``y`` and outputs ``f``, arrays of one shape; float32 stays float32."""
+        """Return the loss of labels ``y`` and outputs ``f``, arrays; float32 stays float32."""
         return _apply(_labeled_values, self.code, y, f, self.p)
 
     def derivative(self, y, f):
@@ -197,19 +192,14 @@ class LabeledLoss(_Loss):
         return UnlabeledLoss(name, self.parameter)
 
     @property
-    def convex(self):
-        """Whether f ↦ ℓ(y, f) is convex: true of every labeled loss here, as solvers expect."""
-        return True
-
-    @property
     def lipschitz(self):
         """Largest ``|∂ℓ/∂f|``; infinite for the squared hinge."""
         return FACTS[self.name].lipschitz
 
     @property
-    def derivative_lipschitz(self):
-        """Lipschitz constant of the derivative; infinite for losses with a kink."""
-        return FACTS[self.name].smoothness(self.p)
+    def differentiable(self):
+        """Whether the derivative exists and is continuous everywhere."""
+        return FACTS[self.name].differentiable
 
 
 class Pieces(NamedTuple):
@@ -270,26 +260,9 @@ class UnlabeledLoss(_Loss):
         return _apply(_unlabeled_derivatives, self.code, f, self.p)
 
     @property
-    def convex(self):
-        """Whether u is convex: only ``symmetric_epsilon_insensitive`` is, if its p is 1 or more."""
-        return self.effective_of is not None and self._slope_at_zero <= 0.0
-
-    @property
-    def lipschitz(self):
-        """Largest ``|u'|``: √(2s/e) for the Gaussian, at f = 1/√(2s); otherwise at most 1.
-
-        An effective loss is steepest at 0 or far away, since the loss that it is made of is convex.
-        """
-        if self.name == "gaussian":
-            return math.sqrt(2.0 * self.p / math.e)
-        if self.name == "symmetric_ramp":
-            return 1.0
-        return max(self._slope_at_zero, abs(float(self.derivative(math.inf))))
-
-    @property
-    def derivative_lipschitz(self):
-        """Lipschitz constant of u': 2s for the Gaussian (at f = 0), infinite otherwise."""
-        return 2.0 * self.p if self.name == "gaussian" else math.inf
+    def differentiable(self):
+        """Whether the derivative exists and is continuous everywhere."""
+        return self.name == "gaussian"
 
     @property
     def effective_of(self):

@@ -111,7 +111,7 @@ class Continuation:
             self._passed = C_star / problem.C_star if problem.C_star > 0 else 0.0
 
     def factors(self, annealing):
-        """The factors α of the stages, from 0 on, or after that of the start.
+        """Return the factors α of the stages, from 0 on, or after that of the start.
 
         From a start C* rises tenfold at most in one stage.
         """
@@ -125,7 +125,7 @@ class Continuation:
         return tuple(chosen)
 
     def at(self, alpha, everywhere=False):
-        """What defines F_α, as `ScaledObjective` takes it.
+        """Return what defines F_α, as `ScaledObjective` takes it.
 
         Without the unlabeled term only the labeled rows matter, unless the objective needs outputs
         ``everywhere``.
@@ -140,7 +140,7 @@ class Continuation:
         return coordinates, self.t[rows], self.weight[rows], *terms, regularized
 
     def polished(self, descend, minimum, tol, ftol):
-        """The `Minimum`, and what `descend` makes of it at smaller tolerances where F asks for it.
+        """Go on with `descend` at smaller tolerances where F asks for it; return the `Minimum`.
 
         Where F is convex it is above its minimum by ‖∇F‖² / (4λ) at most. With a large C, which
         makes λ and F small, that may exceed F although tolerances in units of losses are met.
@@ -160,16 +160,16 @@ class Continuation:
         return minimum
 
     def split(self, x):
-        """Coefficients and offset."""
+        """Return coefficients and offset."""
         return (x[:-1], float(x[-1])) if self.offset is None else (x, self.offset)
 
     def outputs(self, x):
-        """f(x_i) + b, shape (n,)."""
+        """Return f(x_i) + b, shape (n,)."""
         w, b = self.split(x)
         return self.coordinates.outputs(w) + b
 
     def solution(self, x, history, status, shift=0.0):
-        """The `Solution` at x, with b moved by ``shift``."""
+        """Return the `Solution` at x, with b moved by ``shift``."""
         w, b = self.split(x)
         f = self.outputs(x)
         norm2 = self.coordinates.squared_norm(w, f - b)
@@ -180,7 +180,7 @@ class Continuation:
 
 
 def annealing_stages(annealing, schedules):
-    """The factors of C*, one for each stage of an annealing.
+    """Return the factors of C*, one for each stage of an annealing.
 
     Parameters
     ----------

@@ -46,7 +46,7 @@ class KernelMap(NamedTuple):
         return self.root.shape[1]
 
     def __call__(self, X):
-        """Coordinates of some rows, shape (m, width)."""
+        """Return coordinates of some rows, shape (m, width)."""
         K = self.kernel.gram(doubles(X), self.pivots)
         if not self.triangular:
             return K @ self.root
@@ -61,7 +61,7 @@ class LinearMap(NamedTuple):
     width: int
 
     def __call__(self, X):
-        """Coordinates of some rows, shape (m, width)."""
+        """Return coordinates of some rows, shape (m, width)."""
         return X if self.scale == 1.0 else self.scale * X
 
 
@@ -69,7 +69,7 @@ class LinearMap(NamedTuple):
 
 
 def _sum(Z, t, weight, w, shift, codes, strength):
-    """(value, Zᵀa, Σa) of a block of rows."""
+    """Return (value, Zᵀa, Σa) of a block of rows."""
     if isinstance(Z, np.ndarray) and Z.dtype == np.float32:
         gradient, p = np.zeros(w.size), (float(codes[1]), float(codes[3]))
         pair, strength = (codes[0], codes[2]), float(strength)
@@ -83,7 +83,7 @@ def _sum(Z, t, weight, w, shift, codes, strength):
 
 
 def _moments(Z, weight):
-    """Zᵀ·weight and Σ‖z‖² of a block of rows."""
+    """Return Zᵀ·weight and Σ‖z‖² of a block of rows."""
     Z = doubles(Z)
     return np.asarray(Z.T @ weight), float(squared_norms(Z).sum())
 
@@ -100,7 +100,7 @@ def _gram(Z, D):
 
 
 def made(features, X):
-    """The coordinates of a block of rows as they are kept."""
+    """Return the coordinates of a block of rows as they are kept."""
     Z = features(X)
     return Z if sp.issparse(Z) else np.ascontiguousarray(Z, dtype=np.float32)
 
@@ -137,7 +137,7 @@ class LocalBlocks:
         return self.store[k]
 
     def each(self, function, rows, *given):
-        """``function(Z, *parts, *given)`` for every block, as in `ClusterBlocks`."""
+        """Yield ``function(Z, *parts, *given)`` for every block, as in `ClusterBlocks`."""
         for k, s in enumerate(self.slices):
             yield function(self.block(k), *(a[s] for a in rows), *given)
 
@@ -167,7 +167,7 @@ class MappedBlocks(LocalBlocks):
 
 
 def block_rows(width):
-    """Rows of a block, the same whatever memory there is."""
+    """Return rows of a block, the same whatever memory there is."""
     return max(16, _VALUES // max(1, width))
 
 
@@ -210,13 +210,13 @@ class BlockFeatures(Features):
         return _PICKED // max(1, self.dimension)
 
     def arrays(self):
-        """None: there is no matrix Z."""
+        """Return None: there is no matrix Z."""
         return None
 
     coarse = arrays  # in single precision they are already
 
     def sums(self, w, b, lam, t, weight, codes, strength):
-        """Losses at the outputs f + b, the gradient in w and the sum of the slopes: one pass.
+        """Sum losses at the outputs f + b, their gradient in w and their slopes, in one pass.
 
         Parameters
         ----------
@@ -272,7 +272,7 @@ class BlockFeatures(Features):
         return found
 
     def rows(self, index):
-        """The same features on some rows only, with the same μ."""
+        """Return the same features on some rows only, with the same μ."""
         wanted = np.zeros(self.blocks.slices[-1].stop, dtype=bool)
         wanted[index] = True  # sorted, as those of the labeled rows are
         parts = [doubles(part) for part in self.blocks.each(getitem, (wanted,))]
@@ -295,14 +295,14 @@ def megabytes_needed(n, rank):
 
 
 def _sample_size(rank):
-    """Rows among which so many pivots are chosen."""
+    """Return rows among which so many pivots are chosen."""
     return max(4 * rank, min(32 * rank, _SAMPLED // rank))
 
 
 def block_coordinates(
     X, kernel, rank, tol, mean_weight, first, index=None, *, megabytes, client=None, tick=None
 ):
-    """The coordinates of `cholesky_coordinates` or `regressor_coordinates`, block by block.
+    """Return the coordinates of `cholesky_coordinates` or `regressor_coordinates`, block by block.
 
     The pivots are chosen among the rows ``first`` and others that are spread evenly over all rows,
     some multiple of the rank of them. With these pivots the coordinates are those of the
@@ -374,12 +374,12 @@ def mapped_coordinates(X, scale, mean_weight, client=None):
 
 
 def _on_workers(client, X, features, kept):
-    """Blocks of rows of which so many values are kept, each."""
+    """Return blocks of rows of which so many values are kept, each."""
     return ClusterBlocks(client, X, partial(made, features), block_rows(kept))
 
 
 def reads_the_disk(X):
-    """Whether the linear kernel should read X again by each pass: it would be copied otherwise."""
+    """Say whether the linear kernel should read X in each pass: else it would be copied."""
     return not sp.issparse(X) and X.dtype == np.float32 and is_mapped(X)
 
 
@@ -392,7 +392,7 @@ def _closed_on_error(blocks, width, mean_weight, expand):
 
 
 def _pivot_map(X, kernel, rank, tol, first):
-    """Pivots among a part of the rows, the map that they define, and w ↦ α on them."""
+    """Return pivots among a part of the rows, the map that they define, and w ↦ α on them."""
     sample = spread(X.shape[0], _sample_size(rank))
     if first is not None:
         first = first[spread(first.size, sample.size)]

@@ -44,13 +44,12 @@ class Coordinates(Checked):
         ``rank`` leading kernel principal components.
     rank : int, default=None
         Largest number of variables with ``"cholesky"``, ``"regressors"`` and ``"kpca"``. None
-        means a fifth of the training rows, but at least 500 and at most 1000.
+        means a fifth of the training rows, but at least 500 and at most 1000. The labeled rows come
+        first among the pivots or regressors (as far as they fill at most half of it), so that the
+        supervised start can be represented.
     rank_tol : float, default=1e-6
         ``"cholesky"`` stops when no diagonal entry of K − GGᵀ exceeds this share of the largest
         of K.
-    labeled_pivots : bool, default=True
-        Whether the labeled rows come first among the pivots or regressors (as far as they fill
-        at most half of ``rank``), so that the supervised start can be represented.
     memory : float, default=4000
         Memory in MiB for the coordinates with ``"cholesky"`` and ``"regressors"``. Where n times
         ``rank`` numbers in double precision, and one copy of them, take more, the coordinates are
@@ -79,12 +78,11 @@ class Coordinates(Checked):
     name: CoordinateName = "cholesky"
     rank: Count | None = None
     rank_tol: Annotated[float, Interval(Real, 0, 1, closed="left")] = 1e-6
-    labeled_pivots: bool = True
     memory: Megabytes = 4000
     client: Client = None
 
     def of(self, data, center, random_state=None, tick=None):
-        """The coordinates of the training rows; ``center`` are the weights of the mean, or None.
+        """Make the coordinates of the training rows; ``center``: weights of the mean, or None.
 
         Where they are made block by block, ``tick`` is called after each with the number of blocks
         made and of all.
@@ -103,16 +101,24 @@ class Coordinates(Checked):
             return linear_coordinates(doubles(X), kernel.sigma_f, center, self.name == "raw")
         rank = default_rank(n) if self.rank is None else min(n, self.rank)
         labeled = np.flatnonzero(data.codes >= 0)
-        index, first = None, labeled if self.labeled_pivots else None
+        index = None
         if self.name == "regressors":
             index = self._regressors(labeled, n, rank, check_random_state(random_state))
         if blocked and (self.client is not None or 16 * n * rank > self.memory * 2**20):
-            self._check_memory(n, rank)
+            needed = megabytes_needed(n, rank)
+            if needed > self.memory:
+                raise ValueError(
+                    f"memory={self.memory} MiB is too little for rank={rank}, which takes "
+                    f"at least {np.ceil(needed):.0f} MiB whatever the number of rows. "
+                    "Increase memory or decrease rank"
+                )
             places = {"megabytes": self.memory, "client": self.client, "tick": tick}
-            return block_coordinates(X, kernel, rank, self.rank_tol, center, first, index, **places)
+            return block_coordinates(
+                X, kernel, rank, self.rank_tol, center, labeled, index, **places
+            )
         X = doubles(X)
         if self.name == "cholesky":
-            return cholesky_coordinates(X, kernel, rank, self.rank_tol, center, first)
+            return cholesky_coordinates(X, kernel, rank, self.rank_tol, center, labeled)
         if self.name == "regressors":
             columns = kernel.columns(X, index)
             return regressor_coordinates(columns, columns[index], index, mean_weight=center)
@@ -123,19 +129,10 @@ class Coordinates(Checked):
             return eigen_coordinates(K, mean_weight=center)
         return kpca_coordinates(K, rank, center)
 
-    def _check_memory(self, n, rank):
-        needed = megabytes_needed(n, rank)
-        if needed > self.memory:
-            raise ValueError(
-                f"memory={self.memory} MiB is too little for rank={rank}, which takes "
-                f"at least {np.ceil(needed):.0f} MiB whatever the number of rows. "
-                "Increase memory or decrease rank"
-            )
-
     def _regressors(self, labeled, n, rank, generator):
         """Sorted random subset of ``rank`` rows, with the labeled rows first in line."""
         order = generator.permutation(n)
-        if self.labeled_pivots and rank < n:
+        if rank < n:
             kept = generator.permutation(labeled)[: (rank + 1) // 2]
             order = np.concatenate([kept, order[~np.isin(order, kept)]])
         return np.sort(order[:rank])

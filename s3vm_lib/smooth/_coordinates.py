@@ -50,7 +50,7 @@ class Features:
         return float(np.sqrt(squared_norms(self.Z).mean()))
 
     def coarse(self):
-        """The same features in single precision where Z is dense and large; None elsewhere."""
+        """Return the features in single precision where Z is dense and large; None elsewhere."""
         Z = self.Z
         if type(Z) is not np.ndarray or Z.dtype != np.float64 or Z.size < _LARGE:
             return None
@@ -61,7 +61,7 @@ class Features:
         return self._coarse
 
     def arrays(self):
-        """Z, row by row in memory, and μ (empty for 0); None where Z is sparse or in float32."""
+        """Return Z in C order, and μ (empty for 0); None where Z is sparse or in float32."""
         if type(self.Z) is not np.ndarray or self.Z.dtype != np.float64:
             return None
         if self._by_rows is None:
@@ -75,14 +75,14 @@ class Features:
         return self.Z.T @ a
 
     def outputs(self, w):
-        """Outputs f, shape (n,), without the offset."""
+        """Return outputs f, shape (n,), without the offset."""
         f = self._times(w)
         if self.mean is not None:
             f -= self.mean @ w
         return f
 
     def squared_norm(self, w, f):
-        """‖f‖² in the RKHS."""
+        """Return ‖f‖² in the RKHS."""
         return w @ w
 
     def gradient(self, a, w, lam):
@@ -94,11 +94,11 @@ class Features:
         return g
 
     def applied(self, a):
-        """K̃a with the Gram matrix K̃ of the (centered) features, shape (n,)."""
+        """Return K̃a with the Gram matrix K̃ of the (centered) features, shape (n,)."""
         return self.outputs(self.gradient(a, 0.0, 0.0))
 
     def weighted_gram(self, D):
-        """Σ_i D_i z̃_i z̃_iᵀ and Σ_i D_i z̃_i over the centered features z̃_i = z_i − μ.
+        """Return Σ_i D_i z̃_i z̃_iᵀ and Σ_i D_i z̃_i over the centered features z̃_i = z_i − μ.
 
         What losses with second derivatives D add to the Hessian in w, and in w and the offset.
 
@@ -138,13 +138,13 @@ class Features:
         return gram
 
     def rows(self, index):
-        """The same features on some rows only, with the same μ."""
+        """Return the same features on some rows only, with the same μ."""
         part = Features(self.Z[index])
         part.mean = self.mean
         return part
 
     def model(self, w):
-        """Coefficients and constant of f on new points.
+        """Return coefficients and constant of f on new points.
 
         Returns
         -------
@@ -198,15 +198,15 @@ class RawCoefficients:
         return float(np.diagonal(self.K).mean())
 
     def applied(self, a):
-        """K̃a, shape (n,)."""
+        """Return K̃a, shape (n,)."""
         return self.K @ a
 
     def outputs(self, c):
-        """Outputs f = K̃c, shape (n,), without the offset."""
+        """Return outputs f = K̃c, shape (n,), without the offset."""
         return self.applied(c)
 
     def squared_norm(self, c, f):
-        """‖f‖² = cᵀf in the RKHS."""
+        """Return ‖f‖² = cᵀf in the RKHS."""
         return c @ f
 
     def gradient(self, a, c, lam):
@@ -214,7 +214,7 @@ class RawCoefficients:
         return self.applied(a + 2.0 * lam * c)
 
     def model(self, c):
-        """Coefficients and constant of f on new points (see `Features.model`)."""
+        """Return coefficients and constant of f on new points (see `Features.model`)."""
         support = np.arange(self.dimension)
         if self.mean_weight is None:
             return support, c, 0.0
@@ -246,7 +246,7 @@ class RawLinearCoefficients(RawCoefficients):
         return self.features.unit**2
 
     def applied(self, a):
-        """K̃a, shape (n,)."""
+        """Return K̃a, shape (n,)."""
         return self.features.applied(a)
 
     def model(self, c):
@@ -274,7 +274,7 @@ def centered(K, mean_weight):
 
 
 def mean_weight(sample_weight, unlabeled):
-    """Weights of the mean that centers the features: the unlabeled rows, or all without any.
+    """Return weights of the mean that centers the features: the unlabeled rows, or all without any.
 
     Parameters
     ----------
@@ -325,7 +325,7 @@ def linear_coordinates(X, scale=1.0, mean_weight=None, raw=False):
 
 
 def cholesky_coordinates(X, kernel, max_rank=500, tol=1e-6, mean_weight=None, first=None):
-    """w = Gᵀc with K ≈ GGᵀ by pivoted Cholesky, columns of K on demand.
+    """Factor K ≈ GGᵀ by pivoted Cholesky, columns of K on demand; the variables are w = Gᵀc.
 
     The model lives on the r pivots alone. The penalty becomes wᵀw: in c its curvature 2λK spreads
     over as many orders of magnitude as the spectrum of K, in w it is 2λI.
@@ -364,7 +364,7 @@ def cholesky_coordinates(X, kernel, max_rank=500, tol=1e-6, mean_weight=None, fi
 
 
 def low_rank(X, kernel, max_rank, tol, first=None):
-    """The factorization of `cholesky_coordinates`; same parameters.
+    """Return the factorization of `cholesky_coordinates`; same parameters.
 
     Returns
     -------
@@ -380,7 +380,7 @@ def low_rank(X, kernel, max_rank, tol, first=None):
 
 
 def eigen_coordinates(K, tol=1e-12, mean_weight=None):
-    """w = Λ^½Vᵀc with K = VΛVᵀ: the full kernel, whitened.
+    """Whiten the full kernel: w = Λ^½Vᵀc with K = VΛVᵀ.
 
     Parameters
     ----------

@@ -39,7 +39,7 @@ class Minimum(NamedTuple):
 
 @njit
 def judged(step, low, high, slope, value, value_new, slope_new, c1=ARMIJO, c2=CURVATURE):
-    """Whether a step meets both conditions; otherwise the bracket that it leaves, and the next one.
+    """Say whether a step meets both conditions; if not, return the bracket and the next step.
 
     The bracket (low, high) always holds such a step: low is too short (the slope there is still
     steep), high too long (the value there is not low enough). The next trial is the minimizer of
@@ -122,7 +122,7 @@ def wolfe_step(
 
 
 def bfgs_update(H, s, z):
-    """Inverse-Hessian update (7): H⁺ = (I − ρszᵀ) H (I − ρzsᵀ) + ρssᵀ with ρ = 1/zᵀs.
+    """Update the inverse Hessian by (7): H⁺ = (I − ρszᵀ) H (I − ρzsᵀ) + ρssᵀ with ρ = 1/zᵀs.
 
     Parameters
     ----------
@@ -144,7 +144,7 @@ def bfgs_update(H, s, z):
 
 
 def two_loop(gradient, pairs):
-    """The product H·gradient of L-BFGS, from the last pairs (s, z) alone, in O(m d).
+    """Return the product H·gradient of L-BFGS, from the last pairs (s, z) alone, in O(m d).
 
     Unrolls (7) from the newest pair to the oldest, applies H₀ = (sᵀz/zᵀz) I of the newest pair,
     and rolls back (Nocedal and Wright, *Numerical Optimization*, Algorithm 7.4).
@@ -211,7 +211,7 @@ def minimize_bfgs(function, x, tol=1e-5, ftol=1e-9, max_iter=500, memory=None):
 
 
 def minimize_lbfgs(function, x, tol=1e-5, ftol=1e-9, max_iter=500, memory=50):
-    """L-BFGS: the inverse Hessian is a product over the last ``memory`` steps (`two_loop`).
+    """Run L-BFGS: the inverse Hessian is a product over the last ``memory`` steps (`two_loop`).
 
     Parameters
     ----------
@@ -243,7 +243,7 @@ def minimize_lbfgs(function, x, tol=1e-5, ftol=1e-9, max_iter=500, memory=50):
 
 
 def _descend(function, x, direction, update, tol, ftol, max_iter):
-    """The loop that BFGS and L-BFGS share: lines 4-9 of Algorithm 1."""
+    """Run the loop that BFGS and L-BFGS share: lines 4-9 of Algorithm 1."""
     value, gradient = function(x)
     n_iter, n_evaluations = 0, 1
     # Lines 4 to 9 of the chapter's algorithm.
@@ -269,7 +269,7 @@ def _descend(function, x, direction, update, tol, ftol, max_iter):
 
 
 def minimize_scipy(function, x, tol=1e-5, ftol=1e-9, max_iter=500, memory=50):
-    """SciPy's L-BFGS-B without bounds, which is what the authors used; same parameters.
+    """Run SciPy's L-BFGS-B without bounds, as the authors did; same parameters.
 
     Returns
     -------
@@ -299,7 +299,7 @@ ENGINES = {"scipy": minimize_scipy, "lbfgs": minimize_lbfgs, "bfgs": minimize_bf
 
 @njit(fastmath=_SUMS)
 def dot(a, b):
-    """aᵀb."""
+    """Return aᵀb."""
     total = 0.0
     for j in range(b.size):
         total += a[j] * b[j]
@@ -371,7 +371,7 @@ def add_losses(
 def value_and_gradient(
     x, Z, mean, t, weight, codes, loss_p, strength, lam, offset, penalty, gradient
 ):
-    """F_α at x, as in `ScaledObjective`, with one pass over Z; the gradient is written.
+    """Return F_α at x, as in `ScaledObjective`, by one pass over Z; write the gradient.
 
     The offset is the last entry of x where ``offset`` is NaN; ``penalty`` holds the ``numbers()``
     of a `SharePenalty`, zeros where there is none.
@@ -406,7 +406,7 @@ def value_and_gradient(
 
 @njit
 def descended(x, problem, tol, ftol, max_iter, memory):
-    """L-BFGS from x, which becomes the minimizer.
+    """Run L-BFGS from x, which becomes the minimizer.
 
     Parameters
     ----------
@@ -468,7 +468,7 @@ def descended(x, problem, tol, ftol, max_iter, memory):
 
 @njit
 def largest(a):
-    """The largest modulus, 0 of nothing."""
+    """Return the largest modulus, 0 of nothing."""
     found = 0.0
     for j in range(a.size):
         found = max(found, abs(a[j]))
@@ -477,7 +477,7 @@ def largest(a):
 
 @njit
 def direction(gradient, S, Y, rho, share, n_iter, q):
-    """−H·gradient by the two loops of `two_loop`, written to q; pairs are kept in a ring."""
+    """Write −H·gradient by the two loops of `two_loop` to q; pairs are kept in a ring."""
     m, d = S.shape
     first = max(0, n_iter - m)
     for j in range(d):
@@ -501,7 +501,7 @@ def direction(gradient, S, Y, rho, share, n_iter, q):
 
 
 def minimize_dense(function, arrays, x, tol=1e-5, ftol=1e-9, max_iter=500, memory=50):
-    """`minimize_lbfgs` of a `ScaledObjective`, compiled.
+    """Run `minimize_lbfgs` on a `ScaledObjective`, compiled.
 
     Parameters
     ----------

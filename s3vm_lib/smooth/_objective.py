@@ -70,7 +70,7 @@ def losses_and_slopes(
 def ray_derivatives(
     labeled_code, labeled_p, unlabeled_code, unlabeled_p, t, weight, strength, f, change, step
 ):
-    """Loss terms at the outputs f + step·change, and their two derivatives in the step.
+    """Return the loss terms at the outputs f + step·change, and their two derivatives in the step.
 
     Parameters as in `losses_and_slopes`; ``change`` holds the outputs of the direction.
 
@@ -211,7 +211,7 @@ class ScaledObjective:
         self.slope, self.curvature = np.empty(t.size), None
 
     def __call__(self, x):
-        """Value and gradient at x, shape (d,) or (d + 1,) with a free offset."""
+        """Return value and gradient at x, shape (d,) or (d + 1,) with a free offset."""
         w, b = self.split(x)
         if self.share is None and hasattr(self.coordinates, "sums"):
             return self._by_blocks(w, b)
@@ -222,7 +222,7 @@ class ScaledObjective:
         return self._summed(w, f, norm)
 
     def at(self, x, f):
-        """Value and gradient at x with outputs f; `slope` and `curvature` keep a and D."""
+        """Return value and gradient at x with outputs f; `slope` and `curvature` keep a and D."""
         if self.curvature is None:
             self.curvature = np.empty(f.size)
         w = self.split(x)[0]
@@ -243,7 +243,7 @@ class ScaledObjective:
         return *self.codes, self.t, self.weight, self.strength
 
     def _by_blocks(self, w, b):
-        """Value and gradient by one pass over the rows."""
+        """Return value and gradient by one pass over the rows."""
         arguments = self.t, self.weight, self.codes, self.strength
         value, gradient, total = self.coordinates.sums(w, b, self.lam, *arguments)
         value += self.lam * float(w @ w)
@@ -254,11 +254,11 @@ class ScaledObjective:
         return value, gradient
 
     def split(self, x):
-        """Coefficients and offset."""
+        """Return coefficients and offset."""
         return (x, self.offset) if self.offset is not None else (x[:-1], x[-1])
 
     def outputs(self, x):
-        """Outputs f at x, offset included, shape (n,)."""
+        """Return outputs f at x, offset included, shape (n,)."""
         f = self.change(x)
         return f + self.offset if self.offset else f
 
@@ -269,7 +269,7 @@ class ScaledObjective:
         return self.coordinates.outputs(d[:-1]) + d[-1]
 
     def hessian(self, D):
-        """Z̃ᵀDZ̃ + 2λI, dense, with the row and the column of a free offset."""
+        """Return Z̃ᵀDZ̃ + 2λI, dense, with the row and the column of a free offset."""
         gram, column = self.coordinates.weighted_gram(D)
         gram[np.diag_indices_from(gram)] += 2.0 * self.lam
         if self.offset is None:
@@ -277,7 +277,7 @@ class ScaledObjective:
         return gram
 
     def product(self, D, d):
-        """The Hessian times d by two products with the features, O(n d) or O(nonzeros)."""
+        """Return the Hessian times d by two products with the features, O(n d) or O(nonzeros)."""
         a = D * self.change(d)
         product = self.coordinates.gradient(a, self.split(d)[0], self.lam)
         return product if self.offset is not None else np.append(product, a.sum())

@@ -49,14 +49,14 @@ class SharePenalty:
         self.violation = np.inf  # of (12), when the multiplier was last set
 
     def add(self, f, slope):
-        """Value of the term at the outputs f; its derivatives are added to ``slope``."""
+        """Return the term at the outputs f; add its derivatives to ``slope``."""
         positive = expit(self.sharpness * f[self.rows])
         force = self._force(self.weight @ positive)
         slope[self.rows] += force * self.sharpness * self.weight * positive * (1.0 - positive)
         return 0.5 * force**2 / self.rho
 
     def numbers(self):
-        """κ, ρ, the multiplier and both ends of the interval, for compiled code."""
+        """Return κ, ρ, the multiplier and both ends of the interval, for compiled code."""
         numbers = self.sharpness, self.rho, self.multiplier, self.low, self.high
         return tuple(float(number) for number in numbers)
 
@@ -72,7 +72,7 @@ class SharePenalty:
 
 
 def offset_for_share(f, weight, ratio, tol):
-    """Smallest change of the offset that brings the share of positives to within ``tol``.
+    """Return the least change of the offset that brings the share of positives to within ``tol``.
 
     Parameters
     ----------
@@ -108,7 +108,7 @@ def offset_for_share(f, weight, ratio, tol):
 
 
 def _minimized(engine, function, unit, x, tol, *limits):
-    """The `Minimum` by an engine, whose first step has length 1, in coefficients times ``unit``."""
+    """Run an engine, whose first step has length 1, in coefficients times ``unit``."""
     units = np.where(np.arange(x.size) < function.coordinates.dimension, unit, 1.0)
 
     def scaled(z):
@@ -258,7 +258,7 @@ class Without:
             self.most_rows = coordinates.most_rows
 
     def arrays(self):
-        """Those of the coordinates, with rows orthogonal to the direction; None where they are."""
+        """Return those of the coordinates, with rows orthogonal to the direction, or None."""
         found = self.coordinates.arrays()
         if found is None:
             return None
@@ -270,11 +270,11 @@ class Without:
         return w - (self.direction @ w) * self.direction
 
     def outputs(self, w):
-        """Outputs f, shape (n,), without the offset."""
+        """Return outputs f, shape (n,), without the offset."""
         return self.coordinates.outputs(self._rest(w))
 
     def squared_norm(self, w, f):
-        """‖w‖²."""
+        """Return ‖w‖²."""
         return w @ w
 
     def gradient(self, a, w, lam):
@@ -282,11 +282,11 @@ class Without:
         return self._rest(self.coordinates.gradient(a, 0.0, 0.0)) + 2.0 * lam * w
 
     def applied(self, a):
-        """K̃a with the Gram matrix K̃ of these coordinates."""
+        """Return K̃a with the Gram matrix K̃ of these coordinates."""
         return self.outputs(self.coordinates.gradient(a, 0.0, 0.0))
 
     def rows(self, index):
-        """The same coordinates on some rows only."""
+        """Return the same coordinates on some rows only."""
         return Without(self.coordinates.rows(index), self.direction)
 
 
@@ -320,7 +320,7 @@ def contradicted(coordinates, solution, t, sample_weight, problem):
 
 
 def reconsidered(first, coordinates, t, sample_weight, problem, solve):
-    """The separator, or the next one where it contradicts the labels and that one does not.
+    """Return the separator, or the next one where it contradicts the labels and that one does not.
 
     The next one is what Algorithm 1 finds where the direction of the first has no influence; from
     there one more descent, in all directions, ends in a stationary point of J.
@@ -355,7 +355,7 @@ def reconsidered(first, coordinates, t, sample_weight, problem, solve):
 
 
 def _after(*tried, taken):
-    """The solution ``taken``, with the stages of all that was ``tried``."""
+    """Return the solution ``taken``, with the stages of all that was ``tried``."""
     return taken._replace(
         n_iter=sum(one.n_iter for one in tried),
         history=sum((one.history for one in tried), ()),

@@ -8,8 +8,6 @@ several, and L-BFGS with them), `_common` and `_estimators`.
 
 from s3vm_lib.stochastic._blocks import BlockSum as BlockSum
 from s3vm_lib.stochastic._blocks import BlockTask as BlockTask
-from s3vm_lib.stochastic._blocks import Polished as Polished
-from s3vm_lib.stochastic._blocks import block_features as block_features
 from s3vm_lib.stochastic._blocks import block_sum as block_sum
 from s3vm_lib.stochastic._blocks import on_disk as on_disk
 from s3vm_lib.stochastic._blocks import solve_full_batch as solve_full_batch
@@ -23,6 +21,7 @@ from s3vm_lib.stochastic._steps import UNLABELED as UNLABELED
 from s3vm_lib.stochastic._steps import Progress as Progress
 from s3vm_lib.stochastic._steps import Run as Run
 from s3vm_lib.stochastic._steps import Sampler as Sampler
+from s3vm_lib.stochastic._steps import block_features as block_features
 from s3vm_lib.stochastic._stored import solve_stored as solve_stored
 from s3vm_lib.stochastic._triply import solve_triply_stochastic as solve_triply_stochastic
 

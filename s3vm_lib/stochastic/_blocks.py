@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from s3vm_lib.random_features import row_tiles, single
+from s3vm_lib.random_features import row_tiles
 from s3vm_lib.smooth import (
     ANNEALING,
     Continuation,
@@ -21,6 +21,7 @@ from s3vm_lib.smooth import (
     losses_and_slopes,
     minimize_lbfgs,
 )
+from s3vm_lib.stochastic._steps import Run, block_features
 from s3vm_lib.utils.row_blocks import RowsOnDisk, on_disk, row_slices
 from s3vm_lib.utils.threads import in_threads
 
@@ -38,19 +39,8 @@ class BlockTask(NamedTuple):
     codes: tuple  # of the losses, see `losses_and_slopes`
 
 
-def block_features(stream, blocks, X, dtype=np.float32):
-    """Values c_j(x_i) of all blocks side by side, shape (n, D)."""
-    m = stream.block_size
-    Z = np.empty((X.shape[0], len(blocks) * m), dtype)
-    for tile in row_tiles(X.shape[0], m):
-        rows = single(X[tile])
-        for k, block in enumerate(blocks):
-            Z[tile, k * m : (k + 1) * m] = stream.values(rows, block)
-    return Z
-
-
 def block_sum(stream, blocks, X, task, strength, w, b, Z=None, dtype=None):
-    """Losses of a block of rows, and their gradient.
+    """Return losses of a block of rows, and their gradient.
 
     Parameters
     ----------
@@ -93,22 +83,6 @@ def block_sum(stream, blocks, X, task, strength, w, b, Z=None, dtype=None):
     return value, gradient, float(slope.sum())
 
 
-def block_mean(stream, blocks, X, weight):
-    """Σ_i weight_i c(x_i) over a block of rows, shape (D,) float64."""
-    return sum(
-        _tiled_mean(block_features(stream, blocks, X[tile]), weight[tile])
-        for tile in row_tiles(X.shape[0], _MEAN_WIDTH)
-    )
-
-
-def _tiled_mean(Z, weight):
-    """Zᵀ·weight in double precision, tile by tile whatever the precision of Z."""
-    total = np.zeros(Z.shape[1])
-    for tile in row_tiles(Z.shape[0], _MEAN_WIDTH):
-        total += weight[tile] @ Z[tile].astype(np.float64, copy=False)
-    return total
-
-
 def kept_type(entries):
     """Precision in which so many features are kept; None where they are too many."""
     if entries > CACHE_SINGLE:
@@ -147,13 +121,16 @@ def _sum(shard, stream, blocks, dtype, strength, w, b):
 
 
 def _mean(shard, stream, blocks, weight):
-    if shard.Z is not None:
-        return _tiled_mean(shard.Z, weight)
-    return block_mean(stream, _drawn(stream, blocks), shard.rows, weight)
+    """Return Σ_i weight_i c(x_i) over a block of rows, shape (D,), in double precision."""
+    blocks, rows, total = _drawn(stream, blocks), shard.rows, 0.0
+    for tile in row_tiles(weight.size, _MEAN_WIDTH):
+        Z = block_features(stream, blocks, rows[tile]) if shard.Z is None else shard.Z[tile]
+        total = total + weight[tile] @ Z.astype(np.float64, copy=False)
+    return total
 
 
 def _drawn(stream, blocks):
-    """3: blocks of features, drawn if only their number is given."""
+    """Return blocks of features (3), drawn if only their number is given."""
     return [stream.block(t) for t in range(blocks)] if isinstance(blocks, int) else blocks
 
 
@@ -191,7 +168,7 @@ class BlockSum:
     ):  # fmt: skip
         self.stream, self.n_jobs, self.client = stream, n_jobs, client
         self.dimension = n_blocks * stream.block_size
-        self.t, self.weight = t, weight
+        self.n_blocks, self.X, self.index, self.t, self.weight = n_blocks, X, rows, t, weight
         self.slices = row_slices(t.size, block_rows)
         self.dtype = kept_type(t.size * self.dimension)
         parts = [
@@ -210,7 +187,7 @@ class BlockSum:
         shard.Z = block_features(self.stream, self.blocks, shard.rows, self.dtype)
 
     def _each(self, function, arguments):
-        """``function(shard, stream, blocks, *arguments)`` of every shard, in their order."""
+        """Call ``function(shard, stream, blocks, *arguments)`` for every shard, in their order."""
         calls = list(zip(self.shards, arguments, strict=True))
         if self.client is None:
             return in_threads(
@@ -225,7 +202,7 @@ class BlockSum:
         return self.client.gather(futures)
 
     def __call__(self, strength, w, b):
-        """Value, gradient and sum of slopes over all rows (see `block_sum`)."""
+        """Return value, gradient and sum of slopes over all rows (see `block_sum`)."""
         # 1 to 5: the same arguments for every block, the results in the order of the blocks.
         parts = self._each(_sum, [(self.dtype, strength, w, b)] * len(self.slices))
         value, gradient, total = parts[0]
@@ -243,73 +220,52 @@ class BlockSum:
 # --- All rows in every gradient -------------------------------------------------------------------
 
 
-class Polished(NamedTuple):
-    """What `solve_full_batch` returns."""
-
-    alpha: np.ndarray  # (T, m)
-    offset: float
-    n_iter: int
-    status: str
-    history: tuple  # of Stage
-
-
 def loss_codes(problem):
-    """The codes that `losses_and_slopes` takes."""
+    """Return the codes that `losses_and_slopes` takes."""
     return tuple(value for loss in problem.losses for value in (loss.code, loss.p))
 
 
-class StreamFeatures:
+class StreamFeatures(BlockSum):
     """The coordinates w = √D α of D features of a stream, with all sums taken by `BlockSum`.
 
     Parameters
     ----------
-    stream, n_blocks, X, rows, n_jobs, client
+    stream, n_blocks, X, t, weight, **where
         See `BlockSum`.
-    t, weight : ndarrays of shape (n,)
-        Labels, and scaled weights.
     problem : Problem
         With ``balance="mean"`` the features are centered on the unlabeled rows.
-    mean : ndarray of shape (D,), default=None
+    center : ndarray of shape (D,), default=None
         The mean of the features where it is known.
     """
 
-    def __init__(
-        self, stream, n_blocks, X, t, weight, problem, *,
-        rows=None, n_jobs=None, client=None, mean=None,
-    ):  # fmt: skip
-        self._given, self._rows, self._n_jobs = (stream, n_blocks, X), rows, n_jobs
-        self._problem, self._t, self._weight = problem, t, weight
-        self._sum = BlockSum(
-            stream, n_blocks, X, t, weight, loss_codes(problem),
-            rows=rows, n_jobs=n_jobs, client=client,
-        )  # fmt: skip
-        self.dimension, self.block_size = self._sum.dimension, stream.block_size
+    def __init__(self, stream, n_blocks, X, t, weight, problem, *, center=None, **where):
+        super().__init__(stream, n_blocks, X, t, weight, loss_codes(problem), **where)
+        self.problem, self.center = problem, center
         self.norm = stream.block(0).scale / np.sqrt(self.dimension)  # k ≈ z·z with z = norm · c
-        self.mean = mean
-        if mean is None and problem.balance == "mean":
-            self.mean = self.norm * self._sum.mean()
+        if center is None and problem.balance == "mean":
+            self.center = self.norm * self.mean()
 
     def shift(self, w, b):
-        """The offset of uncentered features where b is that of centered ones."""
-        return b if self.mean is None else b - float(self.mean @ w)
+        """Return the offset of uncentered features where b is that of centered ones."""
+        return b if self.center is None else b - float(self.center @ w)
 
     def sums(self, w, b, lam, t, weight, codes, strength):
-        """Value, gradient and sum of slopes, as those of other coordinates in blocks.
+        """Return value, gradient and sum of slopes, as those of other coordinates in blocks.
 
-        The `BlockSum` has its own t, weight and codes, which are the same.
+        Its own t, weight and codes are the same.
         """
-        value, gradient, total = self._sum(strength, self.norm * w, self.shift(w, b))
+        value, gradient, total = self(strength, self.norm * w, self.shift(w, b))
         gradient = self.norm * gradient + 2.0 * lam * w
-        if self.mean is not None:  # b moves along with w
-            gradient -= total * self.mean
+        if self.center is not None:  # b moves along with w
+            gradient -= total * self.center
         return value, gradient, total
 
     def rows(self, index):
-        """The same features on some rows only, with the same mean."""
+        """Return the same features on some rows only, with the same mean."""
         return StreamFeatures(
-            *self._given, self._t[index], self._weight[index], self._problem,
-            rows=index if self._rows is None else self._rows[index],
-            n_jobs=self._n_jobs, mean=self.mean,
+            self.stream, self.n_blocks, self.X, self.t[index], self.weight[index], self.problem,
+            rows=index if self.index is None else self.index[index],
+            n_jobs=self.n_jobs, center=self.center,
         )  # fmt: skip
 
 
@@ -324,10 +280,9 @@ def solve_full_batch(
     tol=1e-5,
     ftol=1e-9,
     max_iter=500,
-    memory=50,
     callback=None,
 ):
-    """L-BFGS on random features, with the annealing of QN-S3VM or from a given start.
+    """Run L-BFGS on random features, with the annealing of QN-S3VM or from a given start.
 
     Parameters
     ----------
@@ -342,14 +297,14 @@ def solve_full_batch(
         Begin here, with the whole unlabeled term. None anneals it in.
     annealing : sequence of float
         Factors of the unlabeled term, after a first stage without it.
-    tol, ftol, max_iter, memory
+    tol, ftol, max_iter
         Of L-BFGS, for each stage; see `s3vm_lib.smooth.minimize_lbfgs`.
     callback : callable, default=None
         Called with each `Stage`; a true value stops.
 
     Returns
     -------
-    Polished
+    Run
     """
     root = np.sqrt(coordinates.dimension)
     if start is not None:
@@ -359,12 +314,12 @@ def solve_full_batch(
 
     def descend(alpha, x):
         function = ScaledObjective(*stages.at(alpha))
-        found = minimize_lbfgs(function, x, tol, ftol, max_iter, memory)
+        found = minimize_lbfgs(function, x, tol, ftol, max_iter)
         return found._replace(value=float(found.value))
 
     report = None if callback is None else lambda stage, x: callback(stage)
     x, history, status = annealed(factors, stages.start, descend, report)
     w, b = stages.split(x)
-    alpha = (w / root).reshape(-1, coordinates.block_size)
+    alpha = (w / root).reshape(coordinates.n_blocks, -1)
     n_iter = sum(stage.n_iter for stage in history)
-    return Polished(alpha, coordinates.shift(w, b), n_iter, status, tuple(history))
+    return Run(alpha, coordinates.shift(w, b), n_iter, status, tuple(history), None)

@@ -9,7 +9,6 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval
-from tqdm.auto import tqdm
 
 from s3vm_lib.base.classifier import Balance, checked_labeled_loss
 from s3vm_lib.base.machine import BinaryFit
@@ -19,7 +18,8 @@ from s3vm_lib.objective import Problem
 from s3vm_lib.random_features import FeatureStream, outputs, single
 from s3vm_lib.stochastic._blocks import CACHE, StreamFeatures, solve_full_batch
 from s3vm_lib.stochastic._parameters import RULES, Features, Polish, Schedule
-from s3vm_lib.stochastic._steps import POLISH, Progress, Sampler
+from s3vm_lib.stochastic._steps import POLISH, Progress, Run, Sampler
+from s3vm_lib.stochastic._stored import solve_stored
 from s3vm_lib.utils.limits import Count, CountOrZero, RandomState, WeightOrZero
 from s3vm_lib.utils.linear import nearer
 from s3vm_lib.utils.row_blocks import spread
@@ -43,7 +43,7 @@ class KeptRows(NamedTuple):
     sample_weight: np.ndarray  # without class weights
 
     def joined(self, data, t, rows, limit):
-        """The last ``limit`` of these rows and of some of a batch."""
+        """Return the last ``limit`` of these rows and of some of a batch."""
         X = self.X
         if rows.size:
             X = _stacked(X, single(data.X[rows[-limit:]]))
@@ -55,21 +55,18 @@ class KeptRows(NamedTuple):
 class OnlineProblem:
     """What one two-class problem keeps between calls of ``partial_fit``."""
 
-    def __init__(self, problem, X, alpha):
+    def __init__(self, problem, X, run):
         self.problem = problem
         self.labeled = self.unlabeled = KeptRows(X, *3 * (np.zeros(0),))
         self.mass = 0.0  # Σ_U s of all rows so far
-        self.alpha, self.offset = alpha, 0.0  # where the next steps begin
-        self.average = alpha, 0.0  # the model
-        self.n_steps = 0
+        self.run = run  # the model, all steps so far, and where the next ones begin
 
 
 @parameters
 class RandomFeatureS3VM(KernelParameters, OnlineS3VM):
     """The fit in two stages: stochastic steps, then L-BFGS on the features that were drawn.
 
-    Subclasses implement ``_stream(data, seed)`` and ``_run(...)``, and say how many features and
-    steps they plan.
+    Subclasses say how many features and steps they plan, and may implement ``_run``.
     """
 
     C_star: WeightOrZero | Literal["paper"] | None = None
@@ -90,6 +87,7 @@ class RandomFeatureS3VM(KernelParameters, OnlineS3VM):
     random_state: RandomState = None
 
     _dtype = [np.float64, np.float32]
+    _growth = 0  # steps after which a block of features joins; 0: all are there from the start
 
     # --- Parameters in groups ---------------------------------------------------------------------
 
@@ -126,7 +124,7 @@ class RandomFeatureS3VM(KernelParameters, OnlineS3VM):
         s = self.s if self.unlabeled_loss in ("gaussian", "symmetric_ramp") else None
         bias, balance = self._offset_rule(ratio)
         return Problem(
-            self._loss(),
+            checked_labeled_loss(self.labeled_loss, get_args(_LabeledLoss)),
             unlabeled_loss(self.unlabeled_loss, s),
             *self._penalties(data),
             data.kernel,
@@ -135,18 +133,14 @@ class RandomFeatureS3VM(KernelParameters, OnlineS3VM):
             ratio,
         )
 
-    def _loss(self):
-        """The labeled loss, given by its name or as an object."""
-        return checked_labeled_loss(self.labeled_loss, get_args(_LabeledLoss))
-
     def _offset_rule(self, ratio):
-        """What becomes of the offset and of the balance when the share is this (or None)."""
+        """Say what becomes of the offset and of the balance when the share is this (or None)."""
         if ratio is not None and self._schedule.balance_penalty is None and self.fit_intercept:
             return "free", "mean"
         return ("regularized" if self.fit_intercept else "none"), "none"
 
     def _planned_steps(self, n_unlabeled):
-        """The number of steps of a whole fit."""
+        """Return the number of steps of a whole fit."""
         if self.n_steps is not None:
             return int(self.n_steps)
         return self._planned(math.ceil(n_unlabeled / self._schedule.batch_size))
@@ -154,16 +148,11 @@ class RandomFeatureS3VM(KernelParameters, OnlineS3VM):
     # --- Fit --------------------------------------------------------------------------------------
 
     def _prepare(self, data):
+        """Decide where features come from; refuse what takes too much memory."""
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
-        self.stream_ = self._new_stream(data.kernel, data.X, seed)
-        n_labeled = np.count_nonzero(data.codes >= 0)
-        if self._planned_steps(data.codes.size - n_labeled) > 0:
-            self._check_memory(data.X, n_labeled)
-        return self.stream_, seed
-
-    def _new_stream(self, kernel, X, seed):
-        features, size = self._features, self._block_size(X.shape[0])
-        stream = FeatureStream(kernel, X.shape[1], size, seed, features.paired, features.orthogonal)
+        features, kernel, X = self._features, data.kernel, data.X
+        given = kernel, X.shape[1], self._block_size(X.shape[0]), seed
+        stream = FeatureStream(*given, features.paired, features.orthogonal)
         factors = kernel.degree if kernel.name == "poly" else 1
         wanted = self._held_features(stream)
         numbers = X.shape[1] * wanted * factors
@@ -178,10 +167,14 @@ class RandomFeatureS3VM(KernelParameters, OnlineS3VM):
                 "X is too large for random features of this gamma in single precision; scale the "
                 "data"
             )
+        self.stream_ = stream
+        n_labeled = np.count_nonzero(data.codes >= 0)
+        if self._planned_steps(data.codes.size - n_labeled) > 0:
+            self._check_memory(X, n_labeled)
         return stream
 
     def _held_features(self, stream):
-        """How many features of a row are there at once: not all where blocks are redrawn."""
+        """Count the features of a row that are there at once: not all where blocks are redrawn."""
         if stream.kernel.name == "linear" or getattr(self, "update", "all") == "block":
             return stream.block_size
         return max(stream.block_size, self.n_features)
@@ -206,86 +199,72 @@ class RandomFeatureS3VM(KernelParameters, OnlineS3VM):
                 f"{4e-9 * held:.3g} GB with {X.shape[1]} columns: lower {remedy}"
             )
 
-    def _fit_binary(self, data, shared, t, problem, index):
-        stream, seed = shared
+    def _fit_binary(self, data, stream, t, problem, index):
         weight, n_steps = data.loss_weight, self._planned_steps(np.sum(t == 0))
         # Single precision keeps little of what is far from 0.
         X, center = nearer(data.X, data.kernel) if problem.balance == "mean" else (data.X, None)
-        alpha, last = np.zeros((0, stream.block_size)), None
-        offset, n_iter, status, history = 0.0, 0, "completed", []
+        machine, rows = self._start(data, problem, index), (X, t, weight)
+        run = machine.run
         if n_steps > 0:
-            run = self._steps(X, t, weight, problem, stream, n_steps, self._schedule, seed)
-            alpha, offset, n_iter, status = run.alpha, run.offset, run.n_iter, run.status
-            last = run.last
-            history += run.history
-        n_taken = n_iter
-        if self._polishes(n_steps) and status != "stopped":
-            start = (alpha, offset) if len(alpha) else None
-            found = self._polish(X, t, weight, problem, stream, seed, start)
-            alpha, offset, status = found.alpha, found.offset, found.status
-            n_iter += found.n_iter
-            history += found.history
-            last = None
-        fit = self._binary_fit(X, t, weight, problem, alpha, offset, n_iter, status, history)
+            run = self._steps(rows, problem, n_steps, self._schedule, run)
+        n_taken = run.n_iter
+        if self._polishes(n_steps) and run.status != "stopped":
+            run = self._polish(rows, problem, run)
+        fit, last = self._binary_fit(rows, problem, run), run.last
         if center is not None:
             fit = fit._replace(intercept=float(fit.intercept - fit.coef @ center))
             if last is not None:
                 last = last[0], last[1] - float(_coef(stream, last[0]) @ center)
-        machine = self._start(data, problem, index)
         self._keep(machine, data, t)
-        machine.average = alpha, fit.intercept
-        machine.alpha, machine.offset = machine.average if last is None else last
-        machine.n_steps = n_taken
+        last = last or (run.alpha, fit.intercept)
+        machine.run = run._replace(offset=fit.intercept, n_iter=n_taken, last=last)
         self._machines.append(machine)
         return fit
 
     def _polishes(self, n_steps):
         return bool(self.polish) or n_steps == 0
 
-    def _polish(self, X, t, weight, problem, stream, seed, start):
-        """L-BFGS on the features of ``start``, or on n_features new ones."""
-        polish, labeled, rows = self._polishing, t != 0, None
+    def _polish(self, rows, problem, run):
+        """Go on with L-BFGS on the features of a run, or on n_features new ones."""
+        X, t, weight = rows
+        polish, stream, labeled, index = self._polishing, self.stream_, t != 0, None
         # Short features have small gradients: at the same tolerance they would stop too early.
         unit = float(np.sqrt(problem.kernel.diagonal(X[np.flatnonzero(labeled)]).mean()))
         limit = None if polish.client is not None else polish.rows
         if limit is not None and np.sum(~labeled) > limit:
             unlabeled = np.flatnonzero(~labeled)
-            drawn, counts = Sampler(unlabeled, weight[unlabeled], seed, POLISH).sample(int(limit))
-            rows = np.concatenate([np.flatnonzero(labeled), drawn])
+            sampler = Sampler(unlabeled, weight[unlabeled], stream.seed, POLISH)
+            drawn, counts = sampler.sample(int(limit))
+            index = np.concatenate([np.flatnonzero(labeled), drawn])
             part = np.concatenate([weight[labeled], counts * weight[unlabeled].sum() / limit])
-            t, weight = t[rows], part
-        n_blocks = self._n_blocks(stream) if start is None else len(start[0])
+            t, weight = t[index], part
         coordinates = StreamFeatures(
-            stream, n_blocks, X, t, problem.scaled(t, weight)[0], problem,
-            rows=rows, n_jobs=self.n_jobs, client=polish.client,
+            stream, len(run.alpha) or self._n_blocks(stream), X, t, problem.scaled(t, weight)[0],
+            problem, rows=index, n_jobs=self.n_jobs, client=polish.client,
         )  # fmt: skip
-        return solve_full_batch(
-            coordinates,
-            t,
-            weight,
-            problem,
-            start=start,
-            annealing=polish.stages,
-            tol=polish.tol * min(1.0, unit),
-            ftol=polish.ftol,
-            max_iter=polish.max_iter,
+        found = solve_full_batch(
+            coordinates, t, weight, problem,
+            start=(run.alpha, run.offset) if len(run.alpha) else None, annealing=polish.stages,
+            tol=polish.tol * min(1.0, unit), ftol=polish.ftol, max_iter=polish.max_iter,
             callback=self._report_stage,
-        )
+        )  # fmt: skip
+        counts = run.n_iter + found.n_iter, found.status, run.history + found.history
+        return Run(found.alpha, found.offset, *counts, None)
 
-    def _steps(self, X, t, weight, problem, stream, n_steps, schedule, seed, start=None, first=0):
-        """The stochastic stage, with a bar; its result is finite, or there is an error."""
+    def _steps(self, rows, problem, n_steps, schedule, before):
+        """Take stochastic steps after those ``before``; the result is finite, or an error."""
         if schedule.eta0 is None:
-            eta0 = RULES[schedule.rule] / _steepness(X, t, weight, problem)
+            eta0 = RULES[schedule.rule] / _steepness(*rows, problem)
             schedule = replace(schedule, eta0=eta0)
-        arguments = (X, t, weight, problem, stream, n_steps, schedule)
-        options = dict(seed=seed, start=start, first=first, n_jobs=self.n_jobs)
-        options["callback"] = self._report_stage
-        with np.errstate(over="ignore", invalid="ignore"):
-            if self.verbose:
-                with tqdm(desc=type(self).__name__, total=n_steps, unit=" steps") as bar:
-                    run = self._run(*arguments, tick=lambda n: bar.update(n - bar.n), **options)
-            else:
-                run = self._run(*arguments, **options)
+        with (
+            np.errstate(over="ignore", invalid="ignore"),
+            self._progress("steps", n_steps, leave=True, delay=0) as tick,
+        ):
+            run = self._run(
+                *rows, problem, self.stream_, n_steps, schedule, seed=self.stream_.seed,
+                start=before.last, first=before.n_iter, n_jobs=self.n_jobs,
+                callback=self._report_stage, tick=tick,
+            )  # fmt: skip
         if not (np.all(np.isfinite(run.alpha)) and np.all(np.isfinite(run.last[0]))):
             raise ValueError(
                 f"the stochastic steps diverged: eta0={schedule.eta0} with rule={schedule.rule!r} "
@@ -293,30 +272,34 @@ class RandomFeatureS3VM(KernelParameters, OnlineS3VM):
             )
         return run
 
+    def _run(self, X, t, weight, problem, stream, n_steps, schedule, **options):
+        n_blocks, options["growth"] = self._n_blocks(stream), self._growth
+        return solve_stored(X, t, weight, problem, stream, n_blocks, n_steps, schedule, **options)
+
     def _report_stage(self, stage):
         if isinstance(stage, Progress) and self.verbose == 1:  # the bar shows it
             return bool(self.callback(stage._asdict())) if self.callback is not None else False
         return self._report({k: v for k, v in stage._asdict().items() if k != "status"})
 
-    def _binary_fit(
-        self, X, t, weight, problem, alpha, offset, n_iter, status, history, exact=True
-    ):
-        """Outputs on all rows, the offset that meets the balance on them (``exact``), and J."""
-        stream, kernel, coef = self.stream_, problem.kernel, None
-        if kernel.name == "linear":
-            coef = _coef(stream, alpha)
-        norm = _squared_norm(alpha, coef, kernel)
+    def _binary_fit(self, rows, problem, run, exact=True):
+        """Compute outputs on all rows, the offset that meets the balance (``exact``), and J."""
+        X, t, weight = rows
+        stream, kernel, offset, coef = self.stream_, problem.kernel, run.offset, None
+        norm = float(run.alpha.size * np.sum(run.alpha**2))  # D Σ α²
+        if kernel.name == "linear":  # of weights: ‖w‖²/σ_f²
+            coef = _coef(stream, run.alpha)
+            norm = float(coef @ coef) / kernel.sigma_f**2
         f, objective = np.full(t.size, np.nan), float("nan")
         if self.transduce:
-            f = _outputs(stream, X, alpha, coef, self.n_jobs)
+            f = _outputs(stream, X, run.alpha, coef, self.n_jobs)
             s = weight[t == 0]
             if exact and problem.balance == "mean" and s.size:
                 offset = 2.0 * problem.ratio - 1.0 - float(s @ f[t == 0] / s.sum())
             f = f + offset
             objective = problem.value(f, t, norm, offset, weight)
         return BinaryFit(
-            None, coef, float(offset), f, float(objective), int(n_iter), status, history,
-            {"feature_coef": alpha, "squared_norm_": float(norm)},
+            None, coef, float(offset), f, float(objective), run.n_iter, run.status,
+            list(run.history), {"feature_coef": run.alpha, "squared_norm_": norm},
         )  # fmt: skip
 
     # --- One batch after the other ----------------------------------------------------------------
@@ -324,8 +307,8 @@ class RandomFeatureS3VM(KernelParameters, OnlineS3VM):
     def _start(self, data, problem, index):
         if index == 0 and not hasattr(self, "stream_"):  # not called by fit
             self._prepare(data)
-        alpha = np.zeros((0, self.stream_.block_size))
-        return OnlineProblem(problem, single(data.X[:0]), alpha)
+        run = Run(np.zeros((0, self.stream_.block_size)), 0.0, 0, "completed", (), None)
+        return OnlineProblem(problem, single(data.X[:0]), run)
 
     def _keep(self, machine, data, t):
         """Add the rows of a batch to those that are kept, and count the unlabeled ones."""
@@ -339,39 +322,29 @@ class RandomFeatureS3VM(KernelParameters, OnlineS3VM):
     def _update(self, machine, data, t, problem, index):
         unlabeled = np.flatnonzero(t == 0)
         # Rows of earlier calls join a small batch, which would stand for all by itself otherwise.
-        schedule, stream = self._schedule, self.stream_
+        schedule = self._schedule
         most = unlabeled.size + schedule.unlabeled_kept
         rows = machine.unlabeled.joined(data, t, unlabeled, most)
         self._keep(machine, data, t)
         machine.problem = self._problem_so_far(machine, data, index)
-        history, status, alpha = [], "completed", machine.average[0]
-        labeled, part = machine.labeled, rows.weight
+        labeled, part, before = machine.labeled, rows.weight, machine.run
         if labeled.t.size:
             planned = max(_FEWEST_ONLINE, math.ceil(unlabeled.size / schedule.batch_size))
-            if machine.n_steps:
+            if before.n_iter:
                 schedule = replace(schedule, ramp=0.0)
             X = _stacked(labeled.X, rows.X)
             self._check_memory(X, labeled.t.size)
-            labels = np.concatenate([labeled.t, rows.t])
             # These rows stand for all unlabeled rows so far.
             part = part * (machine.mass / part.sum()) if part.size else part
-            weight = np.concatenate([labeled.weight, part])
-            start = (machine.alpha, machine.offset) if len(machine.alpha) else None
-            run = self._steps(
-                X, labels, weight, machine.problem, stream, int(self.n_steps or planned), schedule,
-                stream.seed, start, machine.n_steps,
-            )  # fmt: skip
-            history, status, alpha = list(run.history), run.status, run.alpha
-            machine.alpha, machine.offset = run.last
-            machine.average = run.alpha, run.offset
-            machine.n_steps = machine.n_steps + run.n_iter
-        return self._binary_fit(
-            data.X, t, data.loss_weight, machine.problem, alpha, machine.average[1],
-            machine.n_steps, status, history, exact=False,
-        )  # fmt: skip
+            sample = X, np.append(labeled.t, rows.t), np.append(labeled.weight, part)
+            n_steps = int(self.n_steps or planned)
+            run = self._steps(sample, machine.problem, n_steps, schedule, before)
+            machine.run = run._replace(n_iter=before.n_iter + run.n_iter)
+        batch = data.X, t, data.loss_weight
+        return self._binary_fit(batch, machine.problem, machine.run, exact=False)
 
     def _problem_so_far(self, machine, data, index):
-        """C* and the share of positives as they follow from all batches so far."""
+        """Return C* and the share of positives as they follow from all batches so far."""
         labeled, problem = machine.labeled, machine.problem
         mass = float(labeled.sample_weight.sum())
         rest, C_star = machine.mass, self.C_star
@@ -428,7 +401,7 @@ def _stacked(A, B):
 
 
 def _steepness(X, t, weight, problem):
-    """The mean k(x, x) of the labeled rows, as a multiple of what steps bear; at least 1.
+    """Return the mean k(x, x) of the labeled rows, as a multiple of what steps bear; at least 1.
 
     A step moves the output of a row by k(x, x) times what it does with the rbf kernel. Where that
     is some units, the first steps overshoot, what rounding has changed grows with every step, and
@@ -447,7 +420,7 @@ def _steepness(X, t, weight, problem):
 
 
 def _coef(stream, alpha):
-    """Weights of the columns, with the linear kernel."""
+    """Return weights of the columns, with the linear kernel."""
     return math.sqrt(stream.n_dims) * stream.kernel.sigma_f * alpha.sum(axis=0)
 
 
@@ -455,10 +428,3 @@ def _outputs(stream, X, alpha, coef, n_jobs):
     if coef is not None:
         return np.asarray(X @ coef, dtype=float)
     return outputs(stream, X, alpha, None, n_jobs, double=X.shape[0] * alpha.size <= CACHE)
-
-
-def _squared_norm(alpha, coef, kernel):
-    """‖f‖² = D Σ α² in the space of the features; ‖w‖²/σ_f² for the linear kernel."""
-    if coef is not None:
-        return float(coef @ coef) / kernel.sigma_f**2
-    return float(alpha.size * np.sum(alpha**2))

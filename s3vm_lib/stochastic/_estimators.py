@@ -5,7 +5,6 @@ from typing import Literal
 
 from s3vm_lib.stochastic._common import RandomFeatureS3VM
 from s3vm_lib.stochastic._parameters import Features
-from s3vm_lib.stochastic._stored import solve_stored
 from s3vm_lib.stochastic._triply import solve_triply_stochastic
 from s3vm_lib.utils.validation import parameters
 
@@ -192,10 +191,6 @@ LabeledLoss, default="modified_logistic"
     def _planned(self, one_pass):
         return min(max(_FEWEST_STEPS, one_pass), 2000)
 
-    def _run(self, X, t, weight, problem, stream, n_steps, schedule, **options):
-        n_blocks = self._n_blocks(stream)
-        return solve_stored(X, t, weight, problem, stream, n_blocks, n_steps, schedule, **options)
-
 
 @parameters
 class TSGS3VM(RandomFeatureS3VM):
@@ -377,6 +372,7 @@ LabeledLoss, default="modified_logistic"
 
     _largest_n = 1_000_000
     _memory = 'as FRS3VM; block_size × n_steps numbers with update="block"'
+    _growth = 1
 
     def _block_size(self, n):
         if self._features.block_size is not None:
@@ -393,9 +389,7 @@ LabeledLoss, default="modified_logistic"
         return super()._polishes(n_steps) and (self.update == "all" or n_steps == 0)
 
     def _run(self, X, t, weight, problem, stream, n_steps, schedule, **options):
-        arguments = (X, t, weight, problem, stream)
-        if self.update == "block":
-            window = int(self._features.window)
-            return solve_triply_stochastic(*arguments, n_steps, schedule, window=window, **options)
-        n_blocks = self._n_blocks(stream)
-        return solve_stored(*arguments, n_blocks, n_steps, schedule, growth=1, **options)
+        if self.update == "all":
+            return super()._run(X, t, weight, problem, stream, n_steps, schedule, **options)
+        options["window"] = int(self._features.window)
+        return solve_triply_stochastic(X, t, weight, problem, stream, n_steps, schedule, **options)

@@ -78,8 +78,6 @@ class Schedule(Checked):
         The mean of this last share of the iterates is taken; 0 takes the last one.
     ramp : float, default=0.5
         C* rises from 0 to its value over this first share of the steps.
-    unlabeled_from : {"unlabeled", "all"}, default="unlabeled"
-        Whether the rows of a batch are drawn from the unlabeled rows or from all.
     balance_penalty : float, default=None
         None fixes the mean output over the unlabeled rows at 2r − 1, by features that are centered
         on them. A number ρ adds ½ρ C Σ_L s (mean − (2r − 1))² to the objective of the steps
@@ -104,13 +102,12 @@ class Schedule(Checked):
     max_step: Annotated[float, Interval(Real, 0, 1, closed="right")] = 0.5
     average: Share = 0.5
     ramp: Share = 0.5
-    unlabeled_from: Literal["unlabeled", "all"] = "unlabeled"
     balance_penalty: WeightOrZero | None = None
     labeled_kept: Annotated[int, Interval(Integral, 2, 2**31 - 1, closed="both")] = 5000
     unlabeled_kept: Count = 2000
 
     def step_sizes(self, n_steps, weight=1.0, first=0):
-        """The step sizes γ_t of a run.
+        """Return the step sizes γ_t of a run.
 
         Parameters
         ----------
@@ -138,12 +135,12 @@ class Schedule(Checked):
         return np.minimum(gamma, self.max_step)
 
     def share(self, step, n_steps):
-        """Share of C* at a step of a run, 0 ≤ step < n_steps."""
+        """Return the share of C* at a step of a run, 0 ≤ step < n_steps."""
         rise = self.ramp * n_steps
         return 1.0 if rise <= 0 else min(1.0, (step + 1) / rise)
 
     def averaged(self, n_steps):
-        """Number of the last iterates of a run whose mean is taken."""
+        """Return the number of the last iterates of a run whose mean is taken."""
         return max(1, round(self.average * n_steps))
 
 

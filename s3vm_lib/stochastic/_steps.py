@@ -4,9 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from s3vm_lib.losses import labeled_derivative, unlabeled_derivative
 from s3vm_lib.random_features import DATA, row_tiles, single
-from s3vm_lib.utils.jit import njit
 from s3vm_lib.utils.random_numbers import hash_key, integers, uniforms
 from s3vm_lib.utils.threads import in_threads
 
@@ -27,14 +25,14 @@ class Progress(NamedTuple):
 
 
 class Run(NamedTuple):
-    """What a stochastic solver returns: f(x) = Σ_t Σ_j α_tj φ_tj(x) + offset."""
+    """What the solvers return: f(x) = Σ_t Σ_j α_tj φ_tj(x) + offset."""
 
     alpha: np.ndarray  # (T, m)
     offset: float
     n_iter: int
-    status: str  # "completed" or "stopped"
-    history: tuple  # of Progress
-    last: tuple  # (alpha, offset) of the last iterate, from which a run can go on
+    status: str  # "completed" or "stopped"; of L-BFGS as in `Stage`
+    history: tuple  # of Progress, or of Stage
+    last: tuple | None  # (alpha, offset) of the last iterate, from which steps can go on
 
 
 class Outputs(NamedTuple):
@@ -67,7 +65,7 @@ class Sampler:
             self.cumulative = np.cumsum(weight) / weight.sum()
 
     def draw(self, start, count):
-        """Rows number start, …, start + count − 1, as indices of shape (count,)."""
+        """Return rows number start, …, start + count − 1, as indices of shape (count,)."""
         if self.cumulative is None:
             index = np.empty(count, np.int64)
             integers(self.key, start, self.rows.size, index)
@@ -78,7 +76,7 @@ class Sampler:
         return self.rows[np.minimum(index, self.rows.size - 1)]
 
     def sample(self, size):
-        """All rows if there are at most ``size``, otherwise that many draws; with their weights.
+        """Return all rows, or ``size`` draws where there are more, and their weights.
 
         Returns
         -------
@@ -112,17 +110,31 @@ class Draws:
         self._pool = Sampler(slopes.pool, slopes.pool_weight, seed, UNLABELED)
 
     def labeled(self, k):
-        """Positions among the labeled rows in step k; None for all of them."""
+        """Return positions among the labeled rows in step k; None for all of them."""
         return self._labeled.draw((self.first + k) * self.size, self.size) if self.size else None
 
     def unlabeled(self, k):
-        """Rows of the batch of step k, in ascending order."""
+        """Return rows of the batch of step k, in ascending order."""
         return np.sort(self._pool.draw((self.first + k) * self.batch, self.batch))
 
 
 def take(X, rows):
-    """Rows of an array, memory map or CSR matrix in single precision."""
+    """Return rows of an array, memory map or CSR matrix in single precision."""
     return single(X[rows])
+
+
+def block_features(stream, blocks, X, dtype=np.float32, n_jobs=None):
+    """Return values c_j(x_i) of all blocks side by side, shape (n, D)."""
+    m = stream.block_size
+    Z = np.empty((X.shape[0], len(blocks) * m), dtype)
+
+    def fill(part):
+        tile, k = part
+        Z[tile, k * m : (k + 1) * m] = stream.values(single(X[tile]), blocks[k])
+
+    parts = [(tile, k) for tile in row_tiles(X.shape[0], m) for k in range(len(blocks))]
+    in_threads(fill, parts, n_jobs)
+    return Z
 
 
 def feature_means(stream, blocks, X, counts=None, n_jobs=None):
@@ -151,20 +163,6 @@ def feature_means(stream, blocks, X, counts=None, n_jobs=None):
     return sum(in_threads(part, row_tiles(X.shape[0], stream.block_size), n_jobs))
 
 
-@njit
-def labeled_slopes(code, p, t, weight, f, out):
-    """out_i = weight_i ℓ'(t_i, f_i)."""
-    for i in range(out.size):
-        out[i] = weight[i] * labeled_derivative(code, t[i], f[i], p)
-
-
-@njit
-def unlabeled_slopes(code, p, factor, f, out):
-    """out_i = factor u'(f_i)."""
-    for i in range(out.size):
-        out[i] = factor * unlabeled_derivative(code, f[i], p)
-
-
 class Slopes:
     """Derivatives of the data terms on the rows of one step, in the sum form.
 
@@ -186,39 +184,30 @@ class Slopes:
         self.t = t[self.labeled]
         self.weight = problem.C * weight[self.labeled]
         self.total = float(self.weight.sum())
-        pool = ~labeled if schedule.unlabeled_from == "unlabeled" else np.ones(t.size, dtype=bool)
-        self.pool, self.pool_weight = np.flatnonzero(pool), weight[pool]
-        u = problem.unlabeled_loss
-        mass = float(weight[~labeled].sum())
-        self.star = problem.C_star * mass if u is not None else 0.0
+        self.pool, self.pool_weight = np.flatnonzero(~labeled), weight[~labeled]
+        self.losses, mass = problem.losses, float(self.pool_weight.sum())
+        self.star = 0.0 if problem.unlabeled_loss is None else problem.C_star * mass
         self.rho, self.target = 0.0, None
         if problem.ratio is not None:
             self.rho = (schedule.balance_penalty or 0.0) * self.total
             self.target = 2.0 * problem.ratio - 1.0
         self.uses_pool = self.pool.size > 0 and (self.star > 0 or self.rho > 0)
-        ell = problem.labeled_loss
-        self.codes = (ell.code, ell.p), (u.code, u.p) if u is not None else (0, 0.0)
 
     def of_labeled(self, f, index=None):
-        """Slopes of the labeled rows, or of draws among them (``index`` into the labeled)."""
-        out = np.empty(f.size)
+        """Return slopes of the labeled rows, or of draws among them, by their ``index``."""
         if index is None:
-            labeled_slopes(*self.codes[0], self.t, self.weight, f, out)
-        else:
-            weight = np.full(index.size, self.total / index.size)
-            labeled_slopes(*self.codes[0], self.t[index], weight, f, out)
-        return out
+            return self.weight * self.losses[0].derivative(self.t, f)
+        return self.total / index.size * self.losses[0].derivative(self.t[index], f)
 
     def of_pool(self, f, share):
-        """Slopes of the drawn unlabeled rows when C* has risen to this share."""
-        out = np.empty(f.size)
-        unlabeled_slopes(*self.codes[1], share * self.star / f.size, f, out)
+        """Return slopes of the drawn unlabeled rows when C* has risen to this share."""
+        out = share * self.star / f.size * self.losses[1].derivative(f)
         if self.rho > 0:
             out += self.rho / f.size * (f.mean() - self.target)
         return out
 
     def capped(self, gamma, mean, count, offset):
-        """The step size γ, or less where the balance penalty is steep.
+        """Return the step size γ, or less where the balance penalty is steep.
 
         A step multiplies the mean output of its batch by 1 − γ − γρκ, where ρ is the total weight
         of the penalty and κ = ‖mean of the features‖² (+ 1 with a regularized offset). Beyond
@@ -282,7 +271,7 @@ class Course:
         return take(self.X, rows), counts
 
     def gradient(self, labeled, pool, scale, count, mean=None):
-        """Σ_i a_i φ(x_i) before the scale and Σ_i a_i over the rows of the step, and its size.
+        """Return Σ_i a_i φ(x_i) before the scale, Σ_i a_i over the rows of the step, and its size.
 
         Parameters
         ----------
@@ -340,17 +329,17 @@ class Course:
         return self.status == "stopped"
 
     def _progress(self, labeled, pool, gamma, n_features):
-        """A `Progress` from the outputs of the last step."""
-        slopes, loss = self.slopes, self.problem.labeled_loss
+        """Return a `Progress` from the outputs of the last step."""
+        slopes, (loss, u) = self.slopes, self.slopes.losses
         if labeled.drawn is None:
             part = float(slopes.weight @ loss.value(slopes.t, labeled.f))
         else:
             part = slopes.total * float(loss.value(slopes.t[labeled.drawn], labeled.f).mean())
         rest = 0.0
-        if pool is not None and self.problem.unlabeled_loss is not None:
-            rest = slopes.star * float(self.problem.unlabeled_loss.value(pool.f).mean())
+        if pool is not None:
+            rest = slopes.star * float(u.value(pool.f).mean())
         return Progress(self.first + self.done, float(gamma), part, rest, n_features)
 
     def run(self, model, last):
-        """The `Run` with this (alpha, offset), and the last iterate."""
+        """Return the `Run` with this (alpha, offset), and the last iterate."""
         return Run(*model, self.done, self.status, tuple(self.history), last)

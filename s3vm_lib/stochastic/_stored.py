@@ -2,9 +2,8 @@
 
 import numpy as np
 
-from s3vm_lib.random_features import row_tiles
 from s3vm_lib.stochastic._parameters import Schedule
-from s3vm_lib.stochastic._steps import Course, Outputs, feature_means, take
+from s3vm_lib.stochastic._steps import Course, Outputs, block_features, feature_means, take
 from s3vm_lib.utils.threads import in_threads
 
 CENTER_ROWS = 4096  # the mean of the features is taken over at most this many unlabeled rows
@@ -141,32 +140,20 @@ class _Growing:
             self.mean = np.concatenate([self.mean, means.ravel()])
         self.count, self.size = count, count * self.stream.block_size
 
-    def values(self, rows):
-        """Features of some rows, float32 of shape (n, size), block by block."""
-        m = self.stream.block_size
-        Z = np.empty((rows.shape[0], self.size), np.float32)
-        parts = [(tile, block) for tile in row_tiles(rows.shape[0], m) for block in self.blocks]
-
-        def fill(part):
-            tile, block = part
-            k = block.index
-            Z[tile, k * m : (k + 1) * m] = self.stream.values(rows[tile], block)
-
-        in_threads(fill, parts, self.n_jobs)
-        return Z
-
     def offset(self, w):
-        """The offset with which the mean output of the centered rows is the target."""
+        """Return the offset with which the mean output of the centered rows is the target."""
         return self.course.slopes.target - float(self.mean @ w) * self.scale
 
     def of_step(self, k, w, b):
-        """The `Outputs` of the labeled rows of step k, and of its batch if there is one."""
+        """Return the `Outputs` of the labeled rows of step k, and of its batch if there is one."""
         draws, pool = self.course.draws, None
         drawn = draws.labeled(k)
         Z = self.Z_labeled if drawn is None else self.Z_labeled[drawn]
         labeled = Outputs(self._f(Z, w, b), Z, drawn)
         if draws.batch:
-            Z = self.values(take(self.X, draws.unlabeled(k)))
+            Z = block_features(
+                self.stream, self.blocks, self.X[draws.unlabeled(k)], n_jobs=self.n_jobs
+            )
             pool = Outputs(self._f(Z, w, b), Z)
         return labeled, pool
 
@@ -174,6 +161,6 @@ class _Growing:
         return self.scale * (Z @ w.astype(np.float32)).astype(np.float64) + b
 
     def model(self, c, b):
-        """(alpha, offset) of these coefficients."""
+        """Return (alpha, offset) of these coefficients."""
         w = c[: self.size]
         return w.reshape(self.count, -1), b if self.mean is None else self.offset(w)

@@ -140,7 +140,7 @@ class _Known:
             self.f = outputs(self.stream, self.rows, alpha, n_jobs=self.n_jobs)
 
     def of_step(self, k, block, b):
-        """The `Outputs` of the labeled rows of step k of the window, and of its batch."""
+        """Return the `Outputs` of the labeled rows of step k of the window, and of its batch."""
         here, drawn = slice(k * self.width, (k + 1) * self.width), self.drawn[k]
         self.Z_labeled = self.stream.values(self.X_labeled, block)
         # Rows of one step by themselves: matrix products of one shape round in one way.
@@ -198,13 +198,13 @@ class _Scaled:
         self.total += self.factor
 
     def values(self):
-        """The blocks, of shape (count, m)."""
+        """Return the blocks, of shape (count, m)."""
         return self.factor * self.a[: self.count]
 
     def sums(self):
-        """Sums of the iterates of each block, of shape (count, m)."""
+        """Return sums of the iterates of each block, of shape (count, m)."""
         return self.past[: self.count] + self._recent()
 
     def _recent(self):
-        """The part of `sums` since the factor was set to 1."""
+        """Return the part of `sums` since the factor was set to 1."""
         return (self.total - self.before[: self.count])[:, None] * self.a[: self.count]

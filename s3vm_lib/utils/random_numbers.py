@@ -6,9 +6,9 @@ same values. The generator is splitmix64 [1]_: the i-th output is a bijective 64
 ``key + (i + 1) * 0x9E3779B97F4A7C15`` modulo 2⁶⁴.
 
 Use one stream per purpose (``hash_key(seed, 0)`` for the order of the points, ``hash_key(seed, 1)``
-for the features, ...); within a stream, `uniform`, `integer` and `bits` share the same underlying
-64-bit words, and `normal` has words of its own. Streams nest: ``hash_key(hash_key(seed, 1), t)``
-is the stream of iteration t among those of the features.
+for the features, ...); within a stream, all functions share the same underlying 64-bit words.
+Streams nest: ``hash_key(hash_key(seed, 1), t)`` is the stream of iteration t among those of the
+features.
 
 `integers`, `uniforms` and `normals` fill whole arrays. The last two work in single precision, from
 24 random bits a number, in loops that the compiler vectorizes.
@@ -19,8 +19,6 @@ References
    generators. OOPSLA '14, 453-472.
 """
 
-import math
-
 import numpy as np
 
 from s3vm_lib.utils.jit import njit
@@ -29,7 +27,6 @@ _GOLDEN = 0x9E3779B97F4A7C15
 _MIX_1 = 0xBF58476D1CE4E5B9
 _MIX_2 = 0x94D049BB133111EB
 _MASK = 0xFFFFFFFFFFFFFFFF
-_NORMAL_STREAM = 0x6E6F726D  # keeps the words behind `normal` apart from those behind `uniform`
 
 
 def _bits_machine(key, i):
@@ -130,26 +127,6 @@ def integer(key, i, n):
     # Never n itself: the largest product, n − n·2⁻⁵³, is half a unit in the last place below n or
     # more, and half only for powers of two, where it is exact.
     return int(uniform(key, i) * n)
-
-
-@njit
-def normal(key, i):
-    """Return the i-th number of a stream, standard normal (Box-Muller, one of the pair).
-
-    Parameters
-    ----------
-    key : int
-        Key of the stream.
-    i : int
-        Counter, i ≥ 0.
-
-    Returns
-    -------
-    float
-    """
-    key = _bits(key, _NORMAL_STREAM)
-    radius = math.sqrt(-2.0 * math.log(1.0 - uniform(key, 2 * i)))
-    return radius * math.cos(2.0 * math.pi * uniform(key, 2 * i + 1))
 
 
 # --- Whole arrays ---------------------------------------------------------------------------------
