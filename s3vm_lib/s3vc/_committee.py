@@ -40,6 +40,7 @@ MOST_HELD_OUT = 500  # labels; where there are more, one fold of so many is held
 MOST_ROWS = 2_000  # to which machines are fitted from which labels are held out
 RANK = 200  # columns of the features in which members with a kernel are held out and fitted
 RANK_TOL = 1e-6
+MOST_COLUMNS = 500  # of sparse rows that are held out as dense ones, which compiled loops take
 _GAPS = -2.0, 1.0  # bounds of the logarithm in g
 CONTRADICTED = 8.0, 0.15  # the factor in g, and the share that speaks neither way
 FEWEST = 8  # labels from which on contradictions are counted
@@ -239,7 +240,8 @@ def weights(penalties):
 def features_of(X, kernel, codes):
     """Return features of low rank whose inner products are kernel values; X for the linear one."""
     if kernel.name == "linear":
-        return X
+        few = sp.issparse(X) and X.shape[1] <= MOST_COLUMNS
+        return X.toarray() if few else X
     return low_rank(X, kernel, RANK, RANK_TOL, np.flatnonzero(codes >= 0))[0]
 
 
