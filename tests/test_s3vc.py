@@ -551,6 +551,8 @@ def test_probability_is_asked_for_before_the_fit(clusters):
 
 def test_refusals_speak_of_classes_and_of_this_estimator(clusters):
     X, y, _ = clusters
+    with pytest.raises(ValueError, match=r"S3VC has kernel='auto', .* must have guard=False"):
+        S3VC(solver=S3VC()).fit(X, y)
     names = np.array(["cat", "dog", -1], dtype=object)[y]
     few = names.copy()
     few[np.flatnonzero(names == "dog")[1:]] = -1
