@@ -679,7 +679,8 @@ class S3VC(SemiSupervisedMixin, MetaEstimatorMixin, BaseEstimator):
         -------
         ndarray of shape (m,)
         """
-        return self.classes_[self._votes(self._rows(X)).argmax(axis=1)]
+        found = self._votes(self._rows(X)).argmax(axis=1)
+        return self.classes_[found]
 
     @_IfProbability
     def predict_proba(self, X: Rows) -> np.ndarray:
