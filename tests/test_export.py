@@ -36,6 +36,7 @@ def fitted(name, kernel, n_classes=2, form=np.asarray, **options):
     if name == "GKMRegressor":
         y = np.where(y < 0, np.nan, X[:, 0] + 0.1 * truth)
     given = FEWER.get(name, {}) | ({"kernel": kernel} if kernel else {}) | options
+    given |= {"vote": False, "random_state": 0} if name == "S3VC" else {}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return getattr(s3vm_lib, name)(**given).fit(form(X), y)
@@ -94,11 +95,23 @@ def test_what_chooses_a_machine_exports_that():
     wide = X * [1, 1e3, 1, 1]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        model = s3vm_lib.S3VC().fit(wide, y)
+        model = s3vm_lib.S3VC(vote=False, random_state=0).fit(wide, y)
     twin = to_sklearn(model)
     assert type(twin).__name__ == "Pipeline" and np.array_equal(
         twin.predict(wide), model.predict(wide)
     )
+
+
+def test_votes_of_several_machines_are_not_one_model():
+    X, y, _ = problem(0, 2)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = s3vm_lib.S3VC(random_state=0).fit(X, y)
+    assert model.weights_.max() < 1
+    with pytest.raises(
+        ValueError, match=r"model must be one machine, got the votes of 8: fit S3VC"
+    ):
+        to_sklearn(model)
 
 
 def test_a_kernel_matrix():
@@ -179,7 +192,7 @@ def test_libsvm_has_no_such_model():
             write_libsvm_model(io.StringIO(), model)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        scaled = s3vm_lib.S3VC(scale=True).fit(X, y)
+        scaled = s3vm_lib.S3VC(scale=True, vote=False, random_state=0).fit(X, y)
     with pytest.raises(ValueError, match="no scaler"):
         write_libsvm_model(io.StringIO(), scaled)
 
@@ -220,7 +233,7 @@ def test_names_scalers_and_single_precision_in_onnx():
     wide = X * [1, 1e3, 1, 1] + [0, 1e4, 0, 0]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        model = s3vm_lib.S3VC(scale=True).fit(wide, names)
+        model = s3vm_lib.S3VC(scale=True, vote=False, random_state=0).fit(wide, names)
         pipeline = make_pipeline(StandardScaler(), s3vm_lib.SVM()).fit(wide, names)
     assert model.scaler_ is not None
     new = NEW * [1, 1e3, 1, 1] + [0, 1e4, 0, 0]

@@ -19,6 +19,7 @@ from s3vm_lib import (
     ILS3VM,
     NNBBS3VM,
     QNS3VM,
+    S3VC,
     SVM,
     BranchBoundS3VM,
     LapSVM,
@@ -48,8 +49,6 @@ MENDED = {
     "tolerances that a large C met at once": "103:460",
     "a short fit above a constant": "200:275 204:383",
     "steps that overflow": "203:581",
-    "pairs of classes for one against the rest": "204:876",
-    "sparse rows, which S3VC does not scale": "300:480",
     "units of rows that are far from 0": "300:605 300:641 300:911",
     "C* of another call": "200:27 201:801 202:675 202:711 204:333",
     "a minimum of a stream": "200:708 201:258 201:852 202:189 204:816",
@@ -250,6 +249,19 @@ def test_a_fault_is_found(cls, extra, parameters, key, monkeypatch):
     assert key in found
     clean = cls.__mro__[1]
     assert judged(clean, extra, monkeypatch, parameters, weight=weight, name="Clean") == set()
+
+
+def test_votes_against_their_labels_are_found(monkeypatch):
+    """Of the one door, with the guard or without."""
+
+    def against(model):
+        model._votes = lambda X, weight=None: -S3VC._votes(model, X, weight)
+
+    for guard in (True, False):
+        options = dict(guard=guard, kernel="auto", random_state=0)
+        bad = judged(spoiled(S3VC, against), "shift", monkeypatch, options, name="S3VC")
+        assert {"own labels", "transduction"} <= bad
+        assert judged(S3VC, "shift", monkeypatch, options) == set()
 
 
 def _second_kind(trouble):

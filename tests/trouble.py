@@ -155,7 +155,7 @@ def _extra(rng, name):
     shares = dict(names=1, container=1, marker=1.5, around=2)
     if name not in (*DRAWN, *AROUND):
         shares |= dict(shift=4, order=1, copies=1)
-    if name in ("BGS3VM", "GKM", "SelfTrainingKNN"):
+    if name in ("BGS3VM", "GKM", "S3VC", "SelfTrainingKNN"):
         shares |= dict(shift=2)
     if name in LINEAR:  # whose offset is regularized
         shares |= dict(shift=0)
@@ -287,7 +287,9 @@ def _parameters(rng, name, extra, X, codes, sentinel):
             shares = [0.0, 0.7, 0.3, 0.0]
         found["kernel"] = str(rng.choice(["linear", "rbf", "laplacian", "poly"], p=shares))
         if name == "S3VC":
-            found["kernel"] = str(rng.choice(["auto", "linear", "rbf"]))
+            found["kernel"] = str(
+                rng.choice(["auto", "linear", "rbf", "poly"], p=[0.5, 0.2, 0.2, 0.1])
+            )
         if found["kernel"] in ("rbf", "laplacian", "poly"):
             # Of most rows: a sentinel is no reason for another kernel.
             usual = np.clip(X, *np.percentile(X, [10, 85], axis=0)) if sentinel else X
@@ -359,7 +361,8 @@ def _special(rng, name):
     if name == "S3VC":
         options = dict(probability=bool(rng.random() < 0.3), guard=bool(rng.random() < 0.7))
         options["scale"] = pick("auto", "auto", False)
-        return options | (dict(C=1.0) if rng.random() < 0.5 else {})
+        options |= dict(C=1.0) if rng.random() < 0.5 else {}
+        return options | (dict(vote=False) if rng.random() < 0.2 else {})
     if name == "SVM":
         return dict(tol=pick(1e-3, 1e-3, 1e-3, 1e-3, 1e-8, 1e-8, 1e-8, 1e-16))
     if name == "TSGS3VM":
@@ -774,8 +777,10 @@ def _coded(model, codes):
 
 
 def _beside_door(model, X, codes, weight):
-    """Errors of the supervised machine with what `S3VC` has chosen; None where it is another."""
-    if model.kernel_ not in ("linear", "rbf"):
+    """Errors of the best supervised machine that votes in `S3VC`, or of one like the heaviest."""
+    own = [member for member in model.members_ if member.supervised]
+    own = min(own, key=lambda member: member.penalty).model if own else model.model_
+    if getattr(own, "kernel", "") not in ("linear", "rbf"):
         return None
     rows = np.flatnonzero((codes >= 0) & (weight > 0))
     Z = X if model.scaler_ is None else model.scaler_.transform(X)
@@ -783,7 +788,7 @@ def _beside_door(model, X, codes, weight):
     k = int(codes.max()) + 1
     scores = []
     for positive in range(k) if k > 2 else [1]:
-        machine = SVC(C=float(model.C_), kernel=model.kernel_, gamma="scale", max_iter=100_000)
+        machine = SVC(C=float(own.C), kernel=own.kernel, gamma=own.gamma, max_iter=100_000)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             try:
@@ -923,7 +928,12 @@ def _shift(trial, base):
     found = base.model
     problems = getattr(found, "problem_", None)
     problem = problems[0] if isinstance(problems, list) else problems
-    if problem is None and trial.name != "SelfTrainingKNN":
+    if trial.name == "S3VC":  # where it scales the columns, no origin is left
+        trial = trial._replace(parameters={**trial.parameters, "scale": True})
+        base = attempt(trial.model(), trial.X, trial.codes, trial.weight)
+        if base.error is not None:
+            return raised(trial.name, base.error)
+    elif problem is None and trial.name != "SelfTrainingKNN":
         return []
     if problem is not None:
         named = isinstance(trial.parameters.get("gamma"), str)

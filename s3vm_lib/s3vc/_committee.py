@@ -36,7 +36,7 @@ from s3vm_lib.safe import Sample, fitted, with_shares
 from s3vm_lib.smooth import low_rank
 
 FOLDS = 5
-MOST_HELD_OUT = 500  # labels; where there are more, one fold of so many is held out
+MOST_HELD_OUT = 500  # labels; where there are more, one fold of so many, or of half of them
 MOST_ROWS = 2_000  # to which machines are fitted from which labels are held out
 RANK = 200  # columns of the features in which members with a kernel are held out and fitted
 RANK_TOL = 1e-6
@@ -72,8 +72,14 @@ class Member(NamedTuple):
     penalty: float  # L + g + p
 
     def votes(self, F):
-        """Return the votes that outputs stand for, each between −1 and 1."""
-        return np.tanh(2 * F / self.scale)
+        """Return the votes that outputs stand for, each between −1 and 1.
+
+        Where the two largest of several outputs are far from 0, all move: their votes would round
+        to the same number.
+        """
+        middle = np.sort(F, axis=1)[:, -2:].mean(axis=1, keepdims=True)
+        far = middle - np.clip(middle, -self.scale, self.scale)
+        return np.tanh(2 * (F - far) / self.scale)
 
 
 def outputs(model, X, n_classes):
@@ -114,8 +120,11 @@ def label_folds(codes, random_state):
             fold[rows] = (dealt + np.arange(rows.size)) % FOLDS
             dealt += rows.size
     found = [np.flatnonzero(fold == k) for k in range(FOLDS)]
-    if dealt > MOST_HELD_OUT:
-        found = [random_state.permutation(np.concatenate(found))[:MOST_HELD_OUT]]
+    if dealt > MOST_HELD_OUT:  # of each class its share, and never all
+        share = min(0.5, MOST_HELD_OUT / dealt)
+        classes = (np.flatnonzero((codes == k) & (fold >= 0)) for k in range(codes.max() + 1))
+        dealt = [random_state.permutation(rows) for rows in classes]
+        found = [np.concatenate([rows[: max(1, int(share * rows.size))] for rows in dealt])]
     return [rows for rows in found if rows.size]
 
 
@@ -132,7 +141,7 @@ def fit_one(machine, data, supervised):
 
 
 def part_of(data, folds, random_state):
-    """Choose rows for the machines from which labels are held out: all, or so many at random.
+    """Choose rows for machines from which labels are held out: all of weight, or some at random.
 
     Parameters
     ----------
@@ -147,13 +156,16 @@ def part_of(data, folds, random_state):
         At most half of them are labeled beyond those that are held out.
     """
     n = data.codes.size
-    if n <= MOST_ROWS:
-        return np.arange(n)
+    kept = np.arange(n) if data.sample_weight is None else np.flatnonzero(data.sample_weight > 0)
+    if kept.size <= MOST_ROWS:
+        return kept
     chosen = np.concatenate([*folds, np.zeros(0, dtype=int)]).astype(int)
-    labeled = np.setdiff1d(np.flatnonzero(data.codes >= 0), chosen)
-    room = max(MOST_ROWS // 2 - chosen.size, 0)
-    chosen = np.append(chosen, random_state.permutation(labeled)[:room])
-    others = random_state.permutation(np.flatnonzero(data.codes < 0))
+    labeled = random_state.permutation(np.setdiff1d(kept[data.codes[kept] >= 0], chosen))
+    first = np.unique(data.codes[labeled], return_index=True)[1]  # no class may be missing
+    labeled = np.append(labeled[first], np.delete(labeled, first))
+    room = max(MOST_ROWS // 2 - chosen.size, first.size)
+    chosen = np.append(chosen, labeled[:room])
+    others = random_state.permutation(kept[data.codes[kept] < 0])
     return np.sort(np.append(chosen, others[: MOST_ROWS - chosen.size]))
 
 
@@ -207,7 +219,7 @@ def join(candidate, data, rows, part, folds):
         unlabeled &= data.sample_weight > 0
     asked = unlabeled if unlabeled.any() else np.ones_like(unlabeled)
     F = outputs(model, data.X[asked], held_out.shape[1])
-    scale = max(float(np.median(margins(F))), np.finfo(float).tiny)
+    scale = max(float(np.median(margins(F))), 1e-150)  # no quotient may overflow
     known = np.concatenate(folds) if folds else np.zeros(0, dtype=int)
     m = margins(held_out[known], data.codes[known])
     loss = float(np.clip((1 - m / scale) / 2, 0, 1).sum())

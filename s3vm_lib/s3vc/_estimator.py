@@ -19,15 +19,15 @@ from sklearn.utils.validation import check_is_fitted
 
 from s3vm_lib import safe
 from s3vm_lib.base.classifier import Balance
-from s3vm_lib.base.findings import given, share_finding, spared, warn, warn_of_time
+from s3vm_lib.base.findings import given, label_finding, share_finding, spared, warn, warn_of_time
 from s3vm_lib.base.machine import SemiSupervisedMixin
 from s3vm_lib.kernels import Kernel, resolve_gamma
 from s3vm_lib.laplacian_svm import LapSVM
 from s3vm_lib.quasi_newton import QNS3VM
 
 from s3vm_lib.s3vc._committee import (  # isort: skip
-    RANK, Candidate, asked_shares, described, join, kernel_candidates, label_folds, margins,
-    null_of, outputs, part_of, rows_of, weights,
+    RANK, Candidate, asked_shares, described, fit_one, join, kernel_candidates, label_folds,
+    margins, null_of, outputs, part_of, rows_of, weights,
 )  # fmt: skip
 from s3vm_lib.safe import QUICK
 from s3vm_lib.smo import SVM
@@ -300,7 +300,10 @@ class S3VC(SemiSupervisedMixin, MetaEstimatorMixin, BaseEstimator):
         self._report_errors(data, votes)
         every = np.ones(codes.size) if weight is None else weight
         share = share_finding(codes, every, found, self.classes_, self.class_ratio_)
-        self.findings_ = given(**{**getattr(best.model, "findings_", {}), "share": share})
+        own = {**getattr(best.model, "findings_", {}), "share": share}
+        if self.weights_.max() < 1:  # what a machine contradicts the others may outvote
+            own["labels"] = None if self.guard else self._contradicted(data, asked, votes)
+        self.findings_ = given(**own)
         self._calibrated = None
         if self.probability:
             self._calibrate(data, votes)
@@ -379,7 +382,7 @@ class S3VC(SemiSupervisedMixin, MetaEstimatorMixin, BaseEstimator):
             return self._around_solver(data, semi)
         costs = COSTS if self.C == "auto" else (float(self.C),)
         two = self.classes_.size == 2
-        supervised, others, kernels = [], [], self._kernels(data.X)
+        supervised, others, kernels = [], [], self._kernels(data)
         solver = self._solver(part, kernels[1 if len(kernels) > 1 else 0][0], costs[-1])
         gram = self._precomputed
         null = functools.cache(lambda: None if gram else null_of(part, random_state))
@@ -400,14 +403,13 @@ class S3VC(SemiSupervisedMixin, MetaEstimatorMixin, BaseEstimator):
             others.append(("LapSVM", lambda: [self._graph_machine(data, costs[-1])]))
         return supervised + others
 
-    def _kernels(self, X):
+    def _kernels(self, data):
         """Return kernels with multiples of gamma; the one that is given alone."""
+        if self.kernel == "precomputed":
+            return [(Kernel(self.kernel), 1.0)]
+        gamma = float(resolve_gamma(self.gamma, data.X, data.sample_weight))
         if self.kernel != "auto":
-            gram = self.kernel == "precomputed"
-            return [
-                (Kernel(self.kernel, 1.0 if gram else float(resolve_gamma(self.gamma, X))), 1.0)
-            ]
-        gamma = float(resolve_gamma(self.gamma, X))
+            return [(Kernel(self.kernel, gamma), 1.0)]
         widths = [(Kernel("rbf", gamma=width * gamma), width) for width in WIDTHS]
         if self.classes_.size > 2:  # a separator for each takes longest
             widths = widths[:2]
@@ -444,9 +446,10 @@ class S3VC(SemiSupervisedMixin, MetaEstimatorMixin, BaseEstimator):
         return clone(model).set_params(**named)
 
     def _graph_machine(self, data, C):
-        n_labeled = int(np.sum(data.codes >= 0))
-        gamma = float(resolve_gamma(self.gamma, data.X))
-        model = LapSVM(C=C, C_graph=10 * C * n_labeled, gamma=gamma, normalized=True)
+        every = np.ones(data.codes.size) if data.sample_weight is None else data.sample_weight
+        gamma = float(resolve_gamma(self.gamma, data.X, data.sample_weight))
+        mass = float(every[data.codes >= 0].sum())
+        model = LapSVM(C=C, C_graph=10 * C * mass, gamma=gamma, normalized=True)
         return Candidate(f"LapSVM(C={C:g}, normalized=True)", model, False)
 
     def _around_solver(self, data, semi):
@@ -501,6 +504,16 @@ class S3VC(SemiSupervisedMixin, MetaEstimatorMixin, BaseEstimator):
             if self.wrong_labels_["vote"] > most:
                 self.weights_, self._fell_back = alone, True
         self.kept_supervised_ = bool(self.weights_[supervised].sum() > 0.5)
+
+    def _contradicted(self, data, asked, votes):
+        """Compare labels that the vote contradicts with those that a supervised machine does."""
+        rows = np.flatnonzero(asked >= 0)
+
+        def supervised():
+            model = fit_one(safe.default_baseline(self.solver_), data, True)
+            return int(np.sum(model.predict(data.X[rows]) != asked[rows]))
+
+        return label_finding(asked, votes.argmax(axis=1), supervised)
 
     def _wrong(self, data, rows, weight):
         return int(np.sum(self._votes(data.X[rows], weight).argmax(axis=1) != data.codes[rows]))
@@ -670,7 +683,8 @@ class S3VC(SemiSupervisedMixin, MetaEstimatorMixin, BaseEstimator):
         -------
         ndarray of shape (m,)
         """
-        return self.classes_[self._votes(self._rows(X)).argmax(axis=1)]
+        found = self._votes(self._rows(X)).argmax(axis=1)
+        return self.classes_[found]
 
     @_IfProbability
     def predict_proba(self, X: Rows) -> np.ndarray:

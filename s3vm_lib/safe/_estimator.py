@@ -69,7 +69,8 @@ def default_baseline(estimator):
         if not known:
             raise ValueError(
                 f"baseline must be given, got None: {type(estimator).__name__} has "
-                f"{name}={shared[name]!r}, which the default, an SVM, does not know"
+                f"{name}={shared[name]!r}, which the default, an SVM, does not know; "
+                "S3VC must have guard=False there"
             )
     return SVM(**shared)
 
