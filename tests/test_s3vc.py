@@ -333,7 +333,7 @@ def test_a_label_of_each_class(clusters):
     for k in (0, 1):
         one[np.flatnonzero(truth == k)[0]] = k
     model = S3VC(random_state=0).fit(X, one)
-    assert "With one label of each class none can be held out." in model.summary()
+    assert "No label can be held out: each class has one of positive weight." in model.summary()
     assert np.isnan(model.expected_error_) and model.expected_error_interval_ == (0.0, 1.0)
     assert all(member.loss == member.wrong == 0 for member in model.members_)
 

@@ -309,7 +309,7 @@ SENTENCES = {
     rf"(.*) are labeled, {NUMBER} rows are not\.": named,
     rf"(.*), fitted to (labeled rows alone|all rows), has {NUMBER}% of the vote"
     rf"(?:, wrong on {NUMBER} of {NUMBER} held-out labels)?\.": member,
-    "With one label of each class none can be held out.": true(
+    "No label can be held out: each class has one of positive weight.": true(
         lambda f: np.bincount(f.known[f.labeled]).max() == 1
     ),
     rf"The vote contradicts {NUMBER} of the labels, the supervised machine {NUMBER}: that was "

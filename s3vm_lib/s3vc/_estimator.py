@@ -80,8 +80,8 @@ class S3VC(SemiSupervisedMixin, MetaEstimatorMixin, BaseEstimator):
     Parameters
     ----------
     C : "auto" or float, default="auto"
-        Weight of the labeled losses. ``"auto"`` is 10, and 1 and 10 for the linear machine. With a
-        ``solver`` of one's own it is the C of that.
+        Weight of the labeled losses. ``"auto"`` is 10; a linear `QNS3VM` and an `SVM` with the rbf
+        kernel vote with 1, too. With a ``solver`` of one's own it is the C of that.
     C_star : float, default=None
         Weight of the unlabeled losses. None gives both parts equal total weight.
     kernel : {"auto", "linear", "poly", "rbf", "laplacian", "precomputed"}, default="auto"
@@ -104,7 +104,7 @@ class S3VC(SemiSupervisedMixin, MetaEstimatorMixin, BaseEstimator):
         which it must have; it votes beside the supervised machine alone.
     balance : "auto", "labels", another name, float, dict or None, default="auto"
         Share of the classes among the unlabeled rows, see `s3vm_lib.class_ratio`; a dict has the
-        share of each class label. A name is asked once for each kernel.
+        share of each class label. A name is asked once, with the widest kernel.
     guard : bool, default=True
         Whether supervised machines vote, too, and the best of them is kept where the vote
         contradicts more of the labels than it does, by more than one label and 2 %.
@@ -578,7 +578,7 @@ class S3VC(SemiSupervisedMixin, MetaEstimatorMixin, BaseEstimator):
                 f"{member.name}, fitted to {kind}, has {self.weights_[j]:.0%} of the vote{told}."
             )
         if not n:
-            self._said.append("With one label of each class none can be held out.")
+            self._said.append("No label can be held out: each class has one of positive weight.")
         if self._fell_back:
             self._said.append(
                 f"The vote contradicts {self.wrong_labels_['vote']} of the labels, the supervised "
