@@ -69,7 +69,7 @@ ESTIMATORS = {
         "graph_kernel_machine",
     ),
     "SelfTrainingKNN": ("self-training with nearest neighbours", "none", "graph_kernel_machine"),
-    "S3VC": ("one door: chooses, guards, says what it did", "of its solver", "when_not"),
+    "S3VC": ("a vote of machines that differ in kind", "of its solver", "when_not"),
     "SafeS3VM": ("a safeguard around any of them", "those of the estimator", "when_not"),
 }
 
