@@ -138,7 +138,9 @@ class QNS3VM(SmoothS3VM):
     Parameters
     ----------
     C : float, default=1.0
-        Weight of the labeled losses; 1/(2λl) in the notation of the paper.
+        Weight of the labeled losses; 1/(2λl) in the notation of the paper. On the tuning sets of
+        the library's comparison 10 errs on one row in a hundred less with the rbf kernel, and on as
+        many with the linear one; the default is that of scikit-learn, and `S3VC` takes 10.
     C_star : float, default=None
         Weight of the unlabeled losses; λ′/(2λu) in the notation of the paper. None gives the
         labeled and the unlabeled part equal total weight, which is λ′ = 1.
