@@ -59,7 +59,7 @@ def variants(node):
                 yield "comparison", ast.Compare(node.left, ops, node.comparators)
     elif isinstance(node, ast.Constant) and isinstance(node.value, int | float):
         flipped = isinstance(node.value, bool)
-        yield "constant", ast.Constant(not node.value if flipped else node.value + 1)
+        yield "constant", ast.Constant(not node.value if flipped else 2 * node.value + 1)
     elif type(getattr(node, "op", None)) in EXCHANGED:
         exchanged = copy.copy(node)
         exchanged.op = EXCHANGED[type(node.op)]()

@@ -473,7 +473,7 @@ def test_formulas_are_there_before_any_script(name):
     html = (SITE / name).read_text(encoding="utf-8")
     article = re.search(r"<article.*</article>", html, re.DOTALL)[0]
     formulas = len(re.findall(r'<(?:span|div) class="math notranslate', article))
-    assert formulas > 0
+    assert formulas > 0 or "story_" in name  # which need none
     typeset = r'class="math notranslate[^>]*>\s*(?:<span class="eqno">.*?</span>)?<mjx-container'
     assert len(re.findall(typeset, article)) == formulas
     assert article.count("<mjx-assistive-mml") == formulas

@@ -209,7 +209,7 @@ class S3VC(SemiSupervisedMixin, MetaEstimatorMixin, BaseEstimator):
     balance: Balance = "auto"
     guard: bool = True
     vote: bool = True
-    max_seconds: Annotated[float, Interval(Real, 0, None, closed="left")] | None = None
+    max_seconds: Annotated[float, Interval(Real, 0, 1e9, closed="both")] | None = None
     probability: bool = False
     random_state: RandomState = None
     n_jobs: Jobs = None
