@@ -624,6 +624,7 @@ def test_search_shows_readable_text(visit):
 
 def test_search_answers_while_one_types(visit):
     page = visit.open("book/svm.html")
+    page.wait_for_load_state("networkidle")  # the key is heard from then on
     page.keyboard.press("Control+k")
     page.keyboard.type("CCCP", delay=50)
     page.wait_for_selector("#search-results li a")
