@@ -422,7 +422,7 @@ class DAS3VM(BaseS3VM):
     -----
     It is made for long sparse rows. On dense rows with as many features as rows, on images and
     where no plane separates the classes, it is worse than a linear `SVM` on sets of the book's
-    comparison; `S3VC`, which asks held-out labels first, is the safer choice.
+    comparison; `S3VC` lets held-out labels weigh it against an `SVM`.
 
     Scale the rows to unit length (text), or center the features: the offset is regularized, so the
     origin matters. That has a use: where r is estimated from a few labels and wrong, a free offset

@@ -369,7 +369,7 @@ class CCCPS3VM(KernelParameters, BaseS3VM):
     -----
     Where the classes have no gap between them, or one of them is rare, it is worse than `SVM` on
     sets of the book's comparison, most of all with the linear kernel and a class of fewer than one
-    row in five. There `S3VC`, which asks held-out labels first, is the safer choice.
+    row in five. There `S3VC` lets held-out labels weigh it against an `SVM`.
 
     J falls from one convex problem to the next, up to ``tol``, and the procedure ends after
     finitely many of them at a point that solves its own convex problem. That need not be the best

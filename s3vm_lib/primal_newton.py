@@ -599,7 +599,7 @@ LabeledLoss, default="squared_hinge"
     -----
     Where the classes have no gap between them, or one of them is rare, it is worse than `SVM` on
     sets of the book's comparison, most of all with the linear kernel and a class of fewer than one
-    row in five. There `S3VC`, which asks held-out labels first, is the safer choice.
+    row in five. There `S3VC` lets held-out labels weigh it against an `SVM`.
 
     Along a direction the outputs move on a line, so that a trial of the line search costs O(n) and
     no product with the features; no iteration raises J. On G2C, G4C and mixtures the three

@@ -265,7 +265,7 @@ default="cholesky"
     Where the classes have no gap between them, or one of them is rare, it is worse than `SVM` on
     sets of the book's comparison, most of all with the linear kernel and a class of fewer than one
     row in five. With a linear kernel and dense rows it loses less there where the share itself is
-    held, ``balance_tol=0.01``; `S3VC`, which asks held-out labels first, is the safer choice.
+    held, ``balance_tol=0.01``; `S3VC` lets held-out labels weigh it against an `SVM`.
 
     The objective has many local minima. Which one is found is decided most of all by the share r
     (give ``balance`` as a number if you know it better than a few labels do), then by whether the

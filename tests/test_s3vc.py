@@ -22,7 +22,7 @@ from s3vm_lib.class_ratio import structureless
 from s3vm_lib.datasets import hide_labels, make_moons
 from s3vm_lib.kernels import Kernel, resolve_gamma
 from s3vm_lib.s3vc import _committee
-from s3vm_lib.s3vc._committee import kernel_candidates, label_folds, part_of, rows_of
+from s3vm_lib.s3vc._committee import held_out_folds, kernel_candidates, part_of, rows_of
 from s3vm_lib.safe import QUICK, Sample
 from s3vm_lib.smooth import Coordinates
 
@@ -101,7 +101,7 @@ def test_members_are_machines_of_the_library(clusters):
     supervised = members["SVM(C=10, kernel='linear')"]
     alone = SVM(kernel="linear", C=10).fit(X[y >= 0], y[y >= 0])
     assert_allclose(supervised.model.decision_function(X), alone.decision_function(X))
-    folds = label_folds(y, np.random.RandomState(0))
+    folds = held_out_folds(y, np.random.RandomState(0))
     assert sorted(np.concatenate(folds)) == np.flatnonzero(y >= 0).tolist() and len(folds) == 5
     for rows in folds:
         part = y.copy()
@@ -135,7 +135,7 @@ def test_of_many_rows_a_part_is_held_out(clusters, monkeypatch):
     X, y, truth = clusters
     monkeypatch.setattr(_committee, "MOST_ROWS", 100)
     data, random_state = Sample(X, y, None), np.random.RandomState(0)
-    folds = label_folds(y, random_state)
+    folds = held_out_folds(y, random_state)
     rows = part_of(data, folds, random_state)
     assert rows.size == 100 == np.unique(rows).size and np.isin(np.flatnonzero(y >= 0), rows).all()
     assert rows_of(data, rows, False).X.shape == (100, 60)
@@ -187,7 +187,7 @@ def test_rare_classes_among_many_labels_are_held_out(clusters, monkeypatch, prob
 def test_folds_of_labels(n_labels, folds):
     """A class keeps its only label; of very many labels one fold is held out."""
     y = np.repeat([0, 1, -1], [*n_labels, 30])
-    found = label_folds(y, np.random.RandomState(0))
+    found = held_out_folds(y, np.random.RandomState(0))
     assert len(found) == folds
     rows = np.concatenate([*found, []]).astype(int)
     assert np.unique(rows).size == rows.size and np.all(y[rows] >= 0)
@@ -222,7 +222,7 @@ def test_the_gap_is_that_of_structureless_rows(clusters):
     model = S3VC(kernel="linear", C=10.0, random_state=0).fit(X, y)
     member = members_of(model)["QNS3VM(C=10, kernel='linear')"]
     random_state = np.random.RandomState(0)
-    label_folds(y, random_state)
+    held_out_folds(y, random_state)
     weight = np.ones(240)
     data = Training(X, np.arange(240), y, weight, weight, Kernel("linear"), 2)
     null = structureless(data, random_state)

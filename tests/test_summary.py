@@ -318,7 +318,7 @@ SENTENCES = {
     rf"The vote is wrong on {NUMBER} of {NUMBER} held-out labels: if the labels are a random "
     r"sample, expect between (\d+)% and (\d+)% of wrong answers \(90% interval\)\.": expected,
     rf"Of the unlabeled rows {NUMBER}% have a confidence_ below 1/4\. Labels of these rows would "
-    r"say most: (.*)\.": doubtful,
+    r"of the rows (.*)\.": doubtful,
     r"Shares of the classes among the unlabeled rows: (.*)\.": shares,
     rf"On {NUMBER}% of the rows the most probable class is not that of predict: the probabilities "
     r"assume the class shares of the labels\.": probability,

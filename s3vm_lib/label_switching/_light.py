@@ -512,7 +512,7 @@ class S3VMLight(KernelParameters, LabelSwitching):
     -----
     Where the classes have no gap between them, or one of them is rare, it is worse than `SVM` on
     sets of the book's comparison, most of all with the linear kernel and a few rows in a hundred of
-    one class. There `S3VC`, which asks held-out labels first, is the safer choice.
+    one class. There `S3VC` lets held-out labels weigh it against an `SVM`.
 
     For fixed f and b, switching the labels of a positive row i and a negative row j lowers the
     objective exactly when f(x_i) < f(x_j), also while the two labels have different costs. At the

@@ -320,8 +320,8 @@ class MultiSwitchTSVM(LabelSwitching):
     Notes
     -----
     Where one class of sparse rows is rare, a few in a hundred, or no plane separates the classes,
-    it is worse than a linear `SVM` on sets of the book's comparison; `S3VC`, which asks held-out
-    labels first, is the safer choice.
+    it is worse than a linear `SVM` on sets of the book's comparison; `S3VC` lets held-out
+    labels weigh it against an `SVM`.
 
     Scale the rows to unit length (text), or center the features: the offset is regularized, so the
     origin matters. That has a use: where r is estimated from a few labels and wrong, a free offset

@@ -32,7 +32,7 @@ from s3vm_lib.base.findings import FitWarning
 from s3vm_lib.base.machine import Training
 from s3vm_lib.class_ratio import structureless
 from s3vm_lib.kernels import Kernel
-from s3vm_lib.safe import Sample, fitted, with_shares
+from s3vm_lib.safe import FEWEST, Sample, fitted, with_shares
 from s3vm_lib.smooth import low_rank
 
 FOLDS = 5
@@ -43,7 +43,6 @@ RANK_TOL = 1e-6
 MOST_COLUMNS = 500  # of sparse rows that are held out as dense ones, which compiled loops take
 _GAPS = -2.0, 1.0  # bounds of the logarithm in g
 CONTRADICTED = 8.0, 0.15  # the factor in g, and the share that speaks neither way
-FEWEST = 8  # labels from which on contradictions are counted
 
 
 class Candidate(NamedTuple):
@@ -99,7 +98,12 @@ def margins(F, codes=None):
     return F[rows, codes] - others.max(axis=1)
 
 
-def label_folds(codes, random_state):
+def ramp(m, scale):
+    """Return the losses of margins, each between 0 and 1."""
+    return np.clip((1 - m / scale) / 2, 0, 1)
+
+
+def held_out_folds(codes, random_state):
     """Deal the labels of each class into folds; a class with a single label keeps it.
 
     Parameters
@@ -204,7 +208,7 @@ def join(candidate, data, rows, part, folds):
     part : Sample
         Of these rows.
     folds : list of ndarray
-        See `label_folds`.
+        See `held_out_folds`.
 
     Returns
     -------
@@ -222,7 +226,7 @@ def join(candidate, data, rows, part, folds):
     scale = max(float(np.median(margins(F))), 1e-150)  # no quotient may overflow
     known = np.concatenate(folds) if folds else np.zeros(0, dtype=int)
     m = margins(held_out[known], data.codes[known])
-    loss = float(np.clip((1 - m / scale) / 2, 0, 1).sum())
+    loss = float(ramp(m, scale).sum())
     gap = 0.0
     if candidate.floor is not None:
         lost = np.log(max(unlabeled_loss(F), 1e-300) / max(candidate.floor, 1e-300))
@@ -290,7 +294,6 @@ def kernel_candidates(kernel, costs, solver, part, null):
     ----------
     kernel : Kernel
     costs : sequence of float
-        The largest last.
     solver : QNS3VM
         With all parameters but C and the kernel.
     part : Sample

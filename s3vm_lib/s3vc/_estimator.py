@@ -26,8 +26,8 @@ from s3vm_lib.laplacian_svm import LapSVM
 from s3vm_lib.quasi_newton import QNS3VM
 
 from s3vm_lib.s3vc._committee import (  # isort: skip
-    RANK, Candidate, asked_shares, described, fit_one, join, kernel_candidates, label_folds,
-    margins, null_of, outputs, part_of, rows_of, weights,
+    RANK, Candidate, asked_shares, described, fit_one, join, kernel_candidates, held_out_folds,
+    margins, null_of, outputs, part_of, ramp, rows_of, weights,
 )  # fmt: skip
 from s3vm_lib.safe import QUICK
 from s3vm_lib.smo import SVM
@@ -51,7 +51,7 @@ WIDTHS = 0.25, 1.0, 4.0  # multiples of gamma
 LESS = 1.0  # p of the supervised machines and of the narrowest kernel
 LEVEL = 0.9  # of the interval of the expected error
 SHARE_TOL = 0.01  # of the share of positive outputs
-_ASKED_NEXT = 5  # rows that the summary proposes
+_LEAST_SURE = 5  # rows that the summary names
 _UNLIKE_PREDICT = 0.2  # share of rows whose most probable class may be another than predict's
 
 
@@ -75,7 +75,7 @@ class S3VC(SemiSupervisedMixin, MetaEstimatorMixin, BaseEstimator):
     machines with and without the unlabeled rows, and lets them vote. A vote weighs the more, the
     fewer labels the machine gets wrong that were held out from it; where there are few labels, the
     more the wider the gap that it found among the unlabeled rows. `summary` says in words and
-    numbers what was compared, which error to expect, and which rows to label next.
+    numbers what was compared, which error to expect, and of which rows the vote is least sure.
 
     Parameters
     ----------
@@ -167,7 +167,7 @@ class S3VC(SemiSupervisedMixin, MetaEstimatorMixin, BaseEstimator):
 
     See Also
     --------
-    SafeS3VM : The guard.
+    SafeS3VM : A guard around one solver, by held-out labels and a pool of labelings.
     SVM : The supervised machine.
 
     Notes
@@ -270,7 +270,7 @@ class S3VC(SemiSupervisedMixin, MetaEstimatorMixin, BaseEstimator):
         data = safe.Sample(X, codes, weight)
         random_state = check_random_state(self.random_state)
         asked = codes if weight is None else np.where(weight > 0, codes, -1)
-        folds = label_folds(asked, random_state)
+        folds = held_out_folds(asked, random_state)
         rows = part_of(data, folds, random_state)
         part = rows_of(data, rows, self._precomputed)
         self.members_, self.left_out_ = [], []
@@ -533,7 +533,7 @@ class S3VC(SemiSupervisedMixin, MetaEstimatorMixin, BaseEstimator):
         penalties = []
         for member in self.members_:
             m = margins(member.held_out[known], codes[known])
-            penalties.append(member.penalty - np.clip((1 - m / member.scale) / 2, 0, 1))
+            penalties.append(member.penalty - ramp(m, member.scale))
         penalties = np.array(penalties)
         w = np.exp(penalties.min(axis=0) - penalties)
         if not self.vote or self._fell_back:
@@ -609,7 +609,7 @@ class S3VC(SemiSupervisedMixin, MetaEstimatorMixin, BaseEstimator):
             self._said.append(f"Shares of the classes among the unlabeled rows: {shown}.")
 
     def _report_errors(self, data, votes):
-        """Estimate the error from labels that were held out, and say which rows to label next."""
+        """Estimate the error from held-out labels, and name rows of which the vote is not sure."""
         codes, n = data.codes, self._known.size
         self.expected_error_, self.expected_error_interval_ = np.nan, (0.0, 1.0)
         if n:
@@ -628,8 +628,8 @@ class S3VC(SemiSupervisedMixin, MetaEstimatorMixin, BaseEstimator):
             order = unlabeled[np.argsort(self.confidence_[unlabeled], kind="stable")]
             self._said.append(
                 f"Of the unlabeled rows {np.mean(self.confidence_[unlabeled] < 0.25):.0%} have a "
-                "confidence_ below 1/4. Labels of these rows would say most: "
-                f"{', '.join(map(str, order[:_ASKED_NEXT]))}."
+                "confidence_ below 1/4. The vote is least sure of the rows "
+                f"{', '.join(map(str, order[:_LEAST_SURE]))}."
             )
 
     def summary(self) -> str:

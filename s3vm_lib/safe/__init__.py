@@ -5,6 +5,7 @@ The labeling that is returned gains most over the supervised machine in the wors
 where no labeling gains in all of them the supervised machine is kept (Li and Zhou, S4VM).
 """
 
+from s3vm_lib.safe._estimator import FEWEST as FEWEST
 from s3vm_lib.safe._estimator import QUICK as QUICK
 from s3vm_lib.safe._estimator import SafeS3VM as SafeS3VM
 from s3vm_lib.safe._estimator import default_baseline as default_baseline

@@ -145,8 +145,8 @@ LabeledLoss, default="modified_logistic"
     -----
     It should not be used with the linear kernel where one class is rare, fewer than one row in
     five: on such sets of the book's comparison it is much worse than `SVM`. Where the classes have
-    no gap between them it is also worse, with any kernel. There `S3VC`, which asks held-out labels
-    first, is the safer choice.
+    no gap between them it is also worse, with any kernel. There `S3VC` lets held-out labels
+    weigh it against an `SVM`.
 
     Standardize the features. Of the stochastic steps nothing converges in the sense of a
     tolerance: a planned number is taken, and with ``polish=False`` the status is ``"completed"``.
@@ -339,7 +339,7 @@ LabeledLoss, default="modified_logistic"
     It should not be used with the linear kernel where one class is rare, fewer than one row in
     five: on such sets of the book's comparison it is much worse than `SVM`. Where the classes have
     no gap between them, or several clusters each, it is also worse, with the rbf kernel as well.
-    There `S3VC`, which asks held-out labels first, is the safer choice.
+    There `S3VC` lets held-out labels weigh it against an `SVM`.
 
     Standardize the features. Algorithm 1 to the letter: ``update="block",
     features=Features(block_size=1, paired=False), labeled_loss="hinge",
