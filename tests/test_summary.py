@@ -317,7 +317,7 @@ SENTENCES = {
     rf"After {NUMBER} seconds there was no time for (.*)\.": left_out,
     rf"The vote is wrong on {NUMBER} of {NUMBER} held-out labels: if the labels are a random "
     r"sample, expect between (\d+)% and (\d+)% of wrong answers \(90% interval\)\.": expected,
-    rf"Of the unlabeled rows {NUMBER}% have a confidence_ below 1/4\. Labels of these rows would "
+    rf"Of the unlabeled rows {NUMBER}% have a confidence_ below 1/4\. The vote is least sure "
     r"of the rows (.*)\.": doubtful,
     r"Shares of the classes among the unlabeled rows: (.*)\.": shares,
     rf"On {NUMBER}% of the rows the most probable class is not that of predict: the probabilities "
