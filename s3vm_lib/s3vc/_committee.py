@@ -234,9 +234,8 @@ def join(candidate, data, rows, part, folds):
     if F.shape[1] == 2 and hasattr(model, "contradicted_") and np.sum(data.codes >= 0) >= FEWEST:
         factor, neutral = CONTRADICTED
         gap += factor * (float(model.contradicted_) - neutral)
-    penalty = loss + gap + candidate.prior
-    name, wrong = candidate.name, int(np.sum(m <= 0))
-    return Member(name, model, candidate.supervised, scale, held_out, loss, wrong, gap, penalty)
+    told = scale, held_out, loss, int(np.sum(m <= 0)), gap, loss + gap + candidate.prior
+    return Member(candidate.name, model, candidate.supervised, *told)
 
 
 def unlabeled_loss(F):
@@ -256,8 +255,7 @@ def weights(penalties):
 def features_of(X, kernel, codes):
     """Return features of low rank whose inner products are kernel values; X for the linear one."""
     if kernel.name == "linear":
-        few = sp.issparse(X) and X.shape[1] <= MOST_COLUMNS
-        return X.toarray() if few else X
+        return X.toarray() if sp.issparse(X) and X.shape[1] <= MOST_COLUMNS else X
     return low_rank(X, kernel, RANK, RANK_TOL, np.flatnonzero(codes >= 0))[0]
 
 
