@@ -58,13 +58,13 @@ def test_the_votes_are_weighed_as_written(clusters):
     """Losses of held-out labels, gaps, priors and votes again, from the models alone."""
     X, y, truth = clusters
     model = S3VC(random_state=0).fit(X, y)
-    known, u = np.flatnonzero(y >= 0), y < 0
-    penalties, total = [], 0.0
+    u = y < 0
+    known, penalties, total = np.concatenate(held_out_folds(y, np.random.RandomState(0))), [], 0.0
     for member in model.members_:
         f = member.model.decision_function(X)
         scale = np.median(2 * np.abs(f[u]))
         assert member.scale == pytest.approx(scale, rel=1e-9)
-        held = member.held_out[known]
+        held = member.held_out
         assert_allclose(held[:, 0], -held[:, 1])
         m = np.where(y[known] == 1, 2, -2) * held[:, 1]
         loss = np.clip((1 - m / scale) / 2, 0, 1).sum()
@@ -103,26 +103,25 @@ def test_members_are_machines_of_the_library(clusters):
     assert_allclose(supervised.model.decision_function(X), alone.decision_function(X))
     folds = held_out_folds(y, np.random.RandomState(0))
     assert sorted(np.concatenate(folds)) == np.flatnonzero(y >= 0).tolist() and len(folds) == 5
+    order = np.concatenate(folds)
     for rows in folds:
-        part = y.copy()
+        part, fold = y.copy(), np.flatnonzero(np.isin(order, rows))
         part[rows] = -1
         f = QNS3VM(**own, reconsider=True, **QUICK).fit(X, part).decision_function(X[rows])
-        assert_array_equal(linear.held_out[rows, 1], f)
+        assert_array_equal(linear.held_out[fold, 1], f)
         f = SVM(kernel="linear", C=10).fit(X[part >= 0], part[part >= 0]).decision_function(X[rows])
-        assert_allclose(supervised.held_out[rows, 1], f)
+        assert_allclose(supervised.held_out[fold, 1], f)
 
 
 def test_labels_are_held_out_from_the_same_machine(clusters):
     """The features of low rank stand for the kernel: without a fold left out nothing differs."""
     X, y, _ = clusters
     gamma = float(resolve_gamma("scale", X))
-    solver = QNS3VM(balance=0.5, reconsider=True, balance_tol=0.01, kernel="rbf", gamma=gamma)
+    solver = QNS3VM(balance=0.5, balance_tol=0.01, kernel="rbf", gamma=gamma)
     solver.set_params(coordinates=Coordinates("cholesky", rank=200), tol=1e-8)
     data = Sample(X, y, None)
     (one,) = kernel_candidates(Kernel("rbf", gamma=gamma), (10.0,), solver, data, None)
-    assert not one.held_out.reconsider  # which is for the machine that predicts
-    there = clone(one.held_out).set_params(reconsider=True).fit(one.features, y)
-    there = there.decision_function(one.features)
+    there = clone(one.held_out).fit(one.features, y).decision_function(one.features)
     assert_allclose(clone(one.machine).fit(X, y).decision_function(X), there, atol=1e-4)
     known = np.flatnonzero(y >= 0)  # among the pivots
     low = one.features[known] @ one.features[known].T
@@ -152,7 +151,7 @@ def test_of_many_rows_a_part_is_held_out(clusters, monkeypatch):
     whole = members_of(model)["QNS3VM(C=10, kernel='linear')"].model
     by_hand = clone(whole).fit(X, y)
     assert_array_equal(whole.decision_function(X), by_hand.decision_function(X))
-    assert np.isfinite(model.members_[0].held_out[y >= 0]).all()
+    assert np.isfinite(model.members_[0].held_out).all()
     gram = S3VC(kernel="precomputed", random_state=0).fit(X @ X.T, y)
     for one in (gram, model):
         assert np.mean(one.transduction_ == truth) > 0.85
@@ -172,10 +171,10 @@ def test_rare_classes_among_many_labels_are_held_out(clusters, monkeypatch, prob
         y[np.flatnonzero(y == 0)[0]] = 2
     for seed in range(3):
         model = S3VC(kernel="linear", probability=probability, random_state=seed).fit(X, y)
-        held = [member.held_out[~np.isnan(member.held_out[:, 0])] for member in model.members_]
-        known = ~np.isnan(model.members_[0].held_out[:, 0])
+        known = np.concatenate(held_out_folds(y, np.random.RandomState(seed)))
         assert np.sum(y[known] == 1) == 1 and np.sum(y[known] == 2) == 0
-        assert all(np.isfinite(F).all() and F.shape[1] == y.max() + 1 for F in held)
+        for F in (member.held_out for member in model.members_):
+            assert np.isfinite(F).all() and F.shape == (known.size, y.max() + 1)
         if probability:
             assert model.predict_proba(X).shape == (240, 2)
 
@@ -243,10 +242,10 @@ def test_the_expected_error_is_that_of_labels_the_vote_does_not_know(clusters):
     X, y, _ = clusters
     model = S3VC(random_state=0).fit(X, y)
     wrong = 0
-    for i in np.flatnonzero(y >= 0):
+    for j, i in enumerate(np.concatenate(held_out_folds(y, np.random.RandomState(0)))):
         sign, total, penalties, votes = 2 * y[i] - 1, 0.0, [], []
         for member in model.members_:
-            f = member.held_out[i, 1]
+            f = member.held_out[j, 1]
             penalties.append(member.penalty - np.clip((1 - 2 * sign * f / member.scale) / 2, 0, 1))
             votes.append(np.tanh(2 * f / member.scale))
         total = np.exp(-np.array(penalties)) @ np.array(votes)

@@ -90,6 +90,27 @@ def spirals(n_samples, noise, random_state):
     return X + noise * rng.standard_normal(X.shape), y
 
 
+def gaussians(n_samples, n_features, shares, distance, random_state):
+    """Classes of unit variance, as many as shares, with random centers about so far apart."""
+    centers = random_state.normal(0, distance / np.sqrt(2 * n_features), (len(shares), n_features))
+    y = random_state.choice(len(shares), n_samples, p=shares)
+    return random_state.normal(centers[y]), y
+
+
+def iris():
+    """The flowers that come with scikit-learn, three classes."""
+    from sklearn.datasets import load_iris
+
+    return load_iris(return_X_y=True)
+
+
+def wine():
+    """The wines that come with scikit-learn, three classes."""
+    from sklearn.datasets import load_wine
+
+    return load_wine(return_X_y=True)
+
+
 def digits():
     """scikit-learn's bundled digits, ten classes."""
     from sklearn.datasets import load_digits

@@ -64,7 +64,7 @@ class Member(NamedTuple):
     model: Any
     supervised: bool
     scale: float  # s
-    held_out: np.ndarray  # outputs of labels that were held out, NaN elsewhere, (n, n_classes)
+    held_out: np.ndarray  # outputs of labels that were held out, fold after fold
     loss: float  # L
     wrong: int  # labels that were predicted wrong
     gap: float  # g
@@ -183,17 +183,17 @@ def rows_of(data, part, gram):
 
 
 def held_out_outputs(candidate, part, folds):
-    """Fit without each fold; return what comes out for its rows, NaN elsewhere."""
-    F = np.full((part.codes.size, part.codes.max() + 1), np.nan)
-    machine, X = candidate.machine, part.X
+    """Fit without each fold; return what comes out for its rows, fold after fold."""
+    n_classes = part.codes.max() + 1
+    found, machine, X = [np.zeros((0, n_classes))], candidate.machine, part.X
     if candidate.held_out is not None:
         machine, X = candidate.held_out, candidate.features
     for rows in folds:
         codes = part.codes.copy()
         codes[rows] = -1
         model = fit_one(machine, Sample(X, codes, part.sample_weight), candidate.supervised)
-        F[rows] = outputs(model, X[rows], F.shape[1])
-    return F
+        found.append(outputs(model, X[rows], n_classes))
+    return np.vstack(found)
 
 
 def join(candidate, data, rows, part, folds):
@@ -215,9 +215,7 @@ def join(candidate, data, rows, part, folds):
     Member
     """
     model = fit_one(candidate.machine, data, candidate.supervised)
-    held_out = np.full((data.codes.size, data.codes.max() + 1), np.nan)
-    inside = [np.searchsorted(rows, fold) for fold in folds]
-    held_out[rows] = held_out_outputs(candidate, part, inside)
+    held_out = held_out_outputs(candidate, part, [np.searchsorted(rows, fold) for fold in folds])
     unlabeled = data.codes < 0
     if data.sample_weight is not None:
         unlabeled &= data.sample_weight > 0
@@ -225,7 +223,7 @@ def join(candidate, data, rows, part, folds):
     F = outputs(model, data.X[asked], held_out.shape[1])
     scale = max(float(np.median(margins(F))), 1e-150)  # no quotient may overflow
     known = np.concatenate(folds) if folds else np.zeros(0, dtype=int)
-    m = margins(held_out[known], data.codes[known])
+    m = margins(held_out, data.codes[known])
     loss = float(ramp(m, scale).sum())
     gap = 0.0
     if candidate.floor is not None:
@@ -305,7 +303,7 @@ def kernel_candidates(kernel, costs, solver, part, null):
         Without a prior.
     """
     Z, own = in_features(solver, kernel, part)
-    if kernel.name != "linear" or Z.shape[1] > RANK:  # a second separator costs most there
+    if Z.shape[1] > RANK:  # a second separator costs most there
         own.set_params(reconsider=False)
     if null is not None:
         null = null._replace(X=features_of(null.X, kernel, null.codes))

@@ -426,8 +426,8 @@ class S3VC(SemiSupervisedMixin, MetaEstimatorMixin, BaseEstimator):
 
     def _semi_supervised(self, kernel, costs, prior, solver, part, null):
         own = {"kernel": kernel.name, "gamma": kernel.gamma}
-        if kernel.name != "linear":
-            own["coordinates"] = Coordinates("cholesky", rank=RANK)
+        if kernel.name != "linear":  # where a second separator gains nothing
+            own |= {"coordinates": Coordinates("cholesky", rank=RANK), "reconsider": False}
 
         def made():
             machine = clone(solver()).set_params(**own)
@@ -532,14 +532,14 @@ class S3VC(SemiSupervisedMixin, MetaEstimatorMixin, BaseEstimator):
         known, total, mass = self._known, 0.0, 0.0
         penalties = []
         for member in self.members_:
-            m = margins(member.held_out[known], codes[known])
+            m = margins(member.held_out, codes[known])
             penalties.append(member.penalty - ramp(m, member.scale))
         penalties = np.array(penalties)
         w = np.exp(penalties.min(axis=0) - penalties)
         if not self.vote or self._fell_back:
             w = np.tile(self.weights_[:, None], (1, known.size))
         for share, member in zip(w, self.members_, strict=True):
-            total = total + share[:, None] * member.votes(member.held_out[known])
+            total = total + share[:, None] * member.votes(member.held_out)
             mass = mass + share[:, None]
         return total / mass
 
