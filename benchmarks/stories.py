@@ -32,14 +32,20 @@ METHODS = (
 
 
 class TenMinuteUser(ClassifierMixin, BaseEstimator):
-    """The best of four by five folds of the labeled rows; the first where they tie."""
+    """The best of four by five folds of the labeled rows; the first where they tie.
+
+    Fewer folds where a class has fewer labels; with a single one of a class, the first.
+    """
 
     def fit(self, X, y):
         self.classes_ = np.unique(y[y != -1])
         candidates = (SVC(C=1), SVC(C=10), LogisticRegression(max_iter=1000), spreading())
-        folds = list(SemiSupervisedKFold(5, shuffle=True, random_state=0).split(X, y))
-        scores = [np.mean([self._score(one, X, y, *fold) for fold in folds]) for one in candidates]
-        self.model_ = fitted(candidates[int(np.argmax(scores))], X, y)
+        n_folds, best = min(5, np.unique(y[y != -1], return_counts=True)[1].min()), 0
+        if n_folds > 1:
+            folds = list(SemiSupervisedKFold(n_folds, shuffle=True, random_state=0).split(X, y))
+            scores = [np.mean([self._score(c, X, y, *fold) for fold in folds]) for c in candidates]
+            best = int(np.argmax(scores))
+        self.model_ = fitted(candidates[best], X, y)
         return self
 
     def _score(self, model, X, y, train, test):

@@ -138,6 +138,15 @@ def _theirs():
         "linear",
         wrap=spread + "SelfTrainingClassifier",
     )
+    yield Method("ten-minute user", "benchmarks.stories:TenMinuteUser")
+    for title, name in (
+        ("modssc.TSVM", "ModsscTSVM"),
+        ("modssc.S4VM", "ModsscS4VM"),
+        ("sslearn.TriTraining", "SslearnTriTraining"),
+        ("graphlearning.Laplace", "GraphLaplace"),
+        ("graphlearning.Poisson", "GraphPoisson"),
+    ):
+        yield Method(title, f"benchmarks.bakeoff.neighbours:{name}")
 
 
 VARIANTS = (

@@ -71,7 +71,6 @@ SETS = (
     Set("coil6", "reported", "image", "ssl_coil", multi=True, labels=_TEN),
     Set("mnist10", "reported", "image", "mnist_t", multi=True, labels=_TEN),
     Set("usps10", "reported", "image", "usps", multi=True, labels=_TEN),
-    Set("objects20", "reported", "image", "coil20", multi=True, labels=(100, 200)),
     Set("gauss6", "reported", "generated", "gaussians()",
         dict(n_features=15, shares=(0.35, 0.2, 0.15, 0.1, 0.1, 0.1), distance=4.0),
         multi=True, labels=_TEN),

@@ -35,10 +35,10 @@ from s3vm_lib.kernels import Kernel
 from s3vm_lib.safe import FEWEST, Sample, fitted, with_shares
 from s3vm_lib.smooth import low_rank
 
-FOLDS = 5
+FOLDS = 5, 3  # of two classes, and of more, where each fold takes a separator for each class
 MOST_HELD_OUT = 500  # labels; where there are more, one fold of so many, or of half of them
 MOST_ROWS = 2_000  # to which machines are fitted from which labels are held out
-RANK = 200  # columns of the features in which members with a kernel are held out and fitted
+RANK = 100, 200  # columns at least and at most in which members with a kernel live, see `rank_of`
 RANK_TOL = 1e-6
 MOST_COLUMNS = 500  # of sparse rows that are held out as dense ones, which compiled loops take
 _GAPS = -2.0, 1.0  # bounds of the logarithm in g
@@ -121,9 +121,9 @@ def held_out_folds(codes, random_state):
     for k in range(codes.max() + 1):
         rows = random_state.permutation(np.flatnonzero(codes == k))
         if rows.size > 1:
-            fold[rows] = (dealt + np.arange(rows.size)) % FOLDS
+            fold[rows] = (dealt + np.arange(rows.size)) % FOLDS[int(codes.max() > 1)]
             dealt += rows.size
-    found = [np.flatnonzero(fold == k) for k in range(FOLDS)]
+    found = [np.flatnonzero(fold == k) for k in range(fold.max() + 1)]
     if dealt > MOST_HELD_OUT:  # of each class its share, and never all
         share = min(0.5, MOST_HELD_OUT / dealt)
         classes = (np.flatnonzero((codes == k) & (fold >= 0)) for k in range(codes.max() + 1))
@@ -254,7 +254,12 @@ def features_of(X, kernel, codes):
     """Return features of low rank whose inner products are kernel values; X for the linear one."""
     if kernel.name == "linear":
         return X.toarray() if sp.issparse(X) and X.shape[1] <= MOST_COLUMNS else X
-    return low_rank(X, kernel, RANK, RANK_TOL, np.flatnonzero(codes >= 0))[0]
+    return low_rank(X, kernel, rank_of(codes), RANK_TOL, np.flatnonzero(codes >= 0))[0]
+
+
+def rank_of(codes):
+    """Return how many columns stand for a kernel: four times the labels of a class, within RANK."""
+    return int(np.clip(4 * np.sum(codes >= 0) // (codes.max() + 1), *RANK))
 
 
 def null_of(part, random_state):
@@ -303,7 +308,7 @@ def kernel_candidates(kernel, costs, solver, part, null):
         Without a prior.
     """
     Z, own = in_features(solver, kernel, part)
-    if Z.shape[1] > RANK:  # a second separator costs most there
+    if Z.shape[1] > RANK[1]:  # a second separator costs most there
         own.set_params(reconsider=False)
     if null is not None:
         null = null._replace(X=features_of(null.X, kernel, null.codes))

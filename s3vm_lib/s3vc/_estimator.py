@@ -26,8 +26,8 @@ from s3vm_lib.laplacian_svm import LapSVM
 from s3vm_lib.quasi_newton import QNS3VM
 
 from s3vm_lib.s3vc._committee import (  # isort: skip
-    RANK, Candidate, asked_shares, described, fit_one, join, kernel_candidates, held_out_folds,
-    margins, null_of, outputs, part_of, ramp, rows_of, weights,
+    Candidate, asked_shares, described, fit_one, join, kernel_candidates, held_out_folds,
+    margins, null_of, outputs, part_of, ramp, rank_of, rows_of, weights,
 )  # fmt: skip
 from s3vm_lib.safe import QUICK
 from s3vm_lib.smo import SVM
@@ -96,12 +96,12 @@ class S3VC(SemiSupervisedMixin, MetaEstimatorMixin, BaseEstimator):
         differ by more than ten deviations: within that they may well have one unit, and then the
         larger ones often are what matters.
     solver : "auto" or estimator, default="auto"
-        ``"auto"`` is `QNS3VM` in at most 200 coordinates (with ``reconsider=True`` for two classes,
-        ``tol=1e-3`` and ``ftol=1e-6``), and with more than two classes also `LapSVM` on a
-        normalized graph. `QNS3VM` holds the share of positive outputs (``balance_tol=0.01``): with
-        the mean output, a linear machine starves a rare class. Another estimator keeps its own
-        parameters, except for those that are given here with another value than their default,
-        which it must have; it votes beside the supervised machine alone.
+        ``"auto"`` is `QNS3VM` (with ``tol=1e-3`` and ``ftol=1e-6``; with a kernel in 100 to 200
+        coordinates; the linear one of two classes with ``reconsider=True``), and with more than two
+        classes also `LapSVM` on a normalized graph. `QNS3VM` holds the share of positive outputs
+        (``balance_tol=0.01``): with the mean output, a linear machine starves a rare class. Another
+        estimator keeps its own parameters, except for those that are given here with another value
+        than their default, which it must have; it votes beside the supervised machine alone.
     balance : "auto", "labels", another name, float, dict or None, default="auto"
         Share of the classes among the unlabeled rows, see `s3vm_lib.class_ratio`; a dict has the
         share of each class label. A name is asked once, with the widest kernel.
@@ -427,7 +427,8 @@ class S3VC(SemiSupervisedMixin, MetaEstimatorMixin, BaseEstimator):
     def _semi_supervised(self, kernel, costs, prior, solver, part, null):
         own = {"kernel": kernel.name, "gamma": kernel.gamma}
         if kernel.name != "linear":  # where a second separator gains nothing
-            own |= {"coordinates": Coordinates("cholesky", rank=RANK), "reconsider": False}
+            own["coordinates"] = Coordinates("cholesky", rank=rank_of(part.codes))
+            own["reconsider"] = False
 
         def made():
             machine = clone(solver()).set_params(**own)
