@@ -26,6 +26,7 @@ from benchmarks.bakeoff import __main__ as command  # noqa: E402
 from benchmarks.bakeoff import draws, plan, store, worker  # noqa: E402
 from benchmarks.bakeoff.methods import registry, variant  # noqa: E402
 from benchmarks.bakeoff.sets import SETS  # noqa: E402
+from benchmarks.stories import TenMinuteUser  # noqa: E402
 from s3vm_book import bakeoff as reader  # noqa: E402
 from s3vm_lib import datasets  # noqa: E402
 
@@ -551,3 +552,36 @@ def test_the_command(tmp_path, monkeypatch, capsys):
     assert {m.name for m in plan.methods(None, "search")} < set(registry())
     assert {s.part for s in plan.sets(["tuning"])} == {"tuning"}
     assert [s.name for s in plan.sets(["tuning", "mnist"])][-1] == "mnist"
+
+
+def test_rows_that_self_training_leaves_are_predicted():
+    """Its transduction has no class for them."""
+    rng = np.random.default_rng(0)
+    X, truth = rng.normal(size=(60, 2)), np.arange(60) % 2
+    y = np.where(np.arange(60) < 10, truth, -1)
+    cell = draws.Cell(X, y, truth, X, truth)
+    method = registry()["sk.SelfTraining[logistic]"]
+    row, model = worker.measure(cell, method, "default", 0), method.build(0).fit(X, y)
+    assert np.sum(model.transduction_ == -1) > 5
+    found = np.where(model.transduction_ == -1, model.predict(X), model.transduction_)
+    assert row["wrong"] == np.sum(found[10:] != truth[10:])
+
+
+def test_several_gaussians_have_their_shares_and_distances():
+    random_state = np.random.default_rng(0)
+    X, y = draws.gaussians(20_000, 40, (0.5, 0.3, 0.2), 5.0, random_state)
+    np.testing.assert_allclose(np.bincount(y) / y.size, (0.5, 0.3, 0.2), atol=0.02)
+    centers = np.array([X[y == k].mean(axis=0) for k in range(3)])
+    apart = [np.linalg.norm(centers[i] - centers[j]) for i, j in ((0, 1), (0, 2), (1, 2))]
+    assert 3.5 < np.mean(apart) < 6.5
+    np.testing.assert_allclose((X - centers[y]).std(axis=0), 1, atol=0.05)
+
+
+def test_the_user_of_ten_minutes_takes_what_its_folds_say():
+    rng = np.random.default_rng(0)
+    truth = np.arange(80) % 2
+    X = rng.normal(size=(80, 2)) + 5 * truth[:, None]
+    y = np.where(np.arange(80) < 20, truth, -1)
+    assert np.mean(TenMinuteUser().fit(X, y).predict(X) == truth) > 0.95
+    lone = np.where(np.arange(80) < 3, truth, -1)  # two of class 0, one of class 1
+    assert TenMinuteUser().fit(X, lone).model_.C == 1

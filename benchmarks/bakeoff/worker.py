@@ -116,7 +116,10 @@ def measure(cell, method, mode, draw):
         model, found = search(model, method, X, y) if mode == "search" else (model.fit(X, y), {})
         cpu = time.process_time() - start
         if not method.supervised and hasattr(model, "transduction_"):
-            predicted = model.transduction_[unlabeled]
+            predicted = np.array(model.transduction_[unlabeled])
+            silent = predicted == -1  # self-training leaves rows that it is not sure of
+            if silent.any():
+                predicted[silent] = model.predict(cell.X[unlabeled][silent])
         else:
             predicted = model.predict(cell.X[unlabeled])
         predicted_test = model.predict(cell.X_test)
