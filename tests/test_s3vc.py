@@ -595,6 +595,30 @@ def test_shares_and_weights_of_classes_are_given_by_name(clusters, guard):
         assert_array_equal(alone.transduction_, model.transduction_)
 
 
+@pytest.mark.parametrize("classes", [2, 3])
+def test_the_weights_of_classes_reach_every_machine(clusters, classes):
+    X, y, _ = clusters
+    y = np.where((y == 0) & (X[:, 1] > 0), classes - 1, y)
+    names = np.array(["ant", "bee", "cow"], dtype=object)[y]
+    names[y == -1] = -1
+    wanted = {"bee": 5.0, "ant": 0.5}
+    model = S3VC(class_weight=wanted, random_state=0).fit(X, names)
+    assert len(model.members_) == (8 if classes == 2 else 7)
+    for member in model.members_:
+        assert member.model.class_weight == {1: 5.0, 0: 0.5}
+    assert model.solver_.class_weight == wanted
+    labeled = y >= 0
+    by_hand = SVM(kernel="linear", C=10, class_weight=wanted).fit(X[labeled], names[labeled])
+    supervised = members_of(model)["SVM(C=10, kernel='linear')"].model
+    assert_allclose(supervised.decision_function(X), by_hand.decision_function(X))
+    own = S3VC(solver=QNS3VM(), class_weight=wanted, random_state=0).fit(X, names)
+    assert all(one.model.class_weight == {1: 5.0, 0: 0.5} for one in own.members_)
+    with pytest.raises(ValueError, match=r"class_weight must name the classes"):
+        S3VC(class_weight={"dog": 2.0}).fit(X, names)
+    with pytest.raises(ValueError, match="no parameter class_weight"):
+        S3VC(class_weight=wanted, solver=SelfTrainingKNN()).fit(X, names)
+
+
 def test_several_classes_and_names(clusters):
     rng = np.random.default_rng(0)
     truth = np.repeat(["a", "b", "c"], 50)

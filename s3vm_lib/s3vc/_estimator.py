@@ -105,6 +105,9 @@ class S3VC(SemiSupervisedMixin, MetaEstimatorMixin, BaseEstimator):
     balance : "auto", "labels", another name, float, dict or None, default="auto"
         Share of the classes among the unlabeled rows, see `s3vm_lib.class_ratio`; a dict has the
         share of each class label. A name is asked once, with the widest kernel.
+    class_weight : dict or "balanced", default=None
+        Factors of the labeled losses of each class label, in every machine; ``"balanced"`` gives
+        all classes equal total weight. The held-out labels count alike.
     guard : bool, default=True
         Whether supervised machines vote, too, and the best of them is kept where the vote
         contradicts more of the labels than it does, by more than one label and 2 %.
@@ -207,6 +210,7 @@ class S3VC(SemiSupervisedMixin, MetaEstimatorMixin, BaseEstimator):
     scale: Literal["auto"] | bool = "auto"
     solver: Literal["auto"] | Estimator = "auto"
     balance: Balance = "auto"
+    class_weight: Literal["balanced"] | dict | None = None
     guard: bool = True
     vote: bool = True
     max_seconds: Annotated[float, Interval(Real, 0, 1e9, closed="both")] | None = None
@@ -388,7 +392,8 @@ class S3VC(SemiSupervisedMixin, MetaEstimatorMixin, BaseEstimator):
         null = functools.cache(lambda: None if gram else null_of(part, random_state))
         for kernel, width in kernels:
             if width == 1.0 and (self.guard or not semi):
-                own = SVM(kernel=kernel.name, gamma=kernel.gamma)
+                own = SVM(kernel=kernel.name, gamma=kernel.gamma, class_weight=self.class_weight)
+                own = safe.on_codes(own, self.classes_)
                 for C in costs[-1:] if kernel.name == "linear" else costs[::-1]:
                     name, machine = f"SVM(C={C:g}, {described(kernel)})", clone(own).set_params(C=C)
                     alone = [Candidate(name, machine, True, LESS)]
@@ -418,8 +423,9 @@ class S3VC(SemiSupervisedMixin, MetaEstimatorMixin, BaseEstimator):
     def _solver(self, part, kernel, C):
         """Return a function for `QNS3VM` without its kernel; the first call asks for the shares."""
         two = self.classes_.size == 2
-        solver = QNS3VM(C=C, C_star=self.C_star, balance=self.balance, reconsider=two, **QUICK)
-        solver = safe.on_codes(solver.set_params(balance_tol=SHARE_TOL), self.classes_)
+        own = {"C_star": self.C_star, "balance": self.balance, "class_weight": self.class_weight}
+        solver = QNS3VM(C=C, balance_tol=SHARE_TOL, reconsider=two, **own, **QUICK)
+        solver = safe.on_codes(solver, self.classes_)
         return functools.cache(
             lambda: solver.set_params(balance=asked_shares(solver, kernel, part))
         )
@@ -451,6 +457,7 @@ class S3VC(SemiSupervisedMixin, MetaEstimatorMixin, BaseEstimator):
         gamma = float(resolve_gamma(self.gamma, data.X, data.sample_weight))
         mass = float(every[data.codes >= 0].sum())
         model = LapSVM(C=C, C_graph=10 * C * mass, gamma=gamma, normalized=True)
+        model = safe.on_codes(model.set_params(class_weight=self.class_weight), self.classes_)
         return Candidate(f"LapSVM(C={C:g}, normalized=True)", model, False)
 
     def _around_solver(self, data, semi):
@@ -479,6 +486,7 @@ class S3VC(SemiSupervisedMixin, MetaEstimatorMixin, BaseEstimator):
             "kernel": self.kernel,
             "gamma": self.gamma,
             "balance": self.balance,
+            "class_weight": self.class_weight,
             "random_state": self.random_state,
         }
         mine = {name: value for name, value in mine.items() if value != default[name]}
