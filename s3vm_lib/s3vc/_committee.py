@@ -39,6 +39,7 @@ FOLDS = 5, 3  # of two classes, and of more, where each fold takes a separator f
 MOST_HELD_OUT = 500  # labels; where there are more, one fold of so many, or of half of them
 MOST_ROWS = 2_000  # to which machines are fitted from which labels are held out
 RANK = 100, 200  # columns at least and at most in which members with a kernel live, see `rank_of`
+MOST_BYTES = 2**28  # of these columns, which are fewer than RANK of very many rows
 RANK_TOL = 1e-6
 MOST_COLUMNS = 500  # of sparse rows that are held out as dense ones, which compiled loops take
 _GAPS = -2.0, 1.0  # bounds of the logarithm in g
@@ -250,16 +251,17 @@ def weights(penalties):
 # --- The machines of an `S3VC` without a solver of its own ----------------------------------------
 
 
-def features_of(X, kernel, codes):
+def features_of(X, kernel, codes, solver):
     """Return features of low rank whose inner products are kernel values; X for the linear one."""
     if kernel.name == "linear":
         return X.toarray() if sp.issparse(X) and X.shape[1] <= MOST_COLUMNS else X
-    return low_rank(X, kernel, rank_of(codes), RANK_TOL, np.flatnonzero(codes >= 0))[0]
+    return low_rank(X, kernel, solver.coordinates.rank, RANK_TOL, np.flatnonzero(codes >= 0))[0]
 
 
 def rank_of(codes):
     """Return how many columns stand for a kernel: four times the labels of a class, within RANK."""
-    return int(np.clip(4 * np.sum(codes >= 0) // (codes.max() + 1), *RANK))
+    columns = int(np.clip(4 * np.sum(codes >= 0) // (codes.max() + 1), *RANK))
+    return max(1, min(columns, MOST_BYTES // (8 * codes.size)))
 
 
 def null_of(part, random_state):
@@ -278,7 +280,7 @@ def null_of(part, random_state):
 
 def in_features(solver, kernel, data):
     """Return features of the rows, and a solver for them that stands for one with the kernel."""
-    Z = features_of(data.X, kernel, data.codes)
+    Z = features_of(data.X, kernel, data.codes, solver)
     return Z, clone(solver).set_params(kernel="linear", coordinates="cholesky")
 
 
@@ -311,7 +313,7 @@ def kernel_candidates(kernel, costs, solver, part, null):
     if Z.shape[1] > RANK[1]:  # a second separator costs most there
         own.set_params(reconsider=False)
     if null is not None:
-        null = null._replace(X=features_of(null.X, kernel, null.codes))
+        null = null._replace(X=features_of(null.X, kernel, null.codes, solver))
     for C in costs:
         machine, held_out = (clone(one).set_params(C=C) for one in (solver, own))
         floor = None

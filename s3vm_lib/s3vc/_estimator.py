@@ -387,7 +387,8 @@ class S3VC(SemiSupervisedMixin, MetaEstimatorMixin, BaseEstimator):
         costs = COSTS if self.C == "auto" else (float(self.C),)
         two = self.classes_.size == 2
         supervised, others, kernels = [], [], self._kernels(data)
-        solver = self._solver(part, kernels[1 if len(kernels) > 1 else 0][0], costs[-1])
+        widest = kernels[1 if len(kernels) > 1 else 0][0]
+        solver = self._solver(part, widest, costs[-1], rank_of(data.codes))
         gram = self._precomputed
         null = functools.cache(lambda: None if gram else null_of(part, random_state))
         for kernel, width in kernels:
@@ -420,10 +421,11 @@ class S3VC(SemiSupervisedMixin, MetaEstimatorMixin, BaseEstimator):
             widths = widths[:2]
         return [(Kernel("linear"), 1.0), *widths]
 
-    def _solver(self, part, kernel, C):
+    def _solver(self, part, kernel, C, rank):
         """Return a function for `QNS3VM` without its kernel; the first call asks for the shares."""
         two = self.classes_.size == 2
         own = {"C_star": self.C_star, "balance": self.balance, "class_weight": self.class_weight}
+        own["coordinates"] = Coordinates("cholesky", rank=rank)
         solver = QNS3VM(C=C, balance_tol=SHARE_TOL, reconsider=two, **own, **QUICK)
         solver = safe.on_codes(solver, self.classes_)
         return functools.cache(
@@ -432,8 +434,9 @@ class S3VC(SemiSupervisedMixin, MetaEstimatorMixin, BaseEstimator):
 
     def _semi_supervised(self, kernel, costs, prior, solver, part, null):
         own = {"kernel": kernel.name, "gamma": kernel.gamma}
-        if kernel.name != "linear":  # where a second separator gains nothing
-            own["coordinates"] = Coordinates("cholesky", rank=rank_of(part.codes))
+        if kernel.name == "linear":
+            own["coordinates"] = "cholesky"
+        else:  # a second separator gains nothing
             own["reconsider"] = False
 
         def made():
