@@ -17,7 +17,7 @@ AVOIDED = re.compile(
     re.IGNORECASE,
 )
 HIDDEN = re.compile(
-    r"^```\{(?:math|code).*?^```$|\$\$.*?\$\$|^:.*?$|^\s*\|.*?$|^#.*?$|^\([\w-]+\)=$|^```.*?$",
+    r"^```(?:\w|\{(?:math|code)).*?^```$|\$\$.*?\$\$|^:.*?$|^\s*\|.*?$|^#.*?$|^\([\w-]+\)=$|^```.*?$",
     re.DOTALL | re.MULTILINE,
 )
 NUMBER = re.compile(r"(?<![\w.])\d+(?:[.,]\d+)*(?!\w)")
