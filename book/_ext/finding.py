@@ -61,6 +61,11 @@ SUBJECTS = {
         *("target decoy", "false discovery rate", "entrapment"),
     ),
     "book/story_patients": ("medical data", "diabetes", "when it fails", "no gap", "threshold"),
+    "book/relatives": (
+        *("pseudo-labels", "entropy minimisation", "FixMatch", "mean teacher", "deep learning"),
+        *("virtual adversarial training", "consistency", "active learning", "query strategy"),
+        *("covariate shift", "importance weights", "conformal prediction", "prediction sets"),
+    ),
     "book/help": ("help", "support", "report a bug", "questions", "troubleshooting", "FAQ"),
     "book/cite": ("cite", "citation", "BibTeX", "licence", "license"),
     "book/changelog": ("changelog", "what is new", "release notes", "version history"),
