@@ -20,6 +20,7 @@ SOURCES = sorted((FOLDER / "source").glob("*/*.ipynb"))
 NAMES = [path.stem for path in SOURCES]
 SVM = FOLDER.parent / "book" / "svm.ipynb"
 POINTS = {
+    "messy_file": 14,
     "replication": 9,
     "semi_supervised": 14,
     "smo": 13,
@@ -53,8 +54,8 @@ def read(folder, name):
 
 
 @pytest.mark.interface
-def test_there_are_three_assignments():
-    assert NAMES == ["replication", "semi_supervised", "smo"]
+def test_there_are_four_assignments():
+    assert NAMES == ["messy_file", "replication", "semi_supervised", "smo"]
 
 
 @pytest.mark.interface
@@ -409,6 +410,37 @@ WRONG = {
     "every run decides": (
         "replication", "replication-verdict-test", "if 2 * error > 3", "if False", "'not resolved'",
     ),
+    "samples occur twice": (
+        "messy_file", "messy-read-test", "return list(rows),",
+        "return list(rows) + list(rows)[:9],", "a sample that occurs twice",
+    ),
+    "areas in two units": (
+        "messy_file", "messy-read-test", "100 if", "1 if", "area error: a tenth of the values",
+    ),
+    "the order of the file": (
+        "messy_file", "messy-read-test", "in sorted(row)", "in row", "alphabetical",
+    ),
+    "pending is a class": (
+        "messy_file", "messy-read-test", 'label if label in ("benign", "malignant")',
+        "label if label", "diagnoses must be benign and malignant",
+    ),
+    "zero for what is missing": (
+        "messy_file", "messy-read-test", "np.nan if cell in", "0.0 if cell in", "is missing",
+    ),
+    "the mean of the folds": (
+        "messy_file", "messy-compare-test", "int(np.sum(predicted == y[fold]))",
+        "np.mean(predicted == y[fold]) / 4", "the sum over the folds",
+    ),
+    "a normal interval": (
+        "messy_file", "messy-interval-test",
+        "stats.beta.ppf([0.025, 0.975], right + 0.5, total - right + 0.5)",
+        "right / total + np.array([-2, 2]) * np.sqrt(right * (total - right) / total**3)",
+        "leave room for some errors",
+    ),
+    "everything is benign": (
+        "messy_file", "messy-label-test", "machine.predict(X_new)", '["benign"] * len(X_new)',
+        "% of the new samples are right",
+    ),
 }  # fmt: skip
 
 
@@ -459,6 +491,24 @@ HIDDEN = {
     "tested on the training rows": (
         "replication", "replication-partition-test",
         "order[n_labeled + n_unlabeled :][:n_test]", "order[:n_test]", "training rows too",
+    ),
+    "capitals and spaces": (
+        "messy_file", "messy-read-test", ".strip().lower()", "", "have a diagnosis",
+    ),
+    "the first copy decides": (
+        "messy_file", "messy-read-test", "labels.get(name) or known", "labels.get(name, known)",
+        "the other copy",
+    ),
+    "columns in the order of the file": (
+        "messy_file", "messy-read-test", "in sorted(row)",
+        'in (sorted(row) if "samples" in str(path) else row)', "in the same order",
+    ),
+    "the labels of the training rows": (
+        "messy_file", "messy-compare-test", "machine.fit(X[training], y[training])",
+        "machine.fit(X, y)", "held out from the machine",
+    ),
+    "a quantile of five per cent": (
+        "messy_file", "messy-interval-test", "[0.025, 0.975]", "[0.05, 0.95]", "2.5 % on each side",
     ),
     "n in the denominator": (
         "replication", "replication-verdict-test", "ddof=1", "ddof=0", "m − 1 below",
