@@ -19,8 +19,8 @@ FOLDER = Path(__file__).parents[1] / "coursework"
 SOURCES = sorted((FOLDER / "source").glob("*/*.ipynb"))
 NAMES = [path.stem for path in SOURCES]
 SVM = FOLDER.parent / "book" / "svm.ipynb"
-sys.path.insert(0, str(FOLDER.parent / "book" / "_tools"))  # scripts, not a package
 POINTS = {
+    "messy_file": 14,
     "replication": 9,
     "semi_supervised": 14,
     "smo": 13,
@@ -54,8 +54,8 @@ def read(folder, name):
 
 
 @pytest.mark.interface
-def test_there_are_three_assignments():
-    assert NAMES == ["replication", "semi_supervised", "smo"]
+def test_there_are_four_assignments():
+    assert NAMES == ["messy_file", "replication", "semi_supervised", "smo"]
 
 
 @pytest.mark.interface
@@ -206,15 +206,14 @@ def test_every_section_that_an_assignment_names_exists(path):
 
 @pytest.mark.interface
 def test_equations_and_statements_that_an_assignment_quotes_exist():
-    live = pytest.importorskip("live", reason="needs the extra chapters")
-    numbers = {place.words: label for label, place in live.Book().equations.items()}
-    quoted = re.findall(
-        r"(\(\d+\.\d+\)) of the book", read("source", "semi_supervised").cells[5].source
-    )
-    assert [numbers[one] for one in quoted] == ["svm-conjugate"]
+    chapter = "\n".join(one.source for one in nbformat.read(SVM, as_version=4).cells)
+    task = read("source", "semi_supervised").cells[5].source
+    ((formula, section),) = re.findall(r'formula for \$(.*?)\$ in "(.*?)"', task)
+    text = chapter.split(f"### {section}\n")[1].split("\n#")[0]
+    assert f":label: svm-conjugate\n{formula} = " in text
     words = cell(read("source", "smo"), "smo-tolerance-words").source
     (name,) = re.findall(r'proposition "(.*?)"', words)
-    assert f"{{prf:proposition}} {name}" in str(nbformat.read(SVM, as_version=4))
+    assert f"{{prf:proposition}} {name}" in chapter
 
 
 # --- Grading --------------------------------------------------------------------------------------
@@ -411,6 +410,37 @@ WRONG = {
     "every run decides": (
         "replication", "replication-verdict-test", "if 2 * error > 3", "if False", "'not resolved'",
     ),
+    "samples occur twice": (
+        "messy_file", "messy-read-test", "return list(rows),",
+        "return list(rows) + list(rows)[:9],", "a sample that occurs twice",
+    ),
+    "areas in two units": (
+        "messy_file", "messy-read-test", "100 if", "1 if", "area error: a tenth of the values",
+    ),
+    "the order of the file": (
+        "messy_file", "messy-read-test", "in sorted(row)", "in row", "alphabetical",
+    ),
+    "pending is a class": (
+        "messy_file", "messy-read-test", 'label if label in ("benign", "malignant")',
+        "label if label", "diagnoses must be benign and malignant",
+    ),
+    "zero for what is missing": (
+        "messy_file", "messy-read-test", "np.nan if cell in", "0.0 if cell in", "is missing",
+    ),
+    "the mean of the folds": (
+        "messy_file", "messy-compare-test", "int(np.sum(predicted == y[fold]))",
+        "np.mean(predicted == y[fold]) / 4", "the sum over the folds",
+    ),
+    "a normal interval": (
+        "messy_file", "messy-interval-test",
+        "stats.beta.ppf([0.025, 0.975], right + 0.5, total - right + 0.5)",
+        "right / total + np.array([-2, 2]) * np.sqrt(right * (total - right) / total**3)",
+        "leave room for some errors",
+    ),
+    "everything is benign": (
+        "messy_file", "messy-label-test", "machine.predict(X_new)", '["benign"] * len(X_new)',
+        "% of the new samples are right",
+    ),
 }  # fmt: skip
 
 
@@ -461,6 +491,24 @@ HIDDEN = {
     "tested on the training rows": (
         "replication", "replication-partition-test",
         "order[n_labeled + n_unlabeled :][:n_test]", "order[:n_test]", "training rows too",
+    ),
+    "capitals and spaces": (
+        "messy_file", "messy-read-test", ".strip().lower()", "", "have a diagnosis",
+    ),
+    "the first copy decides": (
+        "messy_file", "messy-read-test", "labels.get(name) or known", "labels.get(name, known)",
+        "the other copy",
+    ),
+    "columns in the order of the file": (
+        "messy_file", "messy-read-test", "in sorted(row)",
+        'in (sorted(row) if "samples" in str(path) else row)', "in the same order",
+    ),
+    "the labels of the training rows": (
+        "messy_file", "messy-compare-test", "machine.fit(X[training], y[training])",
+        "machine.fit(X, y)", "held out from the machine",
+    ),
+    "a quantile of five per cent": (
+        "messy_file", "messy-interval-test", "[0.025, 0.975]", "[0.05, 0.95]", "2.5 % on each side",
     ),
     "n in the denominator": (
         "replication", "replication-verdict-test", "ddof=1", "ddof=0", "m − 1 below",
