@@ -8,21 +8,19 @@ import numpy as np
 import scipy.sparse as sp
 
 from s3vm_lib.class_ratio._profile import (
+    PRIOR,
     Refits,
+    black_box_shares,
+    em_shares,
     fold_ratios,
     label_folds,
     label_masses,
+    label_shares,
+    pooled,
     profile_of,
     ratio_grid,
     structureless,
     two_classes,
-)
-from s3vm_lib.class_ratio._shares import (
-    PRIOR,
-    black_box_shares,
-    em_shares,
-    label_shares,
-    pooled,
 )
 from s3vm_lib.kernels import Kernel
 from s3vm_lib.losses import LabeledLoss, UnlabeledLoss
