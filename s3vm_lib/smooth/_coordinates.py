@@ -7,6 +7,8 @@ weighted mean zero over the unlabeled rows where a ``mean`` is given: that is th
 balance constraint (13).
 """
 
+from functools import cached_property
+
 import numpy as np
 import scipy.sparse as sp
 from scipy.linalg import eigh, solve_triangular
@@ -44,7 +46,7 @@ class Features:
         self.shift = shift
         self._by_rows = self._coarse = None
 
-    @property
+    @cached_property
     def unit(self):
         """Root mean square of √k(x, x) over the rows."""
         return float(np.sqrt(squared_norms(self.Z).mean()))
