@@ -562,7 +562,8 @@ class Kernel:
             K *= -self.gamma
             np.exp(K, out=K)
         elif sp.issparse(X) or sp.issparse(Y):
-            K[:] = _dense(X @ Y.T)
+            products = X @ Y.T
+            K[:] = products.toarray() if sp.issparse(products) else products
         else:
             np.matmul(X, Y.T, out=K)
         if squares is not None:
@@ -616,10 +617,6 @@ class Kernel:
     def columns(self, X, index):
         """Return the columns ``index`` of the Gram matrix of X, shape (n, len(index))."""
         return X[:, index] if self.name == "precomputed" else self.gram(X, X[index])
-
-
-def _dense(K):
-    return K.toarray() if sp.issparse(K) else np.asarray(K)
 
 
 def resolve_gamma(gamma, X, sample_weight=None):

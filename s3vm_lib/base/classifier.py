@@ -9,7 +9,7 @@ import dataclasses
 import inspect
 import warnings
 from collections.abc import Iterable
-from contextlib import contextmanager
+from contextlib import closing, nullcontext
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -36,13 +36,7 @@ from s3vm_lib.utils.linear import nearer
 from s3vm_lib.utils.row_blocks import spread
 from s3vm_lib.utils.shortcuts import checked_new_rows
 from s3vm_lib.utils.threads import in_threads, thread_count, using, with_threads
-from s3vm_lib.utils.validation import (
-    Rows,
-    accepted,
-    checked_input,
-    parameters,
-    validated,
-)
+from s3vm_lib.utils.validation import Rows, accepted, checked_input, parameters, validated
 
 Balance = (
     Literal[
@@ -76,19 +70,6 @@ def checked_labeled_loss(loss, names):
     if loss.name not in names or not (loss.parameter is None or loss.parameter in SHAPE):
         raise ValueError(f"labeled_loss must be one of {names}, its parameter {SHAPE}, got {loss}")
     return loss
-
-
-@contextmanager
-def released(shared):
-    """Close files that the two-class problems of a fit share, at its end.
-
-    An error keeps what it has passed through alive, so that nothing would be closed by itself.
-    """
-    try:
-        yield shared
-    finally:
-        if hasattr(shared, "close"):
-            shared.close()
 
 
 def _copies(shared, count):
@@ -190,7 +171,9 @@ class BaseS3VM(SemiSupervisedMixin, BaseMachine):
 
     def _solved(self, X, data):
         """Return the fits, and whether kernel values would gain digits in double precision."""
-        with released(self._prepare(data)) as shared:
+        shared = self._prepare(data)
+        # Files are closed here: an error keeps what it has passed through alive.
+        with closing(shared) if hasattr(shared, "close") else nullcontext():
             problems, fits = self._fit_prepared(data, shared, self._ratios(data))
             parts = shared if type(shared) is tuple and not self._precomputed else ()
             grams = [part for part in parts if hasattr(part, "apart")]
