@@ -159,6 +159,7 @@ class BaseS3VM(SemiSupervisedMixin, BaseMachine):
             self._warn_of_no_unlabeled(codes)
         warn_of_time(self, self._n_solved(data), 4)
         fits, single = self._solved(X, data)
+        # Single precision was not enough: once more with kernel values in double precision.
         if single and any(fit.status == "stalled" for fit in fits):
             self._precise = True
             try:
@@ -189,6 +190,7 @@ class BaseS3VM(SemiSupervisedMixin, BaseMachine):
         known = np.flatnonzero(~np.isnan(fits[0].outputs))
         if not known.size or (fits[0].dual is None and fits[0].coef is None):
             return fits
+        # As many rows as a fixed number of products allows, spread over all.
         size = len(fits) * (X.shape[1] if fits[0].dual is None else self.support_.size)
         rows = known[spread(known.size, max(_FEWEST_SEEN, _SEEN // max(size, 1)))]
         seen, every, audited = self._outputs(X[data.rows[rows]]), None, []
@@ -260,6 +262,7 @@ class BaseS3VM(SemiSupervisedMixin, BaseMachine):
         """Count the labels that an SVM with this kernel and C contradicts; or the minority."""
         labeled = np.flatnonzero(data.codes >= 0)
         codes, weight = data.codes[labeled], data.loss_weight[labeled]
+        # With many labels an SVM takes too long: a constant answer is the yardstick.
         minority = int(labeled.size - np.bincount(codes).max())
         if labeled.size > COMPARED:
             return minority

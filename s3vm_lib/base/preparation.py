@@ -103,6 +103,7 @@ class Preparation:
         vars(model).update(self._given | settings)  # set_params would take a millisecond
         if not parameters_hold(model, settings):
             model._validate_params()
+        # Scales were checked for the largest C so far.
         if settings.get("C", -np.inf) > self._largest_C:
             model._check_scales(self._data)
             self._largest_C = settings["C"]

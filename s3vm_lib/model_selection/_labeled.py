@@ -5,6 +5,8 @@ counts as an error. Here unlabeled rows stay in the training part.
 """
 
 import numbers
+from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 from sklearn.metrics import accuracy_score, make_scorer
@@ -95,6 +97,7 @@ class SemiSupervisedKFold(StratifiedKFold):
             yield np.sort(train), np.sort(labeled[tested])
 
 
+@dataclass(frozen=True, repr=False)
 class LabeledMetric:
     """A metric of scikit-learn restricted to the labeled rows.
 
@@ -110,14 +113,7 @@ class LabeledMetric:
     >>> scorer = make_scorer(LabeledMetric(f1_score), average="macro")
     """
 
-    def __init__(self, metric):
-        self.metric = metric
-
-    def __eq__(self, other):
-        return type(self) is type(other) and self.metric == other.metric
-
-    def __hash__(self):
-        return hash((type(self), self.metric))
+    metric: Callable
 
     def __call__(self, y_true, y_pred, *, sample_weight=None, unlabeled_mask=None, **options):
         """Return the metric of the rows whose ``y_true`` is neither −1 nor missing.

@@ -145,6 +145,7 @@ def groups(found, estimators, exact=True):
     together = {}
     for position, (name, settings) in enumerate(found):
         late = late_parameters(estimators[name])
+        # What the preparation reads must be equal; the rest may differ within a group.
         early = {k: v for k, v in settings.items() if k not in late}
         members = together.setdefault((name, joblib.hash(early)), (early, []))[1]
         members.append((position, {k: v for k, v in settings.items() if k in late}))
@@ -530,6 +531,7 @@ class S3VMSearchCV(SemiSupervisedMixin, MetaEstimatorMixin, BaseEstimator):
         y = column_or_1d(mark_missing(y, unlabeled_mask))
         if y.shape != X.shape[:1]:
             raise ValueError(f"y must be of shape {X.shape[:1]}, as X has rows, got {y.shape}")
+        # Folds and scores need the classes, whatever the estimators make of them.
         codes, self.classes_ = split_labels(y, unlabeled_mask)
         mask = None if unlabeled_mask is None else np.asarray(unlabeled_mask)
         weight = np.ones(len(y))
@@ -541,6 +543,7 @@ class S3VMSearchCV(SemiSupervisedMixin, MetaEstimatorMixin, BaseEstimator):
         found = candidates(estimators, self.param_grid, X, codes, weight)
         shared = groups(found, estimators, bool(self.exact))
         scorer = None
+        # The accuracy of labels is counted in the folds, without the machinery of a scorer.
         if self.scoring is not None and not is_labeled_accuracy(self.scoring):
             scorer = check_scoring(self._first(), self.scoring)
         if self.verbose:
@@ -561,6 +564,7 @@ class S3VMSearchCV(SemiSupervisedMixin, MetaEstimatorMixin, BaseEstimator):
         common = Shared(
             X, y, sample_weight, mask, watched, scorer, self.error_score, not self.exact
         )
+        # One trial for each setting and fold; a race leaves out those that cannot be best.
         trials = np.empty((len(found), len(folds)), dtype=object)
         if self.exact == "choice":
             self.n_preparations_ = self._race_all(trials, found, shared, common, folds)
@@ -581,6 +585,7 @@ class S3VMSearchCV(SemiSupervisedMixin, MetaEstimatorMixin, BaseEstimator):
         self.cv_results_ = _results([candidate.params for candidate in found], trials)
         if watched.size:
             self.cv_results_["stability"] = np.array([_agreement(row) for row in trials])
+        # Choose by the mean score; ties go to the smallest values.
         rule = self.refit if callable(self.refit) else smallest(found, estimators)
         self.best_index_ = int(rule(self.cv_results_))
         self.best_params_ = found[self.best_index_].params

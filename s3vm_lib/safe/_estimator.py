@@ -59,6 +59,7 @@ def default_baseline(estimator):
         Where it has a kernel or a C that `SVM` does not know.
     """
     given = estimator.get_params()
+    # An estimator without a kernel is linear.
     shared = {"kernel": "linear", **{name: given[name] for name in _SHARED if name in given}}
     if get_tags(estimator).input_tags.pairwise:  # also where the kernel is that of one within
         shared["kernel"] = "precomputed"
@@ -299,6 +300,7 @@ class SafeS3VM(MetaEstimatorMixin, SemiSupervisedMixin, BaseEstimator):
         supervised = codes[:0]
         if unlabeled.any():
             supervised = np.asarray(self.baseline_.predict(X[unlabeled]))
+        # The pool needs unlabeled rows with weight; without them the baseline is all there is.
         self.pool_, self.estimator_, n_stopped = [], None, 0
         if weight[unlabeled].any():
             found = make_pool(estimator, data, self.n_starts, random_state)
@@ -314,11 +316,13 @@ class SafeS3VM(MetaEstimatorMixin, SemiSupervisedMixin, BaseEstimator):
         self.contradicted_ = self._contradicted(self.estimator_, data)
         self.weights_, self.bound_, self._tie = solution.shares, solution.bound, solution.tie
         self._vote_weight = float(self.loss_weight)
+        # Evidence for the estimator: its gap follows the labels, or its lead on them is large.
         follows = self.contradiction is not None and self.contradicted_ <= self.contradiction
         trails = lead < 0  # a NaN is no answer, and neither trails nor leads
         certain = self.trust is not None and lead >= max(self.trust * self.cv_error_, 1e-9)
         self._allowed = bool(self.n_folds is None or lead >= self.margin * self.cv_error_)
         voted = self._allowed and solution.status != "baseline"
+        # The first answer that its evidence allows and that spares the labels; else the baseline.
         self.taken_, found, self.wrong_labels_ = "supervised", supervised, {}
         self._contradicts("supervised", data)
         if (certain or (follows and not trails)) and not self._contradicts("estimator", data):
@@ -326,6 +330,7 @@ class SafeS3VM(MetaEstimatorMixin, SemiSupervisedMixin, BaseEstimator):
         elif voted and not self._contradicts("vote", data):
             self.taken_, found = "vote", solution.labels
         self.kept_supervised_ = self.taken_ == "supervised"
+        # What `summary` reports.
         self.gains_ = gains(found, labels, supervised, self.loss_weight, rest)
         self.worst_gain_ = float(self.gains_.min(initial=np.inf)) if labels.size else 0.0
         mass = max(rest.sum(), 1e-300)
@@ -355,6 +360,7 @@ class SafeS3VM(MetaEstimatorMixin, SemiSupervisedMixin, BaseEstimator):
     def _contradicts(self, taken, data):
         """Count the labels that an answer contradicts, and compare with the supervised machine."""
         labeled = (data.codes >= 0) & (data.weight > 0)
+        # Labels of rows without weight were not trained on, and prove nothing.
         found = self._answers(taken, data.X[labeled])
         wrong = self.wrong_labels_
         wrong[taken] = int(np.sum(found != data.codes[labeled]))
@@ -395,6 +401,7 @@ class SafeS3VM(MetaEstimatorMixin, SemiSupervisedMixin, BaseEstimator):
             return lead + np.nan, np.full(2, np.nan)
         baseline_right = 0
         for _ in range(REPEATS):
+            # Both machines are judged on the same folds.
             seed = random_state.randint(2**31 - 1)
             folds = SemiSupervisedKFold(
                 int(min(self.n_folds, fewest)), shuffle=True, random_state=seed

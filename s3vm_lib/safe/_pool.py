@@ -253,6 +253,7 @@ def common_objective(model, base, data, sample_weight=None):
     for k, (problem, wanted) in enumerate(pairs):
         t = np.where(data.codes == (1 if outputs.shape[1] == 1 else k), 1.0, -1.0)
         t[data.codes < 0] = 0.0
+        # The norm stays; the model's own data terms are replaced by those of the base.
         for sign, terms, weight in ((1, wanted, plain), (-1, problem, own)):
             weight = loss_weights(model, data.codes, weight)
             total += sign * sum(terms.data_terms(outputs[:, k], t, weight))
@@ -294,6 +295,7 @@ def make_pool(estimator, data, n_starts, random_state):
         labels = np.asarray(model.transduction_)[unlabeled]
         shown = setting if weight is None else {**setting, "sample_weight": "bootstrap"}
         J = common_objective(model, base, data, weight)
+        # Of equal labelings the one with the lowest J stays, and counts the others.
         member, before = Labeling(shown, model, labels, J), found.get(labels.tobytes())
         if before is not None:
             better = J < before.objective
@@ -321,6 +323,7 @@ def representatives(members, n_members, n_classes, random_state):
     if len(members) <= n_members:
         return members
     labels = np.array([member.labels for member in members])
+    # One indicator a class, but for the first, which the others imply.
     points = np.concatenate([labels == k for k in range(1, n_classes)], axis=1).astype(float)
     kmeans = KMeans(n_members, n_init=10, random_state=random_state).fit(points)
     distance = np.linalg.norm(points - kmeans.cluster_centers_[kmeans.labels_], axis=1)
