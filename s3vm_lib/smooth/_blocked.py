@@ -123,7 +123,7 @@ def made(features, X):
     return Z if sp.issparse(Z) else np.ascontiguousarray(Z, dtype=np.float32)
 
 
-class LocalBlocks:
+class LocalBlocks(BlockStore):
     """Blocks that this process makes, in memory or in a temporary file.
 
     Parameters
@@ -138,29 +138,20 @@ class LocalBlocks:
     """
 
     def __init__(self, X, features, megabytes, tick=None):
-        n, width = X.shape[0], features.width
-        self.store = BlockStore(n, width, block_rows(width), megabytes)
-        self.slices = self.store.slices
+        super().__init__(X.shape[0], features.width, block_rows(features.width), megabytes)
         try:
             for k, s in enumerate(self.slices):
-                self.store[k] = made(features, X[s])
+                self[k] = made(features, X[s])
                 if tick is not None:
-                    tick(k + 1, len(self.slices))
+                    tick(k + 1, len(self))
         except BaseException:
-            self.store.close()
+            self.close()
             raise
-
-    def block(self, k):
-        """Block k of the coordinates."""
-        return self.store[k]
 
     def each(self, function, rows, *given):
         """Yield ``function(Z, *parts, *given)`` for every block, as in `ClusterBlocks`."""
         for k, s in enumerate(self.slices):
-            yield function(self.block(k), *(a[s] for a in rows), *given)
-
-    def close(self):
-        self.store.close()
+            yield function(self[k], *(a[s] for a in rows), *given)
 
 
 class MappedBlocks(LocalBlocks):
@@ -177,11 +168,11 @@ class MappedBlocks(LocalBlocks):
         self.source, self.features = on_disk(X), features
         self.slices = row_slices(X.shape[0], block_rows(X.shape[1]))
 
-    def block(self, k):
+    def __getitem__(self, k):
         return made(self.features, self.source.open()[self.slices[k]])
 
     def close(self):
-        pass
+        """Keep the file, which is the user's."""
 
 
 def block_rows(width):
