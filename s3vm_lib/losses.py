@@ -559,7 +559,7 @@ class LabeledLoss(_Loss):
         return _apply(_labeled_derivatives, self.code, y, f, self.p)
 
     def conjugate(self, y, a):
-        """Fenchel conjugate sup over f of a·f − ℓ(y, f) at slopes ``a``; infinite off its domain.
+        """Return sup over f of a·f − ℓ(y, f), the conjugate at slopes ``a``; it may be infinite.
 
         Examples
         --------

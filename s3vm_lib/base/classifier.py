@@ -310,7 +310,7 @@ class BaseS3VM(SemiSupervisedMixin, BaseMachine):
         return X, codes, data
 
     def _solve_all(self, data, shared, ratios):
-        """Problem and `BinaryFit` of each two-class problem; ``ratios`` has one entry for each."""
+        """Solve each two-class problem, with one entry of ``ratios``: return problems and fits."""
         problems = [self._problem(data, ratio) for ratio in ratios]
 
         def one(index, k, shared=shared):

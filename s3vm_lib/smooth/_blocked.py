@@ -259,7 +259,7 @@ class BlockFeatures(Features):
         return sum(self.blocks.each(_gram, (D,)))
 
     def quadratic(self, product, columns):
-        """ZᵀMZ for a symmetric M of shape (n, n), some columns of Z at a time.
+        """Return ZᵀMZ for a symmetric M of shape (n, n), some columns of Z at a time.
 
         Parameters
         ----------
@@ -297,7 +297,7 @@ class BlockFeatures(Features):
 
 
 def megabytes_needed(n, rank):
-    """Memory that `block_coordinates` cannot do without: the sample of the pivots, some blocks."""
+    """Return the memory that `block_coordinates` needs: the sample of the pivots, some blocks."""
     sample = min(n, _sample_size(rank))
     return 8 * (3 * sample * rank + 2 * rank**2 + 4 * max(_VALUES, 16 * rank)) / 2**20
 
@@ -358,7 +358,7 @@ def block_coordinates(
 
 
 def mapped_coordinates(X, scale, mean_weight, client=None):
-    """Linear kernel on a memory map, whose rows are read again by each pass.
+    """Make coordinates of the linear kernel on a memory map, whose rows each pass reads again.
 
     Parameters
     ----------
@@ -513,7 +513,7 @@ class Coordinates(Checked):
         return kpca_coordinates(K, rank, center)
 
     def _regressors(self, labeled, n, rank, generator):
-        """Sorted random subset of ``rank`` rows, with the labeled rows first in line."""
+        """Draw a sorted random subset of ``rank`` rows, with the labeled rows first in line."""
         order = generator.permutation(n)
         if rank < n:
             kept = generator.permutation(labeled)[: (rank + 1) // 2]

@@ -169,7 +169,7 @@ def two_loop(gradient, pairs):
 
 
 def minimize_bfgs(function, x, tol=1e-5, ftol=1e-9, max_iter=500, memory=None):
-    """BFGS with a dense inverse Hessian, H₀ = (sᵀz/zᵀz) I set after the first step.
+    """Run BFGS with a dense inverse Hessian, H₀ = (sᵀz/zᵀz) I set after the first step.
 
     Parameters
     ----------
