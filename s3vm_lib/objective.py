@@ -101,7 +101,7 @@ class Problem:
 
     @staticmethod
     def penalties(lam, lam_star, n_labeled, n_unlabeled):
-        """C and C* for an objective written with means, (1/l)Σℓ + (λ′/u)Σu + λ‖f‖².
+        """Return C and C* for an objective written with means, (1/l)Σℓ + (λ′/u)Σu + λ‖f‖².
 
         Parameters
         ----------
@@ -118,7 +118,7 @@ class Problem:
         return 1 / (2 * lam * n_labeled), lam_star / (2 * lam * n_unlabeled)
 
     def data_terms(self, f, t, sample_weight=None):
-        """C Σ_L s ℓ and C* Σ_U s u at the outputs f.
+        """Return C Σ_L s ℓ and C* Σ_U s u at the outputs f.
 
         Parameters
         ----------
@@ -202,7 +202,7 @@ class Problem:
         return self.C_graph / self.graph.n_edges
 
     def value(self, f, t, norm2, b=0.0, sample_weight=None):
-        """J at the outputs f (offset included) of a function with squared norm ``norm2``."""
+        """Return J at the outputs f (offset included) of a function with squared norm ``norm2``."""
         # A norm that rounding made negative is none.
         penalty = 0.5 * max(norm2, 0.0) + (0.5 * b**2 if self.bias == "regularized" else 0.0)
         return penalty + sum(self.data_terms(f, t, sample_weight)) + self.graph_term(f, b)
@@ -221,7 +221,7 @@ class Problem:
         return a
 
     def value_and_gradient(self, K, c, b, t, sample_weight=None):
-        """J and its gradient in the coefficients c of f = Σ_i c_i k(x_i, ·) and in b.
+        """Return J and its gradient in the coefficients c of f = Σ_i c_i k(x_i, ·) and in b.
 
         Parameters
         ----------
@@ -250,7 +250,7 @@ class Problem:
         return self.value(f, t, c @ Kc, b, sample_weight), K @ (a + c), float(gradient_b)
 
     def balance_residual(self, f, t, sample_weight=None):
-        """By how much the outputs miss the balance constraint; 0 when they meet it.
+        """Return by how much the outputs miss the balance constraint; 0 when they meet it.
 
         In units of the mean output, of the share, or of the number of positives. Rows of weight
         zero are not among them.
@@ -269,7 +269,7 @@ class Problem:
 
 
 def svm_dual(K, beta, t):
-    """Dual value Σ t_i β_i − ½ βᵀKβ of the SVM with signed variables β_i = t_i α_i.
+    """Return the dual value Σ t_i β_i − ½ βᵀKβ of the SVM with signed variables β_i = t_i α_i.
 
     Parameters
     ----------
@@ -348,7 +348,7 @@ def svm_infeasibility(beta, t, upper):
 
 
 def svm_duality_gap(K, beta, b, t, upper):
-    """Primal minus dual value of an SVM: an upper bound on what is left to gain.
+    """Return primal minus dual value of an SVM: an upper bound on what is left to gain.
 
     Parameters
     ----------
@@ -419,7 +419,7 @@ class Evaluation(NamedTuple):
 
 
 def evaluate(estimator, X, y, problem, sample_weight=None):
-    """Objective of a fitted two-class estimator on any `Problem`.
+    """Evaluate the objective of a fitted two-class estimator on any `Problem`.
 
     Parameters
     ----------

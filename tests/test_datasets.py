@@ -18,7 +18,7 @@ import scipy.sparse as sp
 from sklearn.utils import Bunch
 
 from s3vm_lib import datasets
-from s3vm_lib.datasets import _load, _sources
+from s3vm_lib.datasets import _load
 
 GENERATORS = {
     "g2c": lambda seed: datasets.make_g2c(60, 12, random_state=seed),
@@ -54,10 +54,10 @@ def tiny(no_folders, monkeypatch):
         "X": sp.csr_matrix([[0.5, 0, 2, 0], [0, -1.25, 0, 0], [1, 3, 0, 0]]),
         "y": np.array([1, -1, 1]),
     }
-    source = _sources.Source((3, 4), "", "a toy.", (URL,), "svmlight")
-    checksum = _sources.array_checksum(_sources.canonical(arrays, source))
+    source = _load.Source((3, 4), "", "a toy.", (URL,), "svmlight")
+    checksum = _load.array_checksum(_load.canonical(arrays, source))
     source = dataclasses.replace(source, checksum=checksum)
-    monkeypatch.setitem(_sources.SOURCES, "toy", source)
+    monkeypatch.setitem(_load.SOURCES, "toy", source)
     served = Bunch(content=bz2.compress(text), length=None, error=None, requests=[])
 
     def urlopen(request, timeout):
@@ -365,12 +365,12 @@ PACKERS = {"bz2": bz2.compress, "gzip": gzip.compress, "zip": archive_of, "mat":
 
 @pytest.mark.parametrize("pack", PACKERS.values(), ids=PACKERS)
 def test_what_unpacks_to_more_than_the_set_is_refused_before_it_does(pack):
-    source = _sources.Source((3, 4), "", "")
+    source = _load.Source((3, 4), "", "")
     small, content = pack(bytes(1 << 10)), pack(bytes(1 << 26))
-    _sources.unpack(small, source)
+    _load.unpack(small, source)
     tracemalloc.start()
     with pytest.raises(ValueError, match="has more than 66016 bytes"):
-        _sources.unpack(content, source)
+        _load.unpack(content, source)
     most = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert most < 1 << 23 or pack is matrix_of  # which is read by 128 packed kilobytes
@@ -472,10 +472,10 @@ def test_the_folder_comes_before_the_cache(tiny, monkeypatch, tmp_path):
 def test_unlabeled_rows_become_minus_one(no_folders, monkeypatch):
     X = np.arange(8.0).reshape(4, 2)
     arrays = {"X": X, "y": np.array([1, 0, -1, 0]), "lab2": np.array([[0, 2]])}
-    source = _sources.Source((4, 2), "", "half labeled.")
-    packed = _sources.canonical(arrays, source)
-    source = _sources.Source((4, 2), _sources.array_checksum(packed), "half labeled.")
-    monkeypatch.setitem(_sources.SOURCES, "half", source)
+    source = _load.Source((4, 2), "", "half labeled.")
+    packed = _load.canonical(arrays, source)
+    source = _load.Source((4, 2), _load.array_checksum(packed), "half labeled.")
+    monkeypatch.setitem(_load.SOURCES, "half", source)
     datasets.data_home().mkdir(parents=True)
     np.savez(datasets.data_home() / "half.npz", **arrays)
     bunch = datasets.load("half")
@@ -487,12 +487,12 @@ def test_unlabeled_rows_become_minus_one(no_folders, monkeypatch):
 
 
 def test_checksums_depend_on_every_array_but_not_on_storage():
-    source = _sources.Source((2, 3), "", "")
+    source = _load.Source((2, 3), "", "")
     X = np.array([[0.0, 1.5, 0], [2, 0, -0.0]])
     y = np.array([1, -1])
 
     def digest(**arrays):
-        return _sources.array_checksum(_sources.canonical(arrays, source))
+        return _load.array_checksum(_load.canonical(arrays, source))
 
     reference = digest(X=X, y=y)
     assert digest(X=np.asfortranarray(X), y=y.astype(float)) == reference
@@ -504,19 +504,19 @@ def test_checksums_depend_on_every_array_but_not_on_storage():
 
 
 def parsed(name, *files):
-    return _sources.PARSERS[name](files, None)
+    return _load.PARSERS[name](files, None)
 
 
 def test_svmlight_parser_takes_the_named_label_as_positive_and_makes_rows_dense():
-    source = _sources.Source((2, 3), "", "", parser="svmlight", positive=2, dense=True)
-    arrays = _sources.PARSERS["svmlight"]([b"2 1:0.5\n1 3:4\n"], source)
+    source = _load.Source((2, 3), "", "", parser="svmlight", positive=2, dense=True)
+    arrays = _load.PARSERS["svmlight"]([b"2 1:0.5\n1 3:4\n"], source)
     assert arrays["y"].tolist() == [1, -1] and arrays["X"].tolist() == [[0.5, 0, 0], [0, 0, 4]]
 
 
 def test_usps_parser_restores_digits_and_grey_levels():
     arrays = parsed("usps", b"7 1:-1 2:-0.999 256:1\n1 1:0.5\n")
     assert arrays["y_multi"].tolist() == [6, 0] and arrays["y"].tolist() == [1, -1]
-    X = _sources.canonical(arrays, _sources.SOURCES["usps"])["X"]
+    X = _load.canonical(arrays, _load.SOURCES["usps"])["X"]
     np.testing.assert_array_equal(X[0, [0, 1, 255]], np.float32([0, 0.0005, 1]))
 
 
@@ -566,11 +566,11 @@ def test_resizing_keeps_the_mean_and_whole_blocks():
 
 
 def test_the_catalogue_is_complete():
-    checksums = [source.checksum for source in _sources.SOURCES.values()]
+    checksums = [source.checksum for source in _load.SOURCES.values()]
     assert len(set(checksums)) == len(checksums)
-    for name, source in _sources.SOURCES.items():
+    for name, source in _load.SOURCES.items():
         assert len(source.checksum) == len(hashlib.sha256().hexdigest()), name
-        assert source.parser in (_sources.PARSERS if source.urls else [""]), name
+        assert source.parser in (_load.PARSERS if source.urls else [""]), name
         assert source.description.endswith((".", "labels.")), name
 
 
@@ -583,7 +583,7 @@ def test_real_sets(name):
     if not (Path(DATA) / f"{name}.npz").is_file():
         pytest.skip(f"{name}.npz is not in S3VM_LIB_DATA")
     bunch = datasets.load(name, download=False)
-    source = _sources.SOURCES[name]
+    source = _load.SOURCES[name]
     assert bunch.data.shape == tuple(source.shape) and len(bunch.target) == source.shape[0]
     assert set(np.unique(bunch.target)) <= {-1, 0, 1}
     for key, rows in bunch.splits.items():

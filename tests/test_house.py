@@ -53,8 +53,8 @@ FLOORS = {
 }
 DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 LOADERS = ("import_module", "__import__")
-MOST_ROOMS, MOST_FLOORS, MOST_FILES = 35, 8, 137
-MOST_LINES = 18_161  # of code; to fall to 15,500, and 700 for files of other programs
+MOST_ROOMS, MOST_FLOORS, MOST_FILES = 35, 8, 126
+MOST_LINES = 17_964  # of code; to fall to 15,500, and 700 for files of other programs
 FEWEST_COMMENTS = 4  # lines with a comment, among 100 of code
 ESTIMATORS = [name for name in s3vm_lib.__all__ if hasattr(getattr(s3vm_lib, name), "fit")]
 LONGEST = 40  # lines of code of a twin

@@ -13,7 +13,6 @@ from s3vm_lib.losses import (
     UNLABELED_LOSSES,
     LabeledLoss,
     UnlabeledLoss,
-    _formulas,
     labeled_loss,
     unlabeled_loss,
 )
@@ -356,7 +355,7 @@ def test_extreme_outputs_are_safe_and_keep_their_type(dtype, size):
             assert np.isfinite(value).all()
             far = 0.0
             if loss.effective_of is not None:
-                far = losses.slope_range(_formulas.labeled_code(loss.code), 1.0)[1]
+                far = losses.slope_range(losses.labeled_code(loss.code), 1.0)[1]
             if math.isfinite(far):
                 assert_array_equal(slope, [-far, far])
                 assert_allclose(value, far * size, rtol=0, atol=2.0)  # as margins are at ±1
@@ -386,9 +385,9 @@ def test_scalar_functions_agree_with_arrays():
 
 def test_codes_names_equality_and_pickle():
     for code, name in enumerate(LABELED_LOSSES):
-        assert getattr(_formulas, name.upper()) == labeled_loss(name).code == code
+        assert getattr(losses, name.upper()) == labeled_loss(name).code == code
     for code, name in enumerate(UNLABELED_LOSSES):
-        assert code >= 4 or getattr(_formulas, name.upper()) == code
+        assert code >= 4 or getattr(losses, name.upper()) == code
         assert code == unlabeled_loss(name).code == code
     loss = labeled_loss("modified_logistic")
     assert loss == LabeledLoss("modified_logistic", 20.0)

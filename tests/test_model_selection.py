@@ -16,7 +16,6 @@ from s3vm_lib.model_selection import (
     LabeledMetric,
     PreferSmallest,
     SemiSupervisedKFold,
-    SemiSupervisedShuffleSplit,
     labeled_accuracy,
     labeled_accuracy_scorer,
 )
@@ -55,19 +54,6 @@ def test_shuffled_folds_follow_the_random_state(moons):
     assert tests(shuffle=True, random_state=0) != tests()
 
 
-def test_shuffle_splits_leave_out_what_is_in_neither_part(moons):
-    X, y = moons
-    splits = SemiSupervisedShuffleSplit(3, test_size=6, train_size=10, random_state=0)
-    assert splits.get_n_splits() == 3
-    seen = set()
-    for train, test in splits.split(X, y):
-        assert len(test) == 6 and (y[test] != -1).all()
-        assert (y[train] != -1).sum() == 10 and (y[train] == -1).sum() == 180
-        assert not set(train) & set(test)
-        seen.add(tuple(test))
-    assert len(seen) == 3
-
-
 def test_splits_of_strings_beside_minus_one():
     y = np.array(["a", -1, "b", "a", "b", -1], dtype=object)
     parts = list(SemiSupervisedKFold(2).split(None, y))
@@ -99,8 +85,6 @@ def test_bad_splits_are_refused(moons):
         SemiSupervisedKFold(1)
     with pytest.raises(ValueError, match="n_splits=5"):
         next(SemiSupervisedKFold(5).split(None, [0, 1, 0, 1, -1]))
-    with pytest.raises(ValueError, match="test_size"):
-        next(SemiSupervisedShuffleSplit(2, test_size=1.5).split(X, y))
 
 
 def test_labeled_accuracy_ignores_unlabeled_rows():
@@ -195,7 +179,7 @@ def test_tie_rule():
 
 def test_representations():
     assert repr(SemiSupervisedKFold(3)) == (
-        "SemiSupervisedKFold(n_splits=3, shuffle=False, random_state=None)"
+        "SemiSupervisedKFold(n_splits=3, random_state=None, shuffle=False)"
     )
     assert repr(PreferSmallest("C", "C_star")) == "PreferSmallest('C', 'C_star')"
     assert repr(labeled_accuracy) == "LabeledMetric(accuracy_score)"

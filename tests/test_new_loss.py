@@ -91,7 +91,7 @@ print("right")
 def copy_with_new_loss(folder, proved=False, forget=None):
     package = folder / "s3vm_lib"
     shutil.copytree(ROOT / "s3vm_lib", package, ignore=shutil.ignore_patterns("__pycache__"))
-    path = package / "losses" / "_formulas.py"
+    path = package / "losses.py"
     text = path.read_text("utf-8")
     text = text.replace(
         "\n}\nLABELED_LOSSES", '\n    "squared": Facts(math.inf),\n}\nLABELED_LOSSES'

@@ -7,13 +7,11 @@ import pandas as pd
 import pytest
 import scipy.sparse as sp
 import sklearn
-from numpy.testing import assert_array_equal
 from sklearn.utils.validation import validate_data
 
 import s3vm_lib.utils.shortcuts as plain
 from s3vm_lib import CCCPS3VM, ILS3VM, SVM
 from s3vm_lib.losses import LabeledLoss
-from s3vm_lib.utils import labels as labels_module
 
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((6, 3))
@@ -89,7 +87,6 @@ def both(monkeypatch, call):
         patch.setattr(plain, "parameters_hold", lambda *_: False)
         for module in ("base.machine", "base.preparation"):
             patch.setattr(f"s3vm_lib.{module}.parameters_hold", lambda *_: False)
-        patch.setattr(labels_module, "_two_labels", lambda *_: (None, None))
         slow = outcome(call)
     return outcome(call), slow
 
@@ -192,28 +189,3 @@ def test_the_rows_are_not_copied():
     assert labels is Y
     expected = validate_data(SVM(), X, Y, accept_sparse="csr", dtype=[np.float64], order="C")
     assert expected[0] is X
-
-
-@pytest.mark.parametrize(
-    "y",
-    [
-        [3, 1, 3, 3],
-        [1, 1],
-        [1, 2, 3],
-        [1, 3, 2, 1],
-        [],
-        [-5, 7],
-        [True, False],
-        [2**63 - 1, -(2**63)],
-    ],
-)
-def test_two_labels(y):
-    y = np.array(y, dtype=int) if not y else np.array(y)
-    found, inverse = labels_module._two_labels(y)
-    expected, places = np.unique(y, return_inverse=True)
-    if expected.size != 2:
-        assert found is inverse is None
-        return
-    assert found.dtype == expected.dtype
-    assert_array_equal(found, expected)
-    assert_array_equal(inverse, places)

@@ -230,7 +230,7 @@ def test_blocks_are_features_in_single_precision(name, mixture):
     made = _blocked.block_coordinates(
         data.X, data.kernel, 30, 1e-6, center, np.flatnonzero(t), index, megabytes=100
     )
-    Z = np.vstack([made.blocks.store[k] for k in range(len(made.blocks.slices))])
+    Z = np.vstack([made.blocks[k] for k in range(len(made.blocks.slices))])
     assert len(made.blocks.slices) > 3 and Z.dtype == np.float32
     from s3vm_lib.smooth import Features
 
@@ -267,7 +267,7 @@ def test_with_all_rows_in_the_sample_the_pivots_are_those_of_the_factor(mixture)
     labeled = np.flatnonzero(t)
     made = _blocked.block_coordinates(data.X, data.kernel, 40, 1e-6, None, labeled, megabytes=100)
     whole = cholesky_coordinates(data.X, data.kernel, 40, 1e-6, None, labeled)
-    Z = np.vstack([made.blocks.store[k] for k in range(len(made.blocks.slices))])
+    Z = np.vstack([made.blocks[k] for k in range(len(made.blocks.slices))])
     np.testing.assert_allclose(Z, whole.Z, atol=1e-5)
 
 
@@ -326,7 +326,7 @@ def test_memory_and_disk_give_the_same_bits(mixture, folder, monkeypatch):
     made = seen_in(monkeypatch)
     # Single precision takes 6 MiB, and half of what is left beside the sample may be taken.
     models = [model(Coordinates(rank=40, memory=m)).fit(X, partly) for m in (5, 10, 20)]
-    assert [part.blocks.store.on_disk for part in made] == [True, True, False]
+    assert [part.blocks.on_disk for part in made] == [True, True, False]
     assert np.array_equal(models[0].dual_coef_, models[2].dual_coef_)
     assert models[0].history_ == models[2].history_
     assert open_files(folder) == []

@@ -41,7 +41,7 @@ from s3vm_lib.reference.safe import worst_case
 from s3vm_lib.safe import _estimator, _pool, gains, solve_safe, votes
 from s3vm_lib.safe._pool import (
     FACTORS,
-    Member,
+    Labeling,
     MemberFits,
     Sample,
     common_objective,
@@ -388,7 +388,7 @@ def test_starts_draw_what_the_estimator_has(clusters):
 
 def test_equal_labelings_are_one_member_and_clusters_have_their_best():
     def member(labels, J):
-        return Member({}, None, np.array(labels), J)
+        return Labeling({}, None, np.array(labels), J)
 
     members = [
         member([0, 0, 0, 0, 0, 0], 3.0),

@@ -37,7 +37,7 @@ from s3vm_lib.model_selection import (
     SemiSupervisedKFold,
     labeled_accuracy_scorer,
 )
-from s3vm_lib.model_selection._grid import default_grid
+from s3vm_lib.model_selection._search import default_grid
 from s3vm_lib.smooth import ANNEALING
 from s3vm_lib.smooth._annealing import Continuation
 from s3vm_lib.utils.threads import thread_count

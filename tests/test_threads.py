@@ -35,7 +35,7 @@ def rows(n=900, d=6, seed=0):
 def small_blocks(monkeypatch):
     """Many blocks on few rows."""
     small = lambda n, width, *size: sized_slices(n, width, 2**10, 16)  # noqa: E731
-    for module in ("kernels._kernel", "base.machine"):
+    for module in ("kernels", "base.machine"):
         monkeypatch.setattr(f"s3vm_lib.{module}.sized_slices", small)
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import compare
 import nbformat
 
-from s3vm_lib.datasets._sources import SOURCES
+from s3vm_lib.datasets._load import SOURCES
 
 CHAPTERS = Path(__file__).resolve().parents[1]
 TOLERANCES = ("chapter", "cell", "lines that match", "may move by")

@@ -9,7 +9,7 @@ import dataclasses
 import inspect
 import warnings
 from collections.abc import Iterable
-from contextlib import contextmanager
+from contextlib import closing, nullcontext
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -36,13 +36,7 @@ from s3vm_lib.utils.linear import nearer
 from s3vm_lib.utils.row_blocks import spread
 from s3vm_lib.utils.shortcuts import checked_new_rows
 from s3vm_lib.utils.threads import in_threads, thread_count, using, with_threads
-from s3vm_lib.utils.validation import (
-    Rows,
-    accepted,
-    checked_input,
-    parameters,
-    validated,
-)
+from s3vm_lib.utils.validation import Rows, accepted, checked_input, parameters, validated
 
 Balance = (
     Literal[
@@ -76,19 +70,6 @@ def checked_labeled_loss(loss, names):
     if loss.name not in names or not (loss.parameter is None or loss.parameter in SHAPE):
         raise ValueError(f"labeled_loss must be one of {names}, its parameter {SHAPE}, got {loss}")
     return loss
-
-
-@contextmanager
-def released(shared):
-    """Close files that the two-class problems of a fit share, at its end.
-
-    An error keeps what it has passed through alive, so that nothing would be closed by itself.
-    """
-    try:
-        yield shared
-    finally:
-        if hasattr(shared, "close"):
-            shared.close()
 
 
 def _copies(shared, count):
@@ -178,6 +159,7 @@ class BaseS3VM(SemiSupervisedMixin, BaseMachine):
             self._warn_of_no_unlabeled(codes)
         warn_of_time(self, self._n_solved(data), 4)
         fits, single = self._solved(X, data)
+        # Single precision was not enough: once more with kernel values in double precision.
         if single and any(fit.status == "stalled" for fit in fits):
             self._precise = True
             try:
@@ -190,7 +172,9 @@ class BaseS3VM(SemiSupervisedMixin, BaseMachine):
 
     def _solved(self, X, data):
         """Return the fits, and whether kernel values would gain digits in double precision."""
-        with released(self._prepare(data)) as shared:
+        shared = self._prepare(data)
+        # Files are closed here: an error keeps what it has passed through alive.
+        with closing(shared) if hasattr(shared, "close") else nullcontext():
             problems, fits = self._fit_prepared(data, shared, self._ratios(data))
             parts = shared if type(shared) is tuple and not self._precomputed else ()
             grams = [part for part in parts if hasattr(part, "apart")]
@@ -206,6 +190,7 @@ class BaseS3VM(SemiSupervisedMixin, BaseMachine):
         known = np.flatnonzero(~np.isnan(fits[0].outputs))
         if not known.size or (fits[0].dual is None and fits[0].coef is None):
             return fits
+        # As many rows as a fixed number of products allows, spread over all.
         size = len(fits) * (X.shape[1] if fits[0].dual is None else self.support_.size)
         rows = known[spread(known.size, max(_FEWEST_SEEN, _SEEN // max(size, 1)))]
         seen, every, audited = self._outputs(X[data.rows[rows]]), None, []
@@ -277,6 +262,7 @@ class BaseS3VM(SemiSupervisedMixin, BaseMachine):
         """Count the labels that an SVM with this kernel and C contradicts; or the minority."""
         labeled = np.flatnonzero(data.codes >= 0)
         codes, weight = data.codes[labeled], data.loss_weight[labeled]
+        # With many labels an SVM takes too long: a constant answer is the yardstick.
         minority = int(labeled.size - np.bincount(codes).max())
         if labeled.size > COMPARED:
             return minority
@@ -324,7 +310,7 @@ class BaseS3VM(SemiSupervisedMixin, BaseMachine):
         return X, codes, data
 
     def _solve_all(self, data, shared, ratios):
-        """Problem and `BinaryFit` of each two-class problem; ``ratios`` has one entry for each."""
+        """Solve each two-class problem, with one entry of ``ratios``: return problems and fits."""
         problems = [self._problem(data, ratio) for ratio in ratios]
 
         def one(index, k, shared=shared):

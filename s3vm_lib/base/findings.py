@@ -162,6 +162,7 @@ def constant_objective(problem, t, weight):
         Infinity where no constant is feasible. Of convex problems the outputs −1, 0 and +1 are
         compared, of others, where one of these may be a minimum that nobody wants, 0 alone.
     """
+    # Outputs that the balance allows: 0, or the mean asked for; margins where only labels count.
     levels = [2 * problem.ratio - 1 if problem.balance == "mean" else 0.0]
     if problem.balance == "share" and np.any(t == 0):
         levels = []
@@ -200,6 +201,7 @@ def parted(problem, fit, f, rows, t, weight):
         one that was asked for.
     """
     g, U = fit.outputs[rows], np.flatnonzero(t == 0)
+    # The data terms of the rows that are looked at, scaled to all rows.
     terms = [sum(problem.data_terms(o, t[rows], weight[rows])) for o in (f, g)]
     unlike = abs(terms[0] - terms[1]) * t.size > _PARTED * abs(fit.objective) * rows.size
     unlike |= np.any(((f > 0) != (g > 0)) & (np.abs(f) > _TINY * np.abs(f).max()))

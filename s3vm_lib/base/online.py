@@ -44,7 +44,7 @@ class RowTable(NamedTuple):
         return cls(codes, weight, loss_weight, place, np.full(codes.size, -1))
 
     def extended(self, other):
-        """With the rows of another table."""
+        """Return the table with the rows of another one."""
         return RowTable(*map(np.append, self, other))
 
     def take(self, index):

@@ -8,21 +8,19 @@ import numpy as np
 import scipy.sparse as sp
 
 from s3vm_lib.class_ratio._profile import (
+    PRIOR,
     Refits,
+    black_box_shares,
+    em_shares,
     fold_ratios,
     label_folds,
     label_masses,
+    label_shares,
+    pooled,
     profile_of,
     ratio_grid,
     structureless,
     two_classes,
-)
-from s3vm_lib.class_ratio._shares import (
-    PRIOR,
-    black_box_shares,
-    em_shares,
-    label_shares,
-    pooled,
 )
 from s3vm_lib.kernels import Kernel
 from s3vm_lib.losses import LabeledLoss, UnlabeledLoss
@@ -221,21 +219,16 @@ class Evidence:
         low, high = ratio_grid(*label_masses(self.data), 2)
         return float(np.clip(pooled(*self.held_out()).estimate, low, high))
 
-    def best(self, criterion, references=()):
+    def best(self, criterion):
+        """Return the ratio that one criterion of `BalanceProfile.best` prefers."""
         if self.indistinct:
             return self.label_share()
+        references = []
+        if criterion == "gap":
+            generator = np.random.RandomState(0)  # any sets will do, the same in every fit
+            sets = [structureless(self.data, generator) for _ in range(N_SURROGATES)]
+            references = [self.prepared(other) for other in sets]
         return self.profile(references).best(criterion)
-
-    def separation(self):
-        return self.best("separation")
-
-    def objective(self):
-        return self.best("objective")
-
-    def gap(self):
-        generator = np.random.RandomState(0)  # surrogates: any will do, the same in every fit
-        sets = [structureless(self.data, generator) for _ in range(N_SURROGATES)]
-        return self.best("gap", [self.prepared(other) for other in sets])
 
 
 def indistinct(outputs):
@@ -249,12 +242,12 @@ def _posterior_mean(data, C):
     return mass / mass.sum()
 
 
-def _by_class(name):
+def _by_class(ask, *given):
     """Return a rule that asks `Evidence` of each class against the rest; its shares sum to one."""
 
     def rule(data, C):
         classes = [1] if data.n_classes == 2 else range(data.n_classes)
-        shares = [getattr(Evidence(data, k, C), name)() for k in classes]
+        shares = [ask(Evidence(data, k, C), *given) for k in classes]
         if data.n_classes == 2:
             return np.array([1 - shares[0], shares[0]])
         return np.array(shares) / sum(shares)
@@ -264,7 +257,7 @@ def _by_class(name):
 
 def _auto(data, C):
     labeled = data.sample_weight[data.codes >= 0].sum()
-    return label_shares(data) if labeled < FEWEST else _by_class("auto")(data, C)
+    return label_shares(data) if labeled < FEWEST else _by_class(Evidence.auto)(data, C)
 
 
 def held_out_scores(data, C):
@@ -326,5 +319,6 @@ RATIO_RULES = {
     "bbse": _black_box,
     "em": _em,
     "auto": _auto,
-    **{name: _by_class(name) for name in ("powered", "separation", "objective", "gap")},
+    "powered": _by_class(Evidence.powered),
+    **{name: _by_class(Evidence.best, name) for name in ("separation", "objective", "gap")},
 }

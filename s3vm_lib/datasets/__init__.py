@@ -6,17 +6,14 @@ return ``(X, y)`` with every label known, and `hide_labels` turns y into a semi-
 public host.
 """
 
-from s3vm_lib.datasets._generators import hide_labels as hide_labels
-from s3vm_lib.datasets._generators import load_breast_cancer_scaled as load_breast_cancer_scaled
-from s3vm_lib.datasets._generators import load_digits_pair as load_digits_pair
-from s3vm_lib.datasets._generators import make_bag_of_words as make_bag_of_words
-from s3vm_lib.datasets._generators import make_g2c as make_g2c
-from s3vm_lib.datasets._generators import make_g4c as make_g4c
-from s3vm_lib.datasets._generators import make_g50c as make_g50c
-from s3vm_lib.datasets._generators import make_mixture as make_mixture
-from s3vm_lib.datasets._generators import make_moons as make_moons
-from s3vm_lib.datasets._load import data_home as data_home
-from s3vm_lib.datasets._load import load as load
-from s3vm_lib.datasets._sources import names as names
+from s3vm_lib.datasets._load import data_home, load, names
 
-__all__ = [name for name in dir() if not name.startswith("_")]
+from s3vm_lib.datasets._generators import (  # isort: skip
+    hide_labels, load_breast_cancer_scaled, load_digits_pair, make_bag_of_words, make_g2c, make_g4c,
+    make_g50c, make_mixture, make_moons,
+)  # fmt: skip
+
+__all__ = [
+    "data_home", "hide_labels", "load", "load_breast_cancer_scaled", "load_digits_pair",
+    "make_bag_of_words", "make_g2c", "make_g4c", "make_g50c", "make_mixture", "make_moons", "names",
+]  # fmt: skip

@@ -67,6 +67,7 @@ def to_sklearn(model):
         ]
     found = made[0]
     if len(made) > 1:
+        # A fit to the classes alone makes the encoder of labels.
         found = OneVsRestClassifier(DummyClassifier()).fit(np.zeros((classes.size, 1)), classes)
         found.estimator, found.estimators_ = made[0], made
         found.n_features_in_ = machine.n_features_in_
@@ -197,6 +198,7 @@ def _kernel_machine(kind, kernel, machine, beta, intercept, classes=None):
     else:
         vectors, index = _vectors(machine), np.arange(size)
         rows = vectors[[0, 0]]
+    # All that follows replaces what this fit found.
     made.fit(rows, [0, 1])
     made.n_features_in_ = machine.n_features_in_
     made.shape_fit_ = (machine.n_features_in_,) * 2 if pairwise else vectors.shape

@@ -5,11 +5,13 @@ counts as an error. Here unlabeled rows stay in the training part.
 """
 
 import numbers
+from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 from sklearn.metrics import accuracy_score, make_scorer
-from sklearn.model_selection import StratifiedKFold, StratifiedShuffleSplit
-from sklearn.utils.metadata_routing import UNUSED, _MetadataRequester
+from sklearn.model_selection import StratifiedKFold
+from sklearn.utils.metadata_routing import UNUSED
 from sklearn.utils.validation import column_or_1d
 
 from s3vm_lib.utils.labels import label_array, mark_missing, plain, unlabeled_rows
@@ -24,8 +26,28 @@ def labeled_rows(y, unlabeled_mask=None):
     return rows, plain(y[rows])
 
 
-class _LabeledSplit(_MetadataRequester):
-    """Base of the splitters: split the labeled rows, add the others to training."""
+class SemiSupervisedKFold(StratifiedKFold):
+    """Stratified folds of the labeled rows; unlabeled rows are always in training.
+
+    Parameters
+    ----------
+    n_splits : int, default=5
+        Number of folds, at least 2 and at most the number of labels of the largest class.
+    shuffle : bool, default=False
+        Whether to shuffle the labeled rows of each class first.
+    random_state : int, RandomState or None, default=None
+        Source of randomness where `shuffle` is set.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from s3vm_lib.model_selection import SemiSupervisedKFold
+    >>> y = np.array([0, -1, 1, 0, -1, 1])
+    >>> for train, test in SemiSupervisedKFold(2).split(None, y):
+    ...     print(train, test)
+    [1 3 4 5] [0 2]
+    [0 1 2 4] [3 5]
+    """
 
     __metadata_request__split = {"groups": UNUSED, "unlabeled_mask": True}
 
@@ -70,91 +92,12 @@ class _LabeledSplit(_MetadataRequester):
                 f"y must hold two labeled classes or more, got {classes.tolist()}. -1 means "
                 "unlabeled: if it is a class, pass unlabeled_mask or encode_labels(y)[0]"
             )
-        for kept, tested in self._splitter().split(np.zeros(len(labeled)), codes):
+        for kept, tested in super().split(np.zeros(len(labeled)), codes):
             train = np.concatenate([unlabeled, labeled[kept]])
             yield np.sort(train), np.sort(labeled[tested])
 
-    def get_n_splits(self, X=None, y=None, groups=None, unlabeled_mask=None):
-        """Return the number of splits; the arguments are ignored, as in scikit-learn.
 
-        Returns
-        -------
-        int
-        """
-        return self.n_splits
-
-    def __repr__(self):
-        own = {key: value for key, value in vars(self).items() if key[0] != "_"}  # no requests
-        parameters = ", ".join(f"{key}={value!r}" for key, value in own.items())
-        return f"{type(self).__name__}({parameters})"
-
-
-class SemiSupervisedKFold(_LabeledSplit):
-    """Stratified folds of the labeled rows; unlabeled rows are always in training.
-
-    Parameters
-    ----------
-    n_splits : int, default=5
-        Number of folds, at least 2 and at most the number of labels of the largest class.
-    shuffle : bool, default=False
-        Whether to shuffle the labeled rows of each class first.
-    random_state : int, RandomState or None, default=None
-        Source of randomness where `shuffle` is set.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from s3vm_lib.model_selection import SemiSupervisedKFold
-    >>> y = np.array([0, -1, 1, 0, -1, 1])
-    >>> for train, test in SemiSupervisedKFold(2).split(None, y):
-    ...     print(train, test)
-    [1 3 4 5] [0 2]
-    [0 1 2 4] [3 5]
-    """
-
-    def __init__(self, n_splits=5, *, shuffle=False, random_state=None):
-        self.n_splits = n_splits
-        self.shuffle = shuffle
-        self.random_state = random_state
-        self._splitter()
-
-    def _splitter(self):
-        return StratifiedKFold(self.n_splits, shuffle=self.shuffle, random_state=self.random_state)
-
-
-class SemiSupervisedShuffleSplit(_LabeledSplit):
-    """Random stratified splits of the labeled rows; unlabeled rows are always in training.
-
-    Parameters
-    ----------
-    n_splits : int, default=10
-        Number of splits.
-    test_size : float, int or None, default=None
-        Share or number of the *labeled* rows in the test part; None means the rest of
-        `train_size`, or 0.1.
-    train_size : float, int or None, default=None
-        Share or number of the labeled rows in the training part; None means the rest. Labeled
-        rows in neither part are left out.
-    random_state : int, RandomState or None, default=None
-        Source of randomness.
-    """
-
-    def __init__(self, n_splits=10, *, test_size=None, train_size=None, random_state=None):
-        self.n_splits = n_splits
-        self.test_size = test_size
-        self.train_size = train_size
-        self.random_state = random_state
-        self._splitter()
-
-    def _splitter(self):
-        return StratifiedShuffleSplit(
-            self.n_splits,
-            test_size=self.test_size,
-            train_size=self.train_size,
-            random_state=self.random_state,
-        )
-
-
+@dataclass(frozen=True, repr=False)
 class LabeledMetric:
     """A metric of scikit-learn restricted to the labeled rows.
 
@@ -170,14 +113,7 @@ class LabeledMetric:
     >>> scorer = make_scorer(LabeledMetric(f1_score), average="macro")
     """
 
-    def __init__(self, metric):
-        self.metric = metric
-
-    def __eq__(self, other):
-        return type(self) is type(other) and self.metric == other.metric
-
-    def __hash__(self):
-        return hash((type(self), self.metric))
+    metric: Callable
 
     def __call__(self, y_true, y_pred, *, sample_weight=None, unlabeled_mask=None, **options):
         """Return the metric of the rows whose ``y_true`` is neither −1 nor missing.
@@ -244,8 +180,6 @@ class PreferSmallest:
         the strongest regularization first and the least trust in unlabeled points second.
     tolerance : float, default=1e-12
         Settings whose mean score is within this distance of the best count as tied.
-    score : str, default="score"
-        Name of the score, where several are computed.
 
     Notes
     -----
@@ -260,10 +194,9 @@ class PreferSmallest:
     >>> search = GridSearchCV(SVC(), {"C": [100, 10, 1]}, refit=PreferSmallest("C"))
     """
 
-    def __init__(self, *parameters, tolerance=1e-12, score="score"):
+    def __init__(self, *parameters, tolerance=1e-12):
         self.parameters = parameters
         self.tolerance = tolerance
-        self.score = score
 
     def __call__(self, cv_results):
         """Return the index of the chosen setting.
@@ -282,7 +215,7 @@ class PreferSmallest:
         ValueError
             If a named parameter is not in the grid, or every score is NaN.
         """
-        scores = np.asarray(cv_results[f"mean_test_{self.score}"], dtype=float)
+        scores = np.asarray(cv_results["mean_test_score"], dtype=float)
         settings = cv_results["params"]
         for name in self.parameters:
             if any(name not in setting for setting in settings):

@@ -5,19 +5,14 @@ The labeling that is returned gains most over the supervised machine in the wors
 where no labeling gains in all of them the supervised machine is kept (Li and Zhou, S4VM).
 """
 
-from s3vm_lib.safe._estimator import FEWEST as FEWEST
-from s3vm_lib.safe._estimator import QUICK as QUICK
-from s3vm_lib.safe._estimator import SafeS3VM as SafeS3VM
-from s3vm_lib.safe._estimator import default_baseline as default_baseline
-from s3vm_lib.safe._pool import Member as Member
-from s3vm_lib.safe._pool import Sample as Sample
-from s3vm_lib.safe._pool import fitted as fitted
-from s3vm_lib.safe._pool import on_codes as on_codes
-from s3vm_lib.safe._pool import refuse_without_labels as refuse_without_labels
-from s3vm_lib.safe._pool import with_shares as with_shares
-from s3vm_lib.safe._vote import Solution as Solution
-from s3vm_lib.safe._vote import gains as gains
-from s3vm_lib.safe._vote import solve_safe as solve_safe
-from s3vm_lib.safe._vote import votes as votes
+from s3vm_lib.safe._estimator import FEWEST, QUICK, SafeS3VM, default_baseline
+from s3vm_lib.safe._vote import Solution, gains, solve_safe, votes
 
-__all__ = [name for name in dir() if not name.startswith("_")]
+from s3vm_lib.safe._pool import (  # isort: skip
+    Labeling, Sample, fitted, on_codes, refuse_without_labels, with_shares,
+)  # fmt: skip
+
+__all__ = [
+    "FEWEST", "QUICK", "Labeling", "SafeS3VM", "Sample", "Solution", "default_baseline", "fitted",
+    "gains", "on_codes", "refuse_without_labels", "solve_safe", "votes", "with_shares",
+]  # fmt: skip

@@ -59,6 +59,7 @@ def default_baseline(estimator):
         Where it has a kernel or a C that `SVM` does not know.
     """
     given = estimator.get_params()
+    # An estimator without a kernel is linear.
     shared = {"kernel": "linear", **{name: given[name] for name in _SHARED if name in given}}
     if get_tags(estimator).input_tags.pairwise:  # also where the kernel is that of one within
         shared["kernel"] = "precomputed"
@@ -138,7 +139,7 @@ class SafeS3VM(MetaEstimatorMixin, SemiSupervisedMixin, BaseEstimator):
         Whether the baseline was kept.
     baseline_ : estimator
         The supervised machine, fitted to class indices.
-    pool_ : list of Member
+    pool_ : list of Labeling
         The labelings, with the setting and model that made each, its objective under the settings
         of the estimator itself, and how many candidates had the same one.
     weights_ : ndarray of shape (n_members,)
@@ -280,7 +281,7 @@ class SafeS3VM(MetaEstimatorMixin, SemiSupervisedMixin, BaseEstimator):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", FitWarning)  # only what is returned is looked at
             self.baseline_ = self._supervised(baseline, data)
-            if np.any(unlabeled if weight is None else weight[unlabeled]):
+            if data.weight[unlabeled].any():
                 estimator = with_shares(estimator, data)
                 held_out = self._held_out(estimator, baseline, data, random_state)
                 lead_of, self.cv_right_ = held_out
@@ -294,31 +295,34 @@ class SafeS3VM(MetaEstimatorMixin, SemiSupervisedMixin, BaseEstimator):
 
     def _decide(self, data, estimator, lead_of, random_state):
         """Fit the pool, choose between the three answers, and set the fitted attributes."""
-        X, codes, weight = data
+        X, codes, weight = data.X, data.codes, data.weight
         unlabeled = codes < 0
         supervised = codes[:0]
         if unlabeled.any():
             supervised = np.asarray(self.baseline_.predict(X[unlabeled]))
+        # The pool needs unlabeled rows with weight; without them the baseline is all there is.
         self.pool_, self.estimator_, n_stopped = [], None, 0
-        if np.any(unlabeled if weight is None else weight[unlabeled]):
+        if weight[unlabeled].any():
             found = make_pool(estimator, data, self.n_starts, random_state)
             members, self.estimator_, n_stopped = found
             self.pool_ = representatives(members, self.n_members, self.classes_.size, random_state)
         labels = np.array([m.labels for m in self.pool_], dtype=int)
         labels = labels.reshape(len(self.pool_), supervised.size)
-        row_weight = None if weight is None else weight[unlabeled]
-        solution = solve_safe(labels, supervised, self.loss_weight, row_weight)
+        rest = weight[unlabeled]
+        solution = solve_safe(labels, supervised, self.loss_weight, rest)
         self.cv_gain_ = lead = float(lead_of.sum())
         # One discordant label more than were seen: two of two decide nothing yet, nor none of none.
         self.cv_error_ = float(np.sqrt(1.0 + np.sum(lead_of**2)))
         self.contradicted_ = self._contradicted(self.estimator_, data)
         self.weights_, self.bound_, self._tie = solution.shares, solution.bound, solution.tie
         self._vote_weight = float(self.loss_weight)
+        # Evidence for the estimator: its gap follows the labels, or its lead on them is large.
         follows = self.contradiction is not None and self.contradicted_ <= self.contradiction
         trails = lead < 0  # a NaN is no answer, and neither trails nor leads
         certain = self.trust is not None and lead >= max(self.trust * self.cv_error_, 1e-9)
         self._allowed = bool(self.n_folds is None or lead >= self.margin * self.cv_error_)
         voted = self._allowed and solution.status != "baseline"
+        # The first answer that its evidence allows and that spares the labels; else the baseline.
         self.taken_, found, self.wrong_labels_ = "supervised", supervised, {}
         self._contradicts("supervised", data)
         if (certain or (follows and not trails)) and not self._contradicts("estimator", data):
@@ -326,39 +330,37 @@ class SafeS3VM(MetaEstimatorMixin, SemiSupervisedMixin, BaseEstimator):
         elif voted and not self._contradicts("vote", data):
             self.taken_, found = "vote", solution.labels
         self.kept_supervised_ = self.taken_ == "supervised"
-        self.gains_ = gains(found, labels, supervised, self.loss_weight, row_weight)
+        # What `summary` reports.
+        self.gains_ = gains(found, labels, supervised, self.loss_weight, rest)
         self.worst_gain_ = float(self.gains_.min(initial=np.inf)) if labels.size else 0.0
-        used = np.ones(found.size) if weight is None else row_weight
-        mass = max(used.sum(), 1e-300)
-        self.changed_ = float(used @ (found != supervised) / mass)
+        mass = max(rest.sum(), 1e-300)
+        self.changed_ = float(rest @ (found != supervised) / mass)
         self._possible = solution.objective
-        self._disagreement = float(used @ (labels != labels[:1]).any(axis=0) / mass)
-        kept = codes if weight is None else codes[weight > 0]
+        self._disagreement = float(rest @ (labels != labels[:1]).any(axis=0) / mass)
+        kept = codes[weight > 0]
         self._counts = np.bincount(kept[kept >= 0]), int(np.sum(kept < 0))
         self._certain = bool(certain)
         full = codes.copy()
         full[unlabeled] = found
         self.transduction_ = self.classes_[full]
         asked = getattr(self.estimator_, "class_ratio_", None)
-        every = np.ones(codes.size) if weight is None else weight
         problem, kernel = getattr(self.estimator_, "problem_", None), None
         if problem is not None:
             first = problem[0] if isinstance(problem, list) else problem
-            kernel = findings.kernel_finding(first.kernel, X, first.C * every.sum())
+            kernel = findings.kernel_finding(first.kernel, X, first.C * weight.sum())
         limit = (
             f"stopped {n_stopped} fits of the pool at their limits, before their tolerance was "
             "reached; increase max_iter of the estimator, scale the data or relax tol"
         )
-        share = findings.share_finding(codes, every, full, self.classes_, asked)
+        share = findings.share_finding(codes, weight, full, self.classes_, asked)
         self.findings_ = findings.given(
             limit=limit if n_stopped else None, share=share, kernel=kernel
         )
 
     def _contradicts(self, taken, data):
         """Count the labels that an answer contradicts, and compare with the supervised machine."""
-        labeled = data.codes >= 0
-        if data.sample_weight is not None:
-            labeled &= data.sample_weight > 0
+        labeled = (data.codes >= 0) & (data.weight > 0)
+        # Labels of rows without weight were not trained on, and prove nothing.
         found = self._answers(taken, data.X[labeled])
         wrong = self.wrong_labels_
         wrong[taken] = int(np.sum(found != data.codes[labeled]))
@@ -375,10 +377,9 @@ class SafeS3VM(MetaEstimatorMixin, SemiSupervisedMixin, BaseEstimator):
         if isinstance(model, BaseS3VM):
             return fitted(model, data, labels=False)
         rows = np.flatnonzero(data.codes >= 0)
-        weight = None if data.sample_weight is None else data.sample_weight[rows]
-        if weight is None:
-            return model.fit(data.X[rows], data.codes[rows])
-        return model.fit(data.X[rows], data.codes[rows], sample_weight=weight)
+        given = data.sample_weight  # not all take weights
+        options = {} if given is None else {"sample_weight": given[rows]}
+        return model.fit(data.X[rows], data.codes[rows], **options)
 
     def _held_out(self, estimator, baseline, data, random_state):
         """Hold out each label once per repeat; count 1 for one that is won, −1 for one lost.
@@ -392,9 +393,7 @@ class SafeS3VM(MetaEstimatorMixin, SemiSupervisedMixin, BaseEstimator):
         right : ndarray of shape (2,)
             Labels that the baseline and the estimator predict, likewise.
         """
-        asked = data.codes.copy()
-        if data.sample_weight is not None:
-            asked[data.sample_weight == 0] = -1
+        asked = np.where(data.weight > 0, data.codes, -1)
         self._asked = 0 if self.n_folds is None else int(np.sum(asked >= 0))
         fewest = np.bincount(asked[asked >= 0]).min()
         lead = np.zeros(asked.size)
@@ -402,6 +401,7 @@ class SafeS3VM(MetaEstimatorMixin, SemiSupervisedMixin, BaseEstimator):
             return lead + np.nan, np.full(2, np.nan)
         baseline_right = 0
         for _ in range(REPEATS):
+            # Both machines are judged on the same folds.
             seed = random_state.randint(2**31 - 1)
             folds = SemiSupervisedKFold(
                 int(min(self.n_folds, fewest)), shuffle=True, random_state=seed
@@ -422,9 +422,7 @@ class SafeS3VM(MetaEstimatorMixin, SemiSupervisedMixin, BaseEstimator):
     @staticmethod
     def _contradicted(model, data):
         """Return ``contradicted_`` of a fitted estimator, or NaN where there is none."""
-        labeled = data.codes >= 0
-        known = np.sum(labeled if data.sample_weight is None else data.sample_weight[labeled])
-        if known < FEWEST or not hasattr(model, "contradicted_"):
+        if data.weight[data.codes >= 0].sum() < FEWEST or not hasattr(model, "contradicted_"):
             return np.nan
         return float(np.sum(model.contradicted_))
 

@@ -29,7 +29,7 @@ _LABELS = "with a transduction_ for every row of X"
 _DRAWN = {"random_state", "init"}  # settings that are drawn, and may change what is prepared
 
 
-class Member(NamedTuple):
+class Labeling(NamedTuple):
     """One labeling of the pool, and the model that made it."""
 
     setting: dict[str, Any]  # parameters that differ from those of the estimator
@@ -45,6 +45,11 @@ class Sample(NamedTuple):
     X: Any  # (n, d), dense or CSR, or the Gram matrix
     codes: np.ndarray  # class index, −1 where unlabeled, (n,)
     sample_weight: np.ndarray | None  # as given, (n,)
+
+    @property
+    def weight(self):
+        """Return the weights as an array: ones where none were given."""
+        return np.ones(self.codes.size) if self.sample_weight is None else self.sample_weight
 
 
 def fitted(model, data, sample_weight=None, labels=True):
@@ -188,8 +193,7 @@ def settings(estimator, data):
     if C_star is None:
         if "C_star" not in given or isinstance(C, str):
             return [{}]
-        weight = np.ones(unlabeled.size) if data.sample_weight is None else data.sample_weight
-        C_star = C * weight[~unlabeled].sum() / weight[unlabeled].sum()
+        C_star = C * data.weight[~unlabeled].sum() / data.weight[unlabeled].sum()
     least = WEIGHT.left if C_star > 0 else 0.0  # multiples stay where solvers take them
     values = [float(np.clip(factor * C_star, least, WEIGHT.right)) for factor in FACTORS]
     return [{}, *({"C_star": value} for value in values)]
@@ -225,7 +229,7 @@ def starts(estimator, data, n_starts, random_state):
             shape = (n,) if K == 2 else (n, K)
             setting["init"] = random_state.choice([-1.0, 1.0], size=shape)
         if weighted:
-            weight = np.ones(n) if data.sample_weight is None else data.sample_weight.copy()
+            weight = data.weight.copy()
             labeled = np.flatnonzero(data.codes >= 0)
             total = weight[labeled].sum()
             weight[labeled] *= random_state.exponential(size=labeled.size)
@@ -242,13 +246,14 @@ def common_objective(model, base, data, sample_weight=None):
         return np.nan
     outputs = model.decision_function(data.X).reshape(data.codes.size, -1)
     total = float(np.sum(model.objective_))
-    plain = np.ones(data.codes.size) if data.sample_weight is None else data.sample_weight
+    plain = data.weight
     own = plain if sample_weight is None else sample_weight
     problems = [m.problem_ if isinstance(m.problem_, list) else [m.problem_] for m in (model, base)]
     pairs = zip(*problems, strict=True)
     for k, (problem, wanted) in enumerate(pairs):
         t = np.where(data.codes == (1 if outputs.shape[1] == 1 else k), 1.0, -1.0)
         t[data.codes < 0] = 0.0
+        # The norm stays; the model's own data terms are replaced by those of the base.
         for sign, terms, weight in ((1, wanted, plain), (-1, problem, own)):
             weight = loss_weights(model, data.codes, weight)
             total += sign * sum(terms.data_terms(outputs[:, k], t, weight))
@@ -268,7 +273,7 @@ def make_pool(estimator, data, n_starts, random_state):
 
     Returns
     -------
-    members : list of Member
+    members : list of Labeling
         The one with the lowest objective of those that agree on every row.
     base : estimator
         The estimator, fitted with its own settings.
@@ -290,7 +295,8 @@ def make_pool(estimator, data, n_starts, random_state):
         labels = np.asarray(model.transduction_)[unlabeled]
         shown = setting if weight is None else {**setting, "sample_weight": "bootstrap"}
         J = common_objective(model, base, data, weight)
-        member, before = Member(shown, model, labels, J), found.get(labels.tobytes())
+        # Of equal labelings the one with the lowest J stays, and counts the others.
+        member, before = Labeling(shown, model, labels, J), found.get(labels.tobytes())
         if before is not None:
             better = J < before.objective
             member = (member if better else before)._replace(copies=before.copies + 1)
@@ -303,20 +309,21 @@ def representatives(members, n_members, n_classes, random_state):
 
     Parameters
     ----------
-    members : list of Member
+    members : list of Labeling
     n_members : int
     n_classes : int
     random_state : RandomState
 
     Returns
     -------
-    list of Member
+    list of Labeling
         Of each cluster the one with the lowest objective, or where none is known the one nearest
         to the center.
     """
     if len(members) <= n_members:
         return members
     labels = np.array([member.labels for member in members])
+    # One indicator a class, but for the first, which the others imply.
     points = np.concatenate([labels == k for k in range(1, n_classes)], axis=1).astype(float)
     kmeans = KMeans(n_members, n_init=10, random_state=random_state).fit(points)
     distance = np.linalg.norm(points - kmeans.cluster_centers_[kmeans.labels_], axis=1)

@@ -28,9 +28,7 @@ class Solution(NamedTuple):
 
     labels: np.ndarray  # class of each row, (u,)
     shares: np.ndarray  # weights α of the members, (T,)
-    objective: (
-        float  # worst gain of `labels`, a share of the weight of all rows; 0 for the baseline
-    )
+    objective: float  # worst gain of `labels`, a share of all weight; 0 for the baseline
     bound: float  # optimum of the linear program: no labeling has a larger worst gain
     gains: np.ndarray  # gain of `labels` if each member were the truth, (T,)
     fractions: np.ndarray  # p of the linear program, (u, n_classes)
@@ -131,17 +129,9 @@ def solve_safe(pool, baseline, loss_weight=3.0, sample_weight=None):
         worst = gains(labels, pool, baseline, loss_weight, weight).min()
         if worst > objective:
             best, objective, tie = labels, float(worst), side
-    return Solution(
-        best,
-        shares,
-        objective,
-        bound,
-        gains(best, pool, baseline, loss_weight, weight),
-        moved[of_row],
-        tie,
-        n_iter,
-        "optimal" if tie else "baseline",
-    )
+    found = gains(best, pool, baseline, loss_weight, weight)
+    status = "optimal" if tie else "baseline"
+    return Solution(best, shares, objective, bound, found, moved[of_row], tie, n_iter, status)
 
 
 def _dual(pool, baseline, mass, loss_weight, n_classes):

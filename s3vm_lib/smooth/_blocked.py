@@ -1,22 +1,39 @@
-"""The coordinates of many rows, block by block: in memory, in a temporary file, or on a cluster.
+"""The coordinates of many rows, block by block, and the choice among all coordinates.
 
-The rows of Z are made once, in single precision, and kept; each evaluation of the objective is one
-pass over them. All sums are taken in double precision, within a block by compiled code and over
-the blocks in their order: where the blocks lie has no influence on a single bit.
+Blocks are in memory, in a temporary file, or on a cluster. The rows of Z are made once, in single
+precision, and kept; each evaluation of the objective is one pass over them. All sums are taken in
+double precision, within a block by compiled code and over the blocks in their order: where the
+blocks lie has no influence on a single bit.
 """
 
+from dataclasses import dataclass
 from functools import partial
+from numbers import Real
 from operator import getitem, matmul
-from typing import NamedTuple
+from typing import Annotated, Literal, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
 from scipy.linalg import solve_triangular
+from sklearn.utils import check_random_state
+from sklearn.utils._param_validation import Interval
 
 from s3vm_lib.kernels import Kernel, squared_norms
-from s3vm_lib.smooth._coordinates import Features, inverse_root, low_rank
+from s3vm_lib.smooth._coordinates import (
+    Features,
+    RawCoefficients,
+    cholesky_coordinates,
+    default_rank,
+    eigen_coordinates,
+    inverse_root,
+    kpca_coordinates,
+    linear_coordinates,
+    low_rank,
+    regressor_coordinates,
+)
 from s3vm_lib.smooth._engines import add_losses
 from s3vm_lib.smooth._objective import losses_and_slopes
+from s3vm_lib.utils.limits import Checked, Count, Megabytes
 from s3vm_lib.utils.row_blocks import (
     BlockStore,
     ClusterBlocks,
@@ -26,6 +43,7 @@ from s3vm_lib.utils.row_blocks import (
     row_slices,
     spread,
 )
+from s3vm_lib.utils.validation import Client
 
 _VALUES = 2**19  # values of Z in a block: 2 MB
 _SAMPLED = 2**22  # kernel values among which the pivots are chosen
@@ -105,7 +123,7 @@ def made(features, X):
     return Z if sp.issparse(Z) else np.ascontiguousarray(Z, dtype=np.float32)
 
 
-class LocalBlocks:
+class LocalBlocks(BlockStore):
     """Blocks that this process makes, in memory or in a temporary file.
 
     Parameters
@@ -120,29 +138,20 @@ class LocalBlocks:
     """
 
     def __init__(self, X, features, megabytes, tick=None):
-        n, width = X.shape[0], features.width
-        self.store = BlockStore(n, width, block_rows(width), megabytes)
-        self.slices = self.store.slices
+        super().__init__(X.shape[0], features.width, block_rows(features.width), megabytes)
         try:
             for k, s in enumerate(self.slices):
-                self.store[k] = made(features, X[s])
+                self[k] = made(features, X[s])
                 if tick is not None:
-                    tick(k + 1, len(self.slices))
+                    tick(k + 1, len(self))
         except BaseException:
-            self.store.close()
+            self.close()
             raise
-
-    def block(self, k):
-        """Block k of the coordinates."""
-        return self.store[k]
 
     def each(self, function, rows, *given):
         """Yield ``function(Z, *parts, *given)`` for every block, as in `ClusterBlocks`."""
         for k, s in enumerate(self.slices):
-            yield function(self.block(k), *(a[s] for a in rows), *given)
-
-    def close(self):
-        self.store.close()
+            yield function(self[k], *(a[s] for a in rows), *given)
 
 
 class MappedBlocks(LocalBlocks):
@@ -159,11 +168,11 @@ class MappedBlocks(LocalBlocks):
         self.source, self.features = on_disk(X), features
         self.slices = row_slices(X.shape[0], block_rows(X.shape[1]))
 
-    def block(self, k):
+    def __getitem__(self, k):
         return made(self.features, self.source.open()[self.slices[k]])
 
     def close(self):
-        pass
+        """Keep the file, which is the user's."""
 
 
 def block_rows(width):
@@ -193,16 +202,15 @@ class BlockFeatures(Features):
         self.expand, self.shift, self.mean = expand, None, None
         n, mean, squares = blocks.slices[-1].stop, np.zeros(width), 0.0
         weight = np.zeros(n) if mean_weight is None else mean_weight
-        for part in blocks.each(_moments, (weight,)):
-            mean, squares = mean + part[0], squares + part[1]
+        try:
+            for part in blocks.each(_moments, (weight,)):
+                mean, squares = mean + part[0], squares + part[1]
+        except BaseException:  # Ctrl-C too: the file must not stay open
+            blocks.close()
+            raise
         if mean_weight is not None:
             self.mean = mean
-        self._unit = float(np.sqrt(squares / n))
-
-    @property
-    def unit(self):
-        """Root mean square of √k(x, x) over the rows."""
-        return self._unit
+        self.unit = float(np.sqrt(squares / n))
 
     @property
     def most_rows(self):
@@ -251,7 +259,7 @@ class BlockFeatures(Features):
         return sum(self.blocks.each(_gram, (D,)))
 
     def quadratic(self, product, columns):
-        """ZᵀMZ for a symmetric M of shape (n, n), some columns of Z at a time.
+        """Return ZᵀMZ for a symmetric M of shape (n, n), some columns of Z at a time.
 
         Parameters
         ----------
@@ -289,7 +297,7 @@ class BlockFeatures(Features):
 
 
 def megabytes_needed(n, rank):
-    """Memory that `block_coordinates` cannot do without: the sample of the pivots, some blocks."""
+    """Return the memory that `block_coordinates` needs: the sample of the pivots, some blocks."""
     sample = min(n, _sample_size(rank))
     return 8 * (3 * sample * rank + 2 * rank**2 + 4 * max(_VALUES, 16 * rank)) / 2**20
 
@@ -346,11 +354,11 @@ def block_coordinates(
     else:
         room = (megabytes - megabytes_needed(X.shape[0], rank)) / 2
         blocks = LocalBlocks(X, features, max(room, 0.0), tick)
-    return _closed_on_error(blocks, features.width, mean_weight, lambda w: (index, solved(w)))
+    return BlockFeatures(blocks, features.width, mean_weight, lambda w: (index, solved(w)))
 
 
 def mapped_coordinates(X, scale, mean_weight, client=None):
-    """Linear kernel on a memory map, whose rows are read again by each pass.
+    """Make coordinates of the linear kernel on a memory map, whose rows each pass reads again.
 
     Parameters
     ----------
@@ -370,7 +378,7 @@ def mapped_coordinates(X, scale, mean_weight, client=None):
     else:
         kept = X.nnz // X.shape[0] if sp.issparse(X) else features.width
         blocks = _on_workers(client, X, features, kept)
-    return _closed_on_error(blocks, features.width, mean_weight, None)
+    return BlockFeatures(blocks, features.width, mean_weight)
 
 
 def _on_workers(client, X, features, kept):
@@ -381,14 +389,6 @@ def _on_workers(client, X, features, kept):
 def reads_the_disk(X):
     """Say whether the linear kernel should read X in each pass: else it would be copied."""
     return not sp.issparse(X) and X.dtype == np.float32 and is_mapped(X)
-
-
-def _closed_on_error(blocks, width, mean_weight, expand):
-    try:
-        return BlockFeatures(blocks, width, mean_weight, expand)
-    except BaseException:
-        blocks.close()
-        raise
 
 
 def _pivot_map(X, kernel, rank, tol, first):
@@ -406,3 +406,116 @@ def _pivot_map(X, kernel, rank, tol, first):
         return solve_triangular(corner, w, lower=True, trans="T")
 
     return sample[pivots], KernelMap(kernel, part[pivots], corner, True), solved
+
+
+# --- Which coordinates: their name, their rank, and the memory that they may take -----------------
+
+CoordinateName = Literal["cholesky", "eigen", "raw", "regressors", "kpca"]
+
+
+@dataclass(frozen=True)
+class Coordinates(Checked):
+    """The variables in which `QNS3VM` and `NewtonS3VM` search, where the name alone is not enough.
+
+    Parameters
+    ----------
+    name : {"cholesky", "eigen", "raw", "regressors", "kpca"}, default="cholesky"
+        ``"cholesky"``: w = Gᵀc with K ≈ GGᵀ of rank at most ``rank``, or the weights w of the
+        features themselves if the kernel is linear; ``"eigen"``: w = K^½c, the full kernel;
+        ``"raw"``: c itself, as in the paper; ``"regressors"``: a random subset of ``rank`` rows
+        carries the model, whitened by the inverse root of their kernel matrix; ``"kpca"``: the
+        ``rank`` leading kernel principal components.
+    rank : int, default=None
+        Largest number of variables with ``"cholesky"``, ``"regressors"`` and ``"kpca"``. None
+        means a fifth of the training rows, but at least 500 and at most 1000. The labeled rows come
+        first among the pivots or regressors (as far as they fill at most half of it), so that the
+        supervised start can be represented.
+    rank_tol : float, default=1e-6
+        ``"cholesky"`` stops when no diagonal entry of K − GGᵀ exceeds this share of the largest
+        of K.
+    memory : float, default=4000
+        Memory in MiB for the coordinates with ``"cholesky"`` and ``"regressors"``. Where n times
+        ``rank`` numbers in double precision, and one copy of them, take more, the coordinates are
+        made block by block and kept in single precision, in memory or, if they take half of it, in
+        a temporary file, which is deleted after the fit. The pivots are then chosen among a part of
+        the rows. The rows X themselves and a few numbers for each of them are not counted.
+    client : dask.distributed.Client, default=None
+        The coordinates are made and kept, in single precision, by the workers of this cluster. They
+        open the rows themselves: X has to be a `numpy.memmap` that all workers can open, or a CSR
+        matrix of three of them, whose rows stay sparse with the linear kernel. With ``"cholesky"``,
+        also of the linear kernel, and with ``"regressors"``. A clone of the estimator has the
+        client, a pickle or a copy has None.
+
+    Raises
+    ------
+    ValueError
+        If a value is not one of those above.
+
+    Examples
+    --------
+    >>> from s3vm_lib import QNS3VM
+    >>> from s3vm_lib.quasi_newton import Coordinates
+    >>> model = QNS3VM(coordinates=Coordinates("kpca", rank=50))
+    """
+
+    name: CoordinateName = "cholesky"
+    rank: Count | None = None
+    rank_tol: Annotated[float, Interval(Real, 0, 1, closed="left")] = 1e-6
+    memory: Megabytes = 4000
+    client: Client = None
+
+    def of(self, data, center, random_state=None, tick=None):
+        """Make the coordinates of the training rows; ``center``: weights of the mean, or None.
+
+        Where they are made block by block, ``tick`` is called after each with the number of blocks
+        made and of all.
+        """
+        X, kernel, n = data.X, data.kernel, data.codes.size
+        linear = kernel.name == "linear" and self.name in ("cholesky", "raw")
+        blocked = self.name in ("cholesky", "regressors") and kernel.name != "precomputed"
+        if self.client is not None and not blocked:
+            raise ValueError(
+                "client needs coordinates='cholesky' or 'regressors' and a kernel of rows, got "
+                f"{self.name!r} with kernel={kernel.name!r}"
+            )
+        if linear and blocked and (self.client is not None or reads_the_disk(X)):
+            return mapped_coordinates(X, kernel.sigma_f, center, self.client)
+        if linear:
+            return linear_coordinates(doubles(X), kernel.sigma_f, center, self.name == "raw")
+        rank = default_rank(n) if self.rank is None else min(n, self.rank)
+        labeled = np.flatnonzero(data.codes >= 0)
+        index = None
+        if self.name == "regressors":
+            index = self._regressors(labeled, n, rank, check_random_state(random_state))
+        if blocked and (self.client is not None or 16 * n * rank > self.memory * 2**20):
+            needed = megabytes_needed(n, rank)
+            if needed > self.memory:
+                raise ValueError(
+                    f"memory={self.memory} MiB is too little for rank={rank}, which takes "
+                    f"at least {np.ceil(needed):.0f} MiB whatever the number of rows. "
+                    "Increase memory or decrease rank"
+                )
+            places = {"megabytes": self.memory, "client": self.client, "tick": tick}
+            return block_coordinates(
+                X, kernel, rank, self.rank_tol, center, labeled, index, **places
+            )
+        X = doubles(X)
+        if self.name == "cholesky":
+            return cholesky_coordinates(X, kernel, rank, self.rank_tol, center, labeled)
+        if self.name == "regressors":
+            columns = kernel.columns(X, index)
+            return regressor_coordinates(columns, columns[index], index, mean_weight=center)
+        K = kernel.gram(X)
+        if self.name == "raw":
+            return RawCoefficients(K, center)
+        if self.name == "eigen":
+            return eigen_coordinates(K, mean_weight=center)
+        return kpca_coordinates(K, rank, center)
+
+    def _regressors(self, labeled, n, rank, generator):
+        """Draw a sorted random subset of ``rank`` rows, with the labeled rows first in line."""
+        order = generator.permutation(n)
+        if rank < n:
+            kept = generator.permutation(labeled)[: (rank + 1) // 2]
+            order = np.concatenate([kept, order[~np.isin(order, kept)]])
+        return np.sort(order[:rank])

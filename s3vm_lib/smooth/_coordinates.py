@@ -7,6 +7,8 @@ weighted mean zero over the unlabeled rows where a ``mean`` is given: that is th
 balance constraint (13).
 """
 
+from functools import cached_property
+
 import numpy as np
 import scipy.sparse as sp
 from scipy.linalg import eigh, solve_triangular
@@ -44,7 +46,7 @@ class Features:
         self.shift = shift
         self._by_rows = self._coarse = None
 
-    @property
+    @cached_property
     def unit(self):
         """Root mean square of √k(x, x) over the rows."""
         return float(np.sqrt(squared_norms(self.Z).mean()))
@@ -86,7 +88,7 @@ class Features:
         return w @ w
 
     def gradient(self, a, w, lam):
-        """Gradient Zᵀa − μ·Σa + 2λw, with the derivatives ``a`` of the losses, shape (n,)."""
+        """Return the gradient Zᵀa − μ·Σa + 2λw, with the derivatives ``a``, (n,), of the losses."""
         g = self._adjoint(a)
         if self.mean is not None:
             g -= a.sum() * self.mean
@@ -122,7 +124,7 @@ class Features:
         return gram, column
 
     def _gram_of(self, D):
-        """ZᵀDZ as a difference of two products of the form AᵀA, which BLAS does at half cost."""
+        """Return ZᵀDZ as a difference of two products AᵀA, which BLAS does at half cost."""
         gram = np.zeros((self.dimension, self.dimension))
         for sign in (1.0, -1.0):
             index = np.flatnonzero(sign * D > 0)
@@ -210,7 +212,7 @@ class RawCoefficients:
         return c @ f
 
     def gradient(self, a, c, lam):
-        """Gradient K̃a + 2λK̃c of equation (5), by one product with K̃."""
+        """Return the gradient K̃a + 2λK̃c of equation (5), by one product with K̃."""
         return self.applied(a + 2.0 * lam * c)
 
     def model(self, c):
@@ -250,12 +252,12 @@ class RawLinearCoefficients(RawCoefficients):
         return self.features.applied(a)
 
     def model(self, c):
-        """Weight vector and constant of f on new points (see `Features.model`)."""
+        """Return weight vector and constant of f on new points (see `Features.model`)."""
         return self.features.model(self.features.gradient(c, 0.0, 0.0))
 
 
 def centered(K, mean_weight):
-    """Gram matrix of features minus their mean: (I − 1mᵀ) K (I − m1ᵀ); K where m is None.
+    """Center a Gram matrix on the mean of its features: (I − 1mᵀ) K (I − m1ᵀ); K where m is None.
 
     Parameters
     ----------
@@ -296,14 +298,14 @@ def default_rank(n):
 
 
 def inverse_root(K, tol=1e-12):
-    """W of shape (n, r) with WᵀKW = I on the eigenvectors above tol times the largest."""
+    """Return W, (n, r), with WᵀKW = I on the eigenvectors above tol times the largest."""
     values, vectors = eigh(K)
     keep = values > tol * max(values[-1], np.finfo(float).tiny)
     return vectors[:, keep] / np.sqrt(values[keep])
 
 
 def linear_coordinates(X, scale=1.0, mean_weight=None, raw=False):
-    """Linear kernel: w in input space or c, dense or CSR (Theorems 2 and 3).
+    """Search for a linear kernel in w or in c, dense or CSR (Theorems 2 and 3).
 
     Parameters
     ----------
@@ -398,7 +400,7 @@ def eigen_coordinates(K, tol=1e-12, mean_weight=None):
 
 
 def regressor_coordinates(columns, corner, index, tol=1e-12, mean_weight=None):
-    """Subset of regressors (9), whitened: ĉ = K_RR^{-½} w, so that ĉᵀK_RRĉ = wᵀw.
+    """Whiten a subset of regressors (9): ĉ = K_RR^{-½} w, so that ĉᵀK_RRĉ = wᵀw.
 
     Parameters
     ----------
@@ -422,7 +424,7 @@ def regressor_coordinates(columns, corner, index, tol=1e-12, mean_weight=None):
 
 
 def kpca_coordinates(K, rank, mean_weight=None):
-    """Kernel PCA map: eigenvectors of K̃ with the ``rank`` largest eigenvalues, times their root.
+    """Map rows by kernel PCA: the ``rank`` leading eigenvectors of K̃, times the root of each value.
 
     Parameters
     ----------

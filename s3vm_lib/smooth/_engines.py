@@ -38,7 +38,7 @@ class Minimum(NamedTuple):
 
 
 @njit
-def judged(step, low, high, slope, value, value_new, slope_new, c1=ARMIJO, c2=CURVATURE):
+def judged(step, low, high, slope, value, value_new, slope_new):
     """Say whether a step meets both conditions; if not, return the bracket and the next step.
 
     The bracket (low, high) always holds such a step: low is too short (the slope there is still
@@ -53,19 +53,17 @@ def judged(step, low, high, slope, value, value_new, slope_new, c1=ARMIJO, c2=CU
         Directional derivative and value where the search began.
     value_new, slope_new : float
         Those at the step.
-    c1, c2 : float
-        Constants of the two conditions, 0 < c1 < c2 < 1.
 
     Returns
     -------
     accepted : bool
     low, high, step : float
     """
-    if not value_new <= value + c1 * step * slope:
+    if not value_new <= value + ARMIJO * step * slope:
         high = step
         # Parabola with the value and slope at 0 and the value here.
         trial = -0.5 * slope * (step * step) / (value_new - value - slope * step)
-    elif slope_new < c2 * slope:
+    elif slope_new < CURVATURE * slope:
         low = step
         # Parabola with the slopes at 0 and here, if it has a minimum.
         change = slope_new - slope
@@ -81,9 +79,7 @@ def judged(step, low, high, slope, value, value_new, slope_new, c1=ARMIJO, c2=CU
     return False, low, high, step
 
 
-def wolfe_step(
-    function, x, value, gradient, direction, step, c1=ARMIJO, c2=CURVATURE, max_evaluations=TRIALS
-):
+def wolfe_step(function, x, value, gradient, direction, step):
     """Find a step that meets the Armijo and the curvature condition along a descent direction.
 
     Parameters
@@ -96,10 +92,6 @@ def wolfe_step(
         Direction with ``gradient @ direction < 0``.
     step : float
         First trial.
-    c1, c2 : float, default=1e-4 and 0.9
-        Constants of the two conditions, 0 < c1 < c2 < 1.
-    max_evaluations : int, default=30
-        Number of trials after which the search gives up.
 
     Returns
     -------
@@ -109,12 +101,12 @@ def wolfe_step(
     slope = gradient @ direction
     low, high = 0.0, np.inf
     judge = as_written(judged)  # once per evaluation of the function: not worth compiling
-    for evaluations in range(1, max_evaluations + 1):
+    for evaluations in range(1, TRIALS + 1):
         x_new = x + step * direction
         value_new, gradient_new = function(x_new)
         found, low, high, step = judge(
             float(step), low, high, float(slope), float(value), float(value_new),
-            float(gradient_new @ direction), c1, c2,
+            float(gradient_new @ direction),
         )  # fmt: skip
         if found:
             return x_new, value_new, gradient_new, evaluations
@@ -177,7 +169,7 @@ def two_loop(gradient, pairs):
 
 
 def minimize_bfgs(function, x, tol=1e-5, ftol=1e-9, max_iter=500, memory=None):
-    """BFGS with a dense inverse Hessian, H₀ = (sᵀz/zᵀz) I set after the first step.
+    """Run BFGS with a dense inverse Hessian, H₀ = (sᵀz/zᵀz) I set after the first step.
 
     Parameters
     ----------
@@ -445,7 +437,7 @@ def descended(x, problem, tol, ftol, max_iter, memory):
             value_new = value_and_gradient(x_new, *problem, gradient_new)
             n_evaluations += 1
             found, low, high, step = judged(
-                step, low, high, along, value, value_new, dot(gradient_new, q), ARMIJO, CURVATURE
+                step, low, high, along, value, value_new, dot(gradient_new, q)
             )
             if found:
                 break

@@ -22,7 +22,7 @@ _SLACK = 1e-15  # rounding of the values that a line search compares, relative
 def losses_and_slopes(
     labeled_code, labeled_p, unlabeled_code, unlabeled_p, t, weight, strength, f, slope, bend=None
 ):
-    """Weighted sums of both losses; the derivatives with respect to f go to ``slope``.
+    """Sum both losses by weight; the derivatives with respect to f go to ``slope``.
 
     Parameters
     ----------
@@ -96,7 +96,7 @@ def ray_derivatives(
 
 @njit
 def search_ray(losses, f, change, parabola, step, accuracy, max_evaluations):
-    """Step τ that lowers F along a ray: φ(τ) = losses(f + τ·change) + the penalty, a parabola in τ.
+    """Find a step τ that lowers φ(τ) = losses(f + τ·change) + the penalty, a parabola in τ.
 
     A trial costs O(n), since the outputs move along a line. With χ = max(0, −φ''(0)) the step meets
     φ(τ) ≤ φ(0) + 1e-4 (τφ'(0) − ½τ²χ) and |φ'(τ)| ≤ accuracy (|φ'(0)| + τχ): the strong Wolfe
@@ -263,7 +263,7 @@ class ScaledObjective:
         return f + self.offset if self.offset else f
 
     def change(self, d):
-        """Change of the outputs along the direction d, shape (n,)."""
+        """Return the change of the outputs along the direction d, shape (n,)."""
         if self.offset is not None:
             return self.coordinates.outputs(d)
         return self.coordinates.outputs(d[:-1]) + d[-1]
@@ -283,7 +283,7 @@ class ScaledObjective:
         return product if self.offset is not None else np.append(product, a.sum())
 
     def search(self, x, f, d, change, step, accuracy, max_evaluations=40):
-        """Step along d by `search_ray`: (step, evaluations, curvature of the ray at 0)."""
+        """Find a step along d by `search_ray`: (step, evaluations, curvature of the ray at 0)."""
         w, v, lam = self.split(x)[0], self.split(d)[0], self.lam
         terms = (lam * (w @ w), 2.0 * lam * (w @ v), lam * (v @ v))
         return search_ray(self.losses, f, change, terms, step, accuracy, max_evaluations)
@@ -296,6 +296,6 @@ class ScaledObjective:
         return coarse is not None
 
     def arrays(self):
-        """Dense features and their mean, which compiled code can work on, or None."""
+        """Return dense features and their mean, which compiled code can work on, or None."""
         arrays = getattr(self.coordinates, "arrays", None)
         return None if arrays is None else arrays()

@@ -134,7 +134,7 @@ def solve_quasi_newton(
     start=None,
     callback=None,
 ):
-    """Algorithm 1 (QN-S3VM): anneal the unlabeled term in from the supervised solution.
+    """Anneal the unlabeled term in from the supervised solution: Algorithm 1 (QN-S3VM).
 
     Parameters
     ----------
@@ -278,7 +278,7 @@ class Without:
         return w @ w
 
     def gradient(self, a, w, lam):
-        """Gradient of the objective, with the derivatives ``a`` of the losses, shape (n,)."""
+        """Return the gradient of the objective, with the derivatives ``a``, (n,), of the losses."""
         return self._rest(self.coordinates.gradient(a, 0.0, 0.0)) + 2.0 * lam * w
 
     def applied(self, a):
@@ -291,7 +291,7 @@ class Without:
 
 
 def contradicted(coordinates, solution, t, sample_weight, problem):
-    """Weight of the labeled rows that the part of the unlabeled rows puts into the wrong class.
+    """Weigh the labeled rows that the part of the unlabeled rows puts into the wrong class.
 
     Parameters
     ----------

@@ -267,19 +267,6 @@ def mark_unlabeled(y: Labels, mask: ArrayLike) -> np.ndarray:
     return out
 
 
-def _two_labels(labels):
-    """Return `numpy.unique` with the inverse if there are two different labels, else None twice.
-
-    Without a sort, which takes longer than all else that is done with a few labels.
-    """
-    if labels.size:
-        low, high = labels.min(), labels.max()
-        upper = labels == high
-        if low != high and bool(np.all(upper | (labels == low))):
-            return np.array([low, high]), upper.astype(np.intp)
-    return None, None
-
-
 def checked_mask(mask, shape, name="unlabeled_mask"):
     """Return a mask as an array; refuse another shape than that of the labels."""
     mask = np.asarray(mask)
@@ -361,9 +348,7 @@ def split_labels(y, unlabeled_mask=None, classes=None):
     integers = labeled.dtype.kind in "iub"
     if labeled.size and not integers:
         check_classification_targets(labeled)
-    found, inverse = _two_labels(labeled) if integers else (None, None)
-    if found is None:
-        found, inverse = np.unique(labeled, return_inverse=True)
+    found, inverse = np.unique(labeled, return_inverse=True)
     if integers and classes is None and found.size > 2:  # warns of as many classes as rows
         check_classification_targets(labeled)
     if classes is not None:

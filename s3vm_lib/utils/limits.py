@@ -208,6 +208,7 @@ def checked_gram(K):
     diagonal = np.diagonal(K)
     root = np.sqrt(np.maximum(diagonal, 0.0))
     largest, asymmetry, excess = 0.0, 0.0, 0.0
+    # Block by block, so that no second matrix is made: symmetry, and |K_ij| ≤ √(K_ii K_jj).
     for start in range(0, n, step):
         rows = K[start : start + step]
         size = np.abs(rows)
@@ -226,6 +227,7 @@ def checked_gram(K):
             f"diagonal entry is {diagonal.min():.3g}, and |k(x, z)| exceeds √(k(x, x) k(z, z)) by "
             f"up to {excess:.3g}"
         )
+    # A block of a positive semi-definite matrix is one, too.
     probe = np.unique(np.linspace(0, n - 1, min(n, _PROBED)).astype(int))
     block = K[np.ix_(probe, probe)]
     least = float(np.linalg.eigvalsh(0.5 * block + 0.5 * block.T)[0])

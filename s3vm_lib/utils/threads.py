@@ -137,23 +137,19 @@ def _in_pool(function, items, count):
     return [part.result() for part in parts if not part.cancelled()]
 
 
-@functools.cache
-def _controller():
-    """Return the controller of the BLAS libraries that are loaded."""
-    from threadpoolctl import ThreadpoolController
-
-    return ThreadpoolController()
-
-
 @contextlib.contextmanager
 def _one_blas_thread():
     """Give BLAS one thread until the last caller is done."""
+    from sklearn.utils.parallel import _get_threadpool_controller
+
+    controller = _get_threadpool_controller()
     with _lock:
         _held[0] += 1
+        # To set the number takes longer than to look at it.
         if _held[0] == 1 and any(
-            info["num_threads"] != 1 for info in _controller().info() if info["user_api"] == "blas"
+            info["num_threads"] != 1 for info in controller.info() if info["user_api"] == "blas"
         ):
-            _limiting.append(_controller().limit(limits=1, user_api="blas"))
+            _limiting.append(controller.limit(limits=1, user_api="blas"))
     try:
         yield
     finally:
