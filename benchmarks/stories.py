@@ -11,6 +11,7 @@ from sklearn.semi_supervised import LabelSpreading, SelfTrainingClassifier
 from sklearn.svm import SVC
 
 from benchmarks.harness import digits
+from s3vm_book.stories import label_each
 from s3vm_lib import QNS3VM, S3VC, SVM, MultiSwitchTSVM
 from s3vm_lib.datasets import hide_labels
 from s3vm_lib.model_selection import S3VMSearchCV, SemiSupervisedKFold
@@ -115,4 +116,26 @@ def compare(method, X, truth, labels):
         found["error"].append(digits(100 * wrong.mean()))
         found["balanced"].append(digits(np.mean(by_class)))
         found["missed"].append(digits(by_class[1]))
+    return found
+
+
+def compare_types(make, X, truth, labels):
+    """Errors of one method with many classes, in percent of the hidden rows, a value a seed.
+
+    ``error`` of all hidden rows, ``balanced`` mean of the errors of the classes, ``missed`` of the
+    rows of each class, and ``false``, how many rows of other classes get the name of each. A seed
+    draws equally many labels of each class (`label_each`); ``make(y, seed)`` returns the method.
+    """
+    warnings.simplefilter("ignore")
+    classes = range(truth.max() + 1)
+    found = {"error": [], "balanced": [], "missed": [], "false": []}
+    for seed in range(SEEDS):
+        y = label_each(truth, labels, seed)
+        hidden = y == -1
+        said, right = fitted(make(y, seed), X, y).predict(X[hidden]), truth[hidden]
+        missed = [100 * np.mean(said[right == k] != k) for k in classes]
+        found["error"].append(digits(100 * np.mean(said != right)))
+        found["balanced"].append(digits(np.mean(missed)))
+        found["missed"].append([digits(value) for value in missed])
+        found["false"].append([int(np.sum((said == k) & (right != k))) for k in classes])
     return found

@@ -1,4 +1,4 @@
-"""Data of the true stories: documents with features of frozen encoders, spectra, patients."""
+"""Data of the true stories: documents and features of frozen encoders, spectra, patients, cells."""
 
 import gzip
 import io
@@ -8,6 +8,7 @@ from functools import cache
 import numpy as np
 from scipy import stats
 from sklearn.datasets import load_diabetes
+from sklearn.decomposition import PCA
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.preprocessing import StandardScaler
 
@@ -34,6 +35,21 @@ QUESTIONS = {
     "praise": ("reviews", ["1"]),
 }
 ENCODERS = ("tf-idf", "wordllama", "e5")
+#: Names of the types of cells in the file, and ours, from the most frequent to the rarest.
+TYPES = {
+    "Dendritic": "dendritic",
+    "CD14+ Monocyte": "monocyte",
+    "CD19+ B": "B",
+    "CD4+/CD25 T Reg": "regulatory T",
+    "CD8+ Cytotoxic T": "cytotoxic T",
+    "CD8+/CD45RA+ Naive Cytotoxic": "naive cytotoxic T",
+    "CD56+ NK": "natural killer",
+    "CD4+/CD45RO+ Memory": "memory T",
+    "CD34+": "stem cell",
+    "CD4+/CD45RA+/CD25- Naive T": "naive helper T",
+}
+COMPONENTS = 50  # of the genes
+KEPT_HIDDEN = 3  # cells of each type at least
 
 
 @dataclass(frozen=True)
@@ -140,14 +156,80 @@ def patients():
     return raw, X, (measure > measure.median()).astype(int).to_numpy()
 
 
+@dataclass(frozen=True)
+class Cells:
+    """Blood cells with a type, and the molecules that were counted in them.
+
+    Attributes
+    ----------
+    counts : ndarray of shape (700, 765)
+        Molecules of each gene.
+    totals : ndarray of shape (700,)
+        Molecules of all genes, of which the 765 are a part.
+    genes : list of str
+    y : ndarray of shape (700,)
+        Types, numbered as in `TYPES`.
+    X : ndarray of shape (700, 50)
+        Principal components of the standardized logarithms.
+    place : ndarray of shape (700, 2)
+        On a map (UMAP) that knows no types.
+    """
+
+    counts: np.ndarray
+    totals: np.ndarray
+    genes: list
+    y: np.ndarray
+    X: np.ndarray
+    place: np.ndarray
+
+
+def cells():
+    """Blood cells as rows.
+
+    Returns
+    -------
+    Cells
+    """
+    file = _file("cells")
+    counts, totals = (file[name].astype(int) for name in ("counts", "totals"))
+    names = list(TYPES)
+    y = np.array([names.index(name) for name in _strings("types", "cells")])
+    rows = StandardScaler().fit_transform(np.log1p(1e4 * counts / totals[:, None])).clip(-10, 10)
+    X = PCA(COMPONENTS, svd_solver="full").fit_transform(rows)
+    return Cells(counts, totals, _strings("genes", "cells"), y, X, file["place"])
+
+
+def label_each(truth, labels, random_state):
+    """Keep some labels of each class, and mark all other rows as unlabeled (−1).
+
+    Parameters
+    ----------
+    truth : ndarray of shape (n,)
+        Class indices.
+    labels : int
+        Labels of each class; fewer where otherwise fewer than three of its rows were hidden.
+    random_state : int
+
+    Returns
+    -------
+    ndarray of shape (n,)
+    """
+    rng = np.random.default_rng(random_state)
+    y = np.full(len(truth), -1)
+    for k in range(truth.max() + 1):
+        rows = np.flatnonzero(truth == k)
+        y[rng.choice(rows, min(labels, len(rows) - KEPT_HIDDEN), replace=False)] = k
+    return y
+
+
 @cache
-def _file():
-    with np.load(FOLDER / "data" / "documents.npz") as file:
-        return {name: file[name] for name in file.files}
+def _file(name="documents"):
+    with np.load(FOLDER / "data" / f"{name}.npz") as file:
+        return {key: file[key] for key in file.files}
 
 
-def _strings(name):
-    return _file()[name].tobytes().decode().split("\0")
+def _strings(name, file="documents"):
+    return _file(file)[name].tobytes().decode().split("\0")
 
 
 def find(rows, **key):

@@ -2,9 +2,11 @@
 
 import numpy as np
 import pytest
+from sklearn.dummy import DummyClassifier
 
-from benchmarks.stories import METHODS, TenMinuteUser, build, compare, fitted
+from benchmarks.stories import METHODS, TenMinuteUser, build, compare, compare_types, fitted
 from benchmarks.story_rankings import MACHINES, BestFeature, DecoyMachine, accepted, winners
+from benchmarks.tables import story_cells
 from s3vm_book import stories
 from s3vm_book.tables import FOLDER
 from s3vm_lib.datasets import hide_labels
@@ -12,6 +14,7 @@ from s3vm_lib.datasets import hide_labels
 STORIES = {
     "documents": ["documents.npz"],
     "peptides": ["yeast.pin.gz", "masked.pin.gz"],
+    "cells": ["cells.npz"],
 }
 
 
@@ -67,6 +70,94 @@ def test_patients_have_a_class_on_each_side_of_the_median():
     raw, X, y = stories.patients()
     assert raw.shape == (442, 11) and X.shape == (442, 10) and y.sum() == 221
     assert raw["target"][y == 1].min() > raw["target"][y == 0].max()
+
+
+def test_cells_are_counts_with_a_type():
+    found = stories.cells()
+    assert stories._strings("sources", "cells")[0].split() == [
+        "10x_pbmc68k_reduced.h5ad",
+        "e71d41e737c941559b7c57c9243bdb3d2c889c2adfdf00e3422ac6b46783676f",
+    ]
+    assert found.counts.shape == (700, 765) and len(set(found.genes)) == 765
+    assert np.all(found.counts.sum(axis=1) <= found.totals)
+    sizes = np.bincount(found.y)
+    assert sizes.tolist() == sorted(sizes, reverse=True) and sizes[-1] == 8 and sizes.sum() == 700
+    assert found.X.shape == (700, 50) and np.allclose(found.X.mean(axis=0), 0)
+    assert np.all(np.diff(found.X.std(axis=0)) < 0)
+
+
+@pytest.mark.parametrize(
+    ("gene", "name"),
+    [("CD79A", "B"), ("FCER1A", "dendritic"), ("GNLY", "natural killer"), ("SPINK2", "stem cell")],
+)
+def test_a_marker_gene_is_that_of_its_type(gene, name):
+    """Textbook markers: rows belong to their types, and columns to their genes."""
+    found = stories.cells()
+    share = 1e4 * found.counts[:, found.genes.index(gene)] / found.totals
+    means = [share[found.y == k].mean() for k in range(10)]
+    assert list(stories.TYPES.values())[np.argmax(means)] == name
+
+
+def test_equally_many_labels_of_each_class_but_some_stay_hidden():
+    truth = np.repeat([0, 1, 2], [30, 12, 5])
+    y = stories.label_each(truth, 10, 0)
+    assert [np.sum(y == k) for k in range(3)] == [10, 9, 2]
+    assert np.array_equal(y[y != -1], truth[y != -1])
+    assert not np.array_equal(y, stories.label_each(truth, 10, 1))
+
+
+def test_errors_are_counted_for_each_type():
+    """A method that gives each row the first class finds all of it, and nothing else."""
+    first = DummyClassifier(strategy="constant", constant=0)
+    truth = np.repeat([0, 1, 2], [20, 15, 9])
+    found = compare_types(lambda y, seed: first, np.zeros((44, 1)), truth, 6)
+    assert {len(values) for values in found.values()} == {10}
+    assert found["missed"][0] == [0, 100, 100] and found["false"][0] == [12, 0, 0]
+    assert found["error"][0] == pytest.approx(100 * 12 / 26, abs=0.01)
+    assert found["balanced"][0] == pytest.approx(200 / 3, abs=0.01)
+
+
+def three_clouds(sizes, seed=0):
+    rng = np.random.default_rng(seed)
+    truth = np.repeat(np.arange(3), sizes)
+    return rng.standard_normal((sum(sizes), 2)) + 12 * np.eye(3, 2)[truth], truth
+
+
+@pytest.mark.parametrize("method", story_cells.METHODS)
+def test_a_method_names_three_clouds(method):
+    X, truth = three_clouds((40, 25, 15))
+    y = stories.label_each(truth, 6, 0)
+    assert np.array_equal(fitted(story_cells.make(method, truth, y, 0), X, y).predict(X), truth)
+
+
+def test_a_told_svm_has_the_shares_that_it_was_told():
+    """On noise an SVM names each class about as often; told otherwise, it does otherwise."""
+    X = np.random.default_rng(0).standard_normal((600, 2))
+    truth = np.repeat([0, 1, 2], [480, 90, 30])
+    y = stories.label_each(truth, 10, 0)
+    told = story_cells.ToldSVM([0.8, 0.15, 0.05]).fit(X, y)
+    outputs = told.model_.decision_function(X[y == -1]) - told.offsets_
+    np.testing.assert_allclose(np.mean(outputs > 0, axis=0), [0.8, 0.15, 0.05], atol=0.002)
+    assert np.mean(told.predict(X) == 0) > 0.6 > 0.5 > np.mean(told.model_.predict(X) == 0)
+
+
+def test_labels_alone_means_alone():
+    X, truth = three_clouds((40, 25, 15))
+    y = stories.label_each(truth, 6, 0)
+    moved = np.where((y == -1)[:, None], 100.0, X)
+    name = "QNS3VM(C=10)" + story_cells.ALONE
+    pair = [fitted(story_cells.make(name, truth, y, 0), rows, y).predict(X) for rows in (X, moved)]
+    assert np.array_equal(*pair)
+
+
+def test_held_out_labels_are_asked_of_a_machine_that_has_not_seen_them():
+    """Noise: a machine that had seen a label would be right on it."""
+    rng = np.random.default_rng(0)
+    truth = np.repeat([0, 1, 2], [40, 25, 15])
+    found = story_cells.held_out(50 * rng.standard_normal((80, 30)), truth, 10)
+    assert 45 < np.mean(found["missed"]) < 85
+    wrong = np.sum(np.multiply(found["missed"], 10) / 100, axis=1)
+    np.testing.assert_allclose(wrong, np.sum(found["false"], axis=1), atol=0.1)
 
 
 def test_a_difference_is_judged_by_its_interval():

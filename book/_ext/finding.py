@@ -60,6 +60,10 @@ SUBJECTS = {
         ),
         *("target decoy", "false discovery rate", "entrapment"),
     ),
+    "book/story_cells": (
+        *("single-cell", "gene expression", "cell types", "scanpy", "marker genes", "UMAP"),
+        *("rare class", "many classes"),
+    ),
     "book/story_patients": ("medical data", "diabetes", "when it fails", "no gap", "threshold"),
     "book/relatives": (
         *("pseudo-labels", "entropy minimisation", "FixMatch", "mean teacher", "deep learning"),
