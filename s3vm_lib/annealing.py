@@ -198,6 +198,7 @@ class AnnealingPath:
         start = start or self.now
         known = () if start is None else (start.v, start.outputs)
         limits = {"tol": tol or self.tol, "max_iter": self.max_iter}
+        # Without unlabeled rows the labeled ones alone are read.
         if self.p.size:
             found = solve_finite_newton(self.rows, self.plus, self.minus, *known, **limits)
         else:
@@ -218,6 +219,7 @@ class AnnealingPath:
         """Minimize Φ_T in p for the present v; returns the mean divergence from the p before."""
         before = self.p.copy()
         loss_gaps(self.now.outputs[self.unlabeled], self.gap)
+        # Without a balance ν is 0.
         if self.problem.ratio is None:
             probabilities(self.gap, self.share, 0.0, T, self.p)
         else:

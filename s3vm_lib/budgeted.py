@@ -22,8 +22,9 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.linalg import block_diag
 
-from s3vm_lib.graph_kernel_machine import Accumulators, GraphClassifier
-from s3vm_lib.graph_kernel_machine.steps import STATE, TOTALS, draw_steps, terms_of
+from s3vm_lib.graph_kernel_machine import (  # isort: skip
+    STATE, TOTALS, Accumulators, GraphClassifier, draw_steps, terms_of,
+)  # fmt: skip
 from s3vm_lib.kernels import LAPLACIAN, LINEAR, PRECOMPUTED, RBF
 from s3vm_lib.utils.jit import njit
 from s3vm_lib.utils.limits import Count
@@ -46,6 +47,7 @@ def kernel_value(code, parameters, x, z, row):
     if code == PRECOMPUTED:
         return x[row]
     total = 0.0
+    # As `s3vm_lib.kernels` has them, one pair at a time.
     if code == RBF:
         for k in range(x.size):
             total += (x[k] - z[k]) ** 2
@@ -88,6 +90,7 @@ def merge_point(a_r, a_s, kappa):
         0 ≤ h ≤ 1, from a grid of 33 values and 30 golden sections.
     """
     best, top = 0.0, -1.0
+    # A grid, since there may be two maxima, then golden section around its best point.
     for k in range(33):
         value = _kept(a_r, a_s, kappa, k / 32.0)
         if value > top:
@@ -145,6 +148,7 @@ def _put(x, row, kind, delta, h, slots):
             slots.a[j] += delta
             slots.b[j] += h * delta
             return
+    # A row that comes for the first time takes the next slot.
     slots.ids[size], slots.kinds[size] = row, kind
     for k in range(x.size):  # a loop compiles ten times faster than an array put into another
         slots.S[size, k] = x[k]
@@ -424,7 +428,7 @@ class BGS3VM(GraphClassifier):
         Stop when doubling the number of steps changes the averaged outputs (root mean square over
         up to 256 rows) by at most this share of their size, or of 1 if that is larger, and J
         exceeds that of f = 0 by no more than this share.
-    max_iter : int or "paper", default=200_000
+    max_iter : int, default=200_000
         Largest number of steps, see `GKM`.
     class_weight : dict or "balanced", default=None
         Factors on C per class; ``"balanced"`` counts labeled rows only.

@@ -457,6 +457,7 @@ class CCCPS3VM(KernelParameters, BaseS3VM):
     def _fit_binary(self, data, shared, t, problem, index):
         gram, center, starts = shared
         first = None
+        # In a search the first convex problem is the same for every C*.
         if self._kept is not None and starts is None:
             asked = {"tol": self.tol, "max_iter": self.max_inner_iter, "face_steps": _FACE_STEPS}
             first = self._again(

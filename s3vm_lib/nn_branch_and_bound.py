@@ -50,30 +50,6 @@ class NearestSolution(NamedTuple):
     status: str  # as in the `Solution` of `solve_branch_and_bound`
 
 
-def nearest(diagonal, row, own, candidates, k):
-    """Return the k candidates nearest to a point in feature space, nearest first.
-
-    Parameters
-    ----------
-    diagonal : ndarray of shape (n,)
-        Values k(x_i, x_i).
-    row : ndarray of shape (n,)
-        Values k(x, x_i) of the point.
-    own : float
-        k(x, x).
-    candidates : ndarray of int
-        Rows to choose from; of equally near ones the first are taken.
-    k : int
-        How many, at most.
-
-    Returns
-    -------
-    ndarray of int
-    """
-    distance = own + diagonal[candidates] - 2 * row[candidates]
-    return candidates[np.argsort(distance, kind="stable")[:k]]
-
-
 def solve_arrival(
     problem, K, t, sample_weight, outputs, new, n_neighbors, beta=None, *, tol=1e-6,
     max_iter=100_000, callback=None,
@@ -107,7 +83,10 @@ def solve_arrival(
     NearestSolution
     """
     U = np.flatnonzero(t == 0)
-    chosen = nearest(np.diag(K), K[new], K[new, new], U, n_neighbors)
+    # N: the rows nearest to the new one in feature space, of equally near ones the first.
+    distance = K[new, new] + np.diag(K)[U] - 2 * K[new, U]
+    chosen = U[np.argsort(distance, kind="stable")[:n_neighbors]]
+    # Outside of N an unlabeled row is a labeled one of weight C* s with its old sign.
     labels, s = t.copy(), sample_weight.copy()
     labels[U] = np.where(outputs[U] >= 0, 1.0, -1.0)
     s[U] *= problem.C_star / problem.C
@@ -159,6 +138,7 @@ class Kept(NamedTuple):
             new = sp.csr_matrix(new)
         elif sp.issparse(new):
             new = new.toarray()
+        # The kernel sees centered rows, those that are kept are as they came.
         own, others, K = new, self.X, np.empty((n, n))
         if self.center is not None:
             own, others = new - self.center, self.X - self.center
@@ -350,6 +330,7 @@ class NNBBS3VM(KernelParameters, KeepingS3VM):
         arrivals, asked = [], options(self, solve_arrival)
         machine.t = np.append(machine.t, t)
         machine.beta = np.append(machine.beta, np.zeros(t.size))
+        # All rows of the batch join with the outputs of the present function.
         new = rows.K[old:] @ machine.beta + machine.b
         machine.outputs = np.append(machine.outputs, new)
         for k in range(old, old + t.size):
@@ -360,6 +341,7 @@ class NNBBS3VM(KernelParameters, KeepingS3VM):
             )  # fmt: skip
             machine.beta = np.append(found.beta, np.zeros(old + t.size - n))
             machine.b, machine.objective = found.b, found.objective
+            # Rows still to be solved for see the new function.
             rest = rows.K[n:, :n] @ found.beta + found.b
             machine.outputs = np.append(found.outputs, rest)
             arrivals.append(Arrival(*(getattr(found, name) for name in Arrival._fields)))

@@ -34,7 +34,7 @@ _CHECK_EVERY = 4  # Krylov steps between two looks at the small problem
 
 
 def model_step(values, gradient, curvature, radius, floor):
-    """Step in the eigenbasis of a Hessian, shape (k,).
+    """Return the step in the eigenbasis of a Hessian, shape (k,).
 
     Parameters
     ----------
@@ -76,7 +76,7 @@ def model_step(values, gradient, curvature, radius, floor):
 
 
 def dense_direction(hessian, gradient, curvature, radius, floor):
-    """Step for a dense Hessian: Cholesky where it is positive definite, else `model_step`.
+    """Return the step for a dense Hessian: by Cholesky if it is positive definite, or `model_step`.
 
     Parameters
     ----------
@@ -105,7 +105,7 @@ def dense_direction(hessian, gradient, curvature, radius, floor):
 
 
 def krylov_direction(product, gradient, curvature, radius, floor, tol, max_iter):
-    """Step in the Krylov space of the gradient, from products with the Hessian.
+    """Return the step in the Krylov space of the gradient, from products with the Hessian.
 
     The Lanczos process turns the Hessian into a tridiagonal matrix T on an orthonormal basis of
     span{g, Hg, H²g, …}; the step is `model_step` for T. Where T is positive definite this is the
@@ -380,21 +380,9 @@ def minimize(objective, x, directions, tol=1e-5, ftol=1e-9, max_iter=500, certif
 
 
 def solve_newton(
-    coordinates,
-    t,
-    sample_weight,
-    problem,
-    *,
-    solver="newton",
-    curvature="trust",
-    system="auto",
-    annealing=ANNEALING["geometric"],
-    tol=1e-5,
-    ftol=1e-9,
-    max_iter=500,
-    start=None,
-    callback=None,
-):
+    coordinates, t, sample_weight, problem, *, solver="newton", curvature="trust", system="auto",
+    annealing=ANNEALING["geometric"], tol=1e-5, ftol=1e-9, max_iter=500, start=None, callback=None,
+):  # fmt: skip
     """Minimize in the primal by Newton's method or gradient descent, with continuation in C*.
 
     Parameters

@@ -14,26 +14,14 @@ from s3vm_lib.base.classifier import Balance, BaseS3VM, checked_labeled_loss
 from s3vm_lib.base.machine import BinaryFit
 from s3vm_lib.losses import LabeledLoss, unlabeled_loss
 from s3vm_lib.objective import Problem
-from s3vm_lib.smooth import (
-    ANNEALING,
-    CoordinateName,
-    Coordinates,
-    Features,
-    annealing_stages,
-    contradicted,
-    mean_weight,
-    reconsidered,
-    solve_quasi_newton,
-)
-from s3vm_lib.utils.limits import (
-    Count,
-    InnerShare,
-    RandomState,
-    Shape,
-    Tolerance,
-    ToleranceOrZero,
-    WeightOrZero,
-)
+
+from s3vm_lib.smooth import (  # isort: skip
+    ANNEALING, CoordinateName, Coordinates, Features, annealing_stages, contradicted, mean_weight,
+    reconsidered, solve_quasi_newton,
+)  # fmt: skip
+from s3vm_lib.utils.limits import (  # isort: skip
+    Count, InnerShare, RandomState, Shape, Tolerance, ToleranceOrZero, WeightOrZero,
+)  # fmt: skip
 from s3vm_lib.utils.validation import KernelParameters, options, parameters
 
 SmoothLoss = Literal["modified_logistic", "squared_hinge", "smooth_hinge", "logistic"]
@@ -63,6 +51,7 @@ class SmoothS3VM(KernelParameters, BaseS3VM):
 
     def _prepare(self, data):
         """Return the coordinates, which all two-class problems share."""
+        # The constraint fixes the offset: without one it has nothing to act on.
         if not self.fit_intercept and self.balance is not None:
             raise ValueError(
                 "fit_intercept=False needs balance=None, because the balance constraint sets the "
@@ -91,16 +80,13 @@ class SmoothS3VM(KernelParameters, BaseS3VM):
         s = self.s if self.unlabeled_loss == "gaussian" else None
         balance_tol = getattr(self, "balance_tol", None)
         balance = "mean" if balance_tol is None else "share"
-        return Problem(
+        losses = (
             checked_labeled_loss(self.labeled_loss, get_args(SmoothLoss)),
             unlabeled_loss(self.unlabeled_loss, s),
-            *self._penalties(data),
-            data.kernel,
-            "free" if self.fit_intercept else "none",
-            "none" if ratio is None else balance,
-            ratio,
-            balance_tol or 0.0,
         )
+        bias = "free" if self.fit_intercept else "none"
+        balance = "none" if ratio is None else balance, ratio, balance_tol or 0.0
+        return Problem(*losses, *self._penalties(data), data.kernel, bias, *balance)
 
     def _start(self, problem, index):
         """Return where the solution for a smaller C* lies, if `Preparation` has one."""
@@ -325,7 +311,9 @@ default="cholesky"
 
         start = self._start(problem, index)
         silent = self.callback is None and not self.verbose
-        if start is None and self._kept is not None and silent and self._begins_alike(problem):
+        # In a search the stage α = 0, the same for every C*, is solved once.
+        alike = problem.C_star > 0 and problem.balance != "share"
+        if start is None and self._kept is not None and silent and alike:
             key = replace(problem, C_star=0.0), self.tol, self.ftol, self.max_iter
             first = self._again(
                 f"first {index}", key, lambda: solve(coordinates, None, annealing=())
@@ -340,8 +328,3 @@ default="cholesky"
             rows = t, data.sample_weight, problem
             solution = reconsidered(solution, coordinates, *rows, solve)
         return self._model(data, coordinates, t, problem, solution)
-
-    @staticmethod
-    def _begins_alike(problem):
-        """Say whether the stage α = 0, and it alone, is the same for every C*."""
-        return problem.C_star > 0 and problem.balance != "share"

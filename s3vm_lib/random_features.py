@@ -71,6 +71,7 @@ def cosines_and_sines(T, out):
     for i in range(T.shape[0]):
         row, cosine, sine = T[i], out[i, :h], out[i, h:]
         for j in range(h):
+            # The turn modulo 1, |r| ≤ ½, of which a quarter wave gives both values.
             r = row[j] - np.rint(row[j])
             q = np.float32(0.25) - abs(r)
             cosine[j] = quarter_sine(q)

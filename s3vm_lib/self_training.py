@@ -88,9 +88,11 @@ def solve_self_training(
         known = np.flatnonzero(codes >= 0)
         model = KNeighborsClassifier(min(n_neighbors, known.size), weights=weights)
         model.fit(X[known], codes[known])
+        # A class that no labeled neighbor has gets no votes.
         shares = np.zeros((left.size, n_classes))
         shares[:, model.classes_] = model.predict_proba(X[left])
         sure = shares.max(axis=1)
+        # All above the threshold, or the k best, of equal votes the nearest.
         if k_best is None:
             chosen = np.flatnonzero(sure >= threshold)
         else:
@@ -106,6 +108,7 @@ def solve_self_training(
         if callback is not None and callback(history[-1]):
             status = "stopped"
             break
+    # The last round allowed may have labeled everything.
     if status == "max_iter" and not np.any(codes < 0):
         status = "converged"
     return Solution(codes, rounds, len(history), status, history)
@@ -232,6 +235,7 @@ class SelfTrainingKNN(SemiSupervisedMixin, BaseEstimator):
             self.k_best, max_iter, lambda state: self._report(state._asdict()),
         )  # fmt: skip
         known = solution.codes >= 0
+        # Predictions are votes of all labels, those that were found too.
         self._model = KNeighborsClassifier(
             min(int(self.n_neighbors), int(known.sum())), weights=self.weights
         ).fit(X[known], solution.codes[known])

@@ -56,6 +56,27 @@ def semi_supervised():
     return make
 
 
+@pytest.fixture
+def visits(monkeypatch):
+    """Nodes of branch and bound as they are visited: (node, bound it is closed with, best value).
+
+    The bound is infinite where the node has children.
+    """
+    from s3vm_lib.branch_and_bound import _intervals, _search
+
+    seen = []
+    for search in (_search._Search, _intervals._Boxes):
+
+        def visit(self, node, visit=search.visit):
+            before, self.closed = self.closed, np.inf
+            visit(self, node)
+            seen.append((node, self.closed, self.objective))
+            self.closed = min(before, self.closed)
+
+        monkeypatch.setattr(search, "visit", visit)
+    return seen
+
+
 @pytest.fixture(scope="session")
 def run_python():
     """Function (code, **environment) -> stdout of the code in a new process that must succeed."""

@@ -207,7 +207,7 @@ def test_predictions_that_overflow_name_the_row():
         model.decision_function(new)
     with pytest.raises(FloatingPointError, match="rows of X"):
         model.predict(sp.csr_matrix(new))
-    regressor = GKMRegressor(kernel="poly", degree=5, max_iter="paper", random_state=0)
+    regressor = GKMRegressor(kernel="poly", degree=5, tol=1e3, random_state=0)
     regressor.fit(X, np.where(y < 0, np.nan, y))
     with pytest.raises(FloatingPointError, match="rows of X"):
         regressor.predict(new)

@@ -310,19 +310,20 @@ def test_the_nearest_share_is_that_of_an_enumeration():
 
 
 @pytest.mark.parametrize("positive", [1, 2, 3, 4])
-def test_counts_with_the_ramp_leave_the_flat_rows_free(positive):
+def test_counts_with_the_ramp_leave_the_flat_rows_free(positive, visits):
     K, t, _ = instance(5, 4)
     ramp = UnlabeledLoss("symmetric_ramp", -0.5)
     values = values_of_labelings(problem_of("none", unlabeled=ramp), K, t)
     most = {1: positive, -1: 5 - positive}
     allowed = [v for k, v in values.items() if all(k.count(s) <= most[s] for s in most)]
     problem = problem_of("counts", positive / 5, unlabeled=ramp)
-    found = solve_branch_and_bound(problem, K, t, tol=1e-9, trace=True)
+    found = solve_branch_and_bound(problem, K, t, tol=1e-9)
     assert found.status == "converged"
     assert_allclose([found.objective, found.lower_bound], min(allowed), rtol=1e-7)
     assert np.sum(found.labels[t == 0] > 0) == positive
-    for visit in found.trace:
-        assert all(np.sum(visit.labels[t == 0] == s) <= most[s] for s in most)
+    assert len(visits) >= found.n_iter
+    for node, _, _ in visits:
+        assert all(np.sum(node.decided == s) <= most[s] for s in most)
 
 
 def test_equals_the_plain_twin():
@@ -343,7 +344,7 @@ def split_of_integers(numbers):
 
 
 @pytest.mark.parametrize(("numbers", "split"), [((1, 2, 3), True), ((1, 1, 3), False)])
-def test_outputs_of_zero_have_two_children(numbers, split):
+def test_outputs_of_zero_have_two_children(numbers, split, visits):
     """J is m/2 + 2C where the integers can be split into two groups of equal sum, else larger."""
     K, t = split_of_integers(numbers)
     problem = problem_of("mean", 0.5, C=1.0, C_star=1.0)
@@ -351,12 +352,13 @@ def test_outputs_of_zero_have_two_children(numbers, split):
     assert (expected <= 3.5 + 1e-7) == split
     assert_allclose(reference.branch_and_bound(K, t, 1.0, 1.0, 0.5)[0], expected, rtol=1e-6)
     for branching in ("gain", "confidence"):
-        found = solve_branch_and_bound(problem, K, t, branching=branching, trace=True)
+        visits.clear()
+        found = solve_branch_and_bound(problem, K, t, branching=branching)
         assert_allclose([found.objective, found.lower_bound], expected, rtol=2e-6)
-        root = found.trace[0]
-        assert_array_equal(K @ root.beta + root.b, 0.0)
-        children = [v for v in found.trace if v.parent == 0]
-        assert [v.label for v in children] == [1, -1]  # sign 0 is +1, and goes first
+        decided = [node.decided for node, _, _ in visits]
+        row = np.flatnonzero(decided[1])  # sign 0 is +1, and goes first
+        assert row.size == 1 and decided[1][row] == 1
+        assert next(np.count_nonzero(one == -1) for one in decided if one[row] == -1) == 1
 
 
 def test_no_method_finds_less():
@@ -378,53 +380,38 @@ def test_no_method_finds_less():
     ("balance", "ratio"), [("mean", 0.5), ("mean", 0.3), ("counts", 0.5), ("none", None)]
 )
 @pytest.mark.parametrize("piecewise", ["hinge", "l1", "squared_hinge", "ramp"])
-def test_no_bound_exceeds_a_completion(balance, ratio, piecewise):
+def test_no_bound_exceeds_a_completion(balance, ratio, piecewise, visits):
     u = 4 if piecewise == "ramp" else 6
     K, t, _ = instance(u, 7)
     if piecewise == "ramp":
         problem = problem_of(balance, ratio, unlabeled=UnlabeledLoss("symmetric_ramp", -0.4))
     else:
         problem = problem_of(balance, ratio, LabeledLoss(piecewise))
-    U = np.flatnonzero(t == 0)
     values = values_of_labelings(problem, K, t)
     if balance == "counts":
         values = {k: v for k, v in values.items() if k.count(1) <= u // 2 >= k.count(-1)}
     least = min(values.values())
-    found = solve_branch_and_bound(problem, K, t, trace=True)
-    assert len(found.trace) >= found.n_iter > 1
-    assert sum(visit.beta is not None for visit in found.trace) == found.n_iter
+    found = solve_branch_and_bound(problem, K, t)
+    assert len(visits) >= found.n_iter > 1
+    assert not visits[0][0].decided.any()
     incumbent = np.inf
-    for k, visit in enumerate(found.trace):
-        decided = visit.labels[U]
+    for node, closed, best in visits:
         matches = [
             value
             for signs, value in values.items()
             if all(
-                d in (0, s) or (d == FLAT and s == 0) for d, s in zip(decided, signs, strict=True)
+                d in (0, s) or (d == FLAT and s == 0)
+                for d, s in zip(node.decided, signs, strict=True)
             )
         ]
         # With counts a twin or a full class decides rows, so that no completion need be left.
-        assert visit.bound <= min(matches, default=np.inf) + 1e-7
-        assert least - 1e-7 <= visit.incumbent <= incumbent
-        incumbent = visit.incumbent
-        assert visit.outcome in ("branched", "bound", "unsolved", "leaf")
-        if visit.outcome in ("bound", "unsolved"):
-            assert visit.bound >= visit.incumbent * (1 - 2e-6)
-        if visit.outcome == "leaf":
-            assert np.all(decided != 0)
-        if not np.isnan(visit.objective) and balance != "counts":
-            f = K @ visit.beta + visit.b
-            norm2 = visit.beta @ K @ visit.beta
-            assert_allclose(problem.value(f, t, norm2, visit.b), visit.objective, rtol=1e-9)
-            assert problem.balance_residual(f, t) < 1e-9
-        if k == 0:
-            assert (visit.parent, visit.depth, visit.row, visit.label) == (-1, 0, -1, 0)
-            continue
-        parent = found.trace[visit.parent]
-        assert visit.parent < k and visit.depth == parent.depth + 1
-        assert parent.outcome == "branched" and parent.labels[visit.row] == 0
-        assert visit.labels[visit.row] == visit.label
-        assert visit.bound >= parent.bound
+        least_of_node = min(matches, default=np.inf) + 1e-7
+        assert node.sure <= least_of_node
+        assert least - 1e-7 <= best <= incumbent
+        incumbent = best
+        if closed < np.inf:  # by its bound, or with all rows decided
+            assert node.sure <= closed <= least_of_node
+            assert np.all(node.decided != 0) or closed >= best * (1 - 2e-6)
 
 
 @pytest.mark.parametrize("bias", ["free", "regularized", "none"])

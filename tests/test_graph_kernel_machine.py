@@ -22,7 +22,7 @@ from s3vm_lib.graph_kernel_machine import (
     solve_gkm,
     theorem_bounds,
 )
-from s3vm_lib.graph_kernel_machine._rules import largest_sigma_f, paper_steps
+from s3vm_lib.graph_kernel_machine._estimator import largest_sigma_f
 from s3vm_lib.graph_kernel_machine._solver import _worse
 from s3vm_lib.graphs import CompleteGraph, NeighborGraph, edge_sampler, knn_graph
 from s3vm_lib.kernels import Kernel
@@ -530,10 +530,11 @@ def test_what_is_worse_than_no_function_is_a_matter_of_weights():
     assert 50 < sum(answers) < 150
 
 
+@pytest.mark.filterwarnings("ignore:.*max_iter")
 @pytest.mark.parametrize("value", [True, False])
 def test_projection_is_a_boolean_of_any_kind(value):
     X, _, y = half_moons(60)
-    options = dict(C_graph=10.0, random_state=0, max_iter="paper")
+    options = dict(C_graph=10.0, random_state=0, max_iter=60)
     found, expected = (
         GKM(projection=kind(value), **options).fit(X, y).history_[-1].norm
         for kind in (np.bool_, bool)
@@ -550,14 +551,6 @@ def test_weight_of_the_graph_by_rule():
         assert_allclose(model.problem_.C_graph, share * 2 * (y >= 0).sum())
 
 
-def test_the_papers_number_of_steps():
-    X, _, y = half_moons()
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        model = GKM(max_iter="paper", random_state=0).fit(X, y)
-    assert (model.n_iter_, model.termination_condition_) == (200, "completed")
-
-
 def test_what_was_computed_for_an_earlier_fit_is_not_served():
     X, _, y = half_moons()
     model = GKM(tol=10.0, random_state=0).fit(X, y)
@@ -568,13 +561,6 @@ def test_what_was_computed_for_an_earlier_fit_is_not_served():
     assert_array_equal(model.transduction_, fresh.transduction_)
     assert model.objective_ == fresh.objective_ != first[1]
     assert np.any(model.transduction_ != first[0])
-
-
-@pytest.mark.parametrize(
-    ("n", "steps"), [(1, 1), (999, 999), (7999, 7999), (8000, 1600), (70_000, 14_000)]
-)
-def test_the_papers_number_of_steps_is_n_or_a_fifth_of_it(n, steps):
-    assert paper_steps(n) == steps
 
 
 def test_objective_and_transduction_are_computed_when_asked_for():

@@ -21,7 +21,7 @@ from s3vm_lib.graphs import (
     radius_graph,
     sample_edge,
 )
-from s3vm_lib.graphs._rules import distinct_rows, on_rows
+from s3vm_lib.graphs._rules import distinct_rows
 from s3vm_lib.kernels import Kernel
 from s3vm_lib.reference import graphs as twin
 from s3vm_lib.utils.jit import njit
@@ -215,12 +215,12 @@ def test_identical_rows_are_found(form):
     assert np.all(first <= np.arange(30))
 
 
-def test_a_graph_on_some_rows():
-    index = np.array([1, 4, 6])
-    graph = on_rows(Graph(3, np.array([0, 1]), np.array([2, 2]), np.array([1.0, 2.0])), index, 8)
-    assert graph.n == 8
-    assert_array_equal(graph.i, [1, 4])
-    assert_array_equal(graph.j, [6, 6])
+def test_copies_of_a_row_have_no_edges():
+    rows = np.array([[0.0], [0.0], [1.0], [1.0], [3.0]])
+    graph = NeighborGraph(1, weights="binary").build(rows)
+    assert graph.n == 5
+    assert_array_equal(graph.i, [0, 2])
+    assert_array_equal(graph.j, [2, 4])
 
 
 # --- Rules for graphs -----------------------------------------------------------------------------

@@ -246,7 +246,7 @@ def test_outputs_of_zero_are_cut(balance):
     X = np.vstack([np.array([[2.0, 4, 6], [2, 4, 6]]), np.eye(3), -np.eye(3)])
     K, t = X @ X.T, np.r_[1.0, -1, np.zeros(6)]
     problem = problem_of("squared_hinge", balance, C_star=1.0)
-    found = solve_branch_and_bound(problem, K, t, trace=True)
+    found = solve_branch_and_bound(problem, K, t)
     check(found, problem, K, t)
     assert found.n_iter > 1
     assert_allclose(min(many_descents(problem, K, t, starts=25)), found.objective, rtol=2e-6)
@@ -333,49 +333,48 @@ def test_no_lower_bound_exceeds_the_minimum_of_shifted_integers(seed, shift):
 
 
 @pytest.mark.parametrize("balance", [MEAN, NONE])
-def test_the_trace_is_a_tree_of_boxes(balance):
+def test_boxes_are_cut_in_two(balance, visits):
     K, t, _ = instance(6, 5)
     problem = problem_of(balance=balance)
-    found = solve_branch_and_bound(problem, K, t, trace=True)
-    U = t == 0
-    assert sum(visit.beta is not None for visit in found.trace) == found.n_iter > 5
-    for k, visit in enumerate(found.trace):
-        low, high = visit.low, visit.high
-        inside = np.all((found.outputs >= low) & (found.outputs <= high))
+    found = solve_branch_and_bound(problem, K, t)
+    U = np.flatnonzero(t == 0)
+    assert found.n_iter > 5
+    boxes = [node for node, _, _ in visits]
+    for k, (node, closed, best) in enumerate(visits):
+        inside = np.all(
+            ((found.outputs >= node.low[: t.size]) & (found.outputs <= node.high[: t.size]))[U]
+        )
         if k == 0:
-            assert inside and visit.parent == -1
-            continue
-        parent = found.trace[visit.parent]
-        assert visit.parent < k and parent.outcome == "branched" and visit.depth == parent.depth + 1
-        assert visit.bound >= parent.bound and visit.incumbent <= parent.incumbent
-        assert np.all((low >= parent.low) & (high <= parent.high))
-        changed = np.flatnonzero((low != parent.low) | (high != parent.high))
-        assert changed.tolist() == ([visit.row] if visit.row >= 0 else [])
-        kept = (high - low)[changed] / (parent.high - parent.low)[changed]
-        assert np.all((kept > 0.05) & (kept < 0.95))  # no cut close to an end
-        assert_array_equal(visit.labels[~U], t[~U])
-        assert np.all(visit.labels * low >= 0) or np.all(visit.labels[low > 0] == 1)
-        if visit.outcome in ("bound", "unsolved"):
-            assert visit.bound >= visit.incumbent * (1 - 1e-6)
+            assert inside
+        else:  # the parent: the last smallest box before it that holds it
+            holds = [b for b in boxes[:k] if np.all((b.low <= node.low) & (node.high <= b.high))]
+            parent = min(holds, key=lambda b: np.sum(b.high - b.low))
+            assert node.sure >= parent.sure
+            changed = np.flatnonzero((node.low != parent.low) | (node.high != parent.high))
+            kept = (node.high - node.low)[changed] / (parent.high - parent.low)[changed]
+            assert changed.size == 1 and 0.05 < kept[0] < 0.95  # no cut close to an end
+        if closed < np.inf:
+            assert node.sure <= closed and closed >= best * (1 - 1e-6)
         if balance == MEAN and inside:
-            assert visit.bound <= found.objective * (1 + 1e-9)
+            assert max(node.sure, 0 if closed == np.inf else closed) <= found.objective * (1 + 1e-9)
 
 
-def test_the_first_box_holds_the_minimum_where_the_penalty_is_all_it_costs():
+def test_the_first_box_holds_the_minimum_where_the_penalty_is_all_it_costs(visits):
     """Outputs reach x √(2J), no less: f = wx with ½w² + C(1 − w)² at x = ±1, C = 50."""
     x = np.array([-1.0, 1.0, 3.0, -3.0, 2.5])
     t = np.array([-1.0, 1.0, 0.0, 0.0, 0.0])
     problem = Problem(LabeledLoss("squared_hinge"), GAUSSIAN, 50.0, 0.7, bias="none")
-    found = solve_branch_and_bound(problem, np.outer(x, x), t, trace=True)
+    found = solve_branch_and_bound(problem, np.outer(x, x), t)
     f = 100 / 101 * x
     assert_allclose(found.outputs, f, atol=1e-6)
-    assert np.all((found.trace[0].low <= f) & (f <= found.trace[0].high))
+    first, _, _ = visits[0]
+    assert np.all(((first.low <= f) & (f <= first.high))[t == 0])
 
 
-def test_the_lower_bound_is_no_higher_than_that_of_any_closed_box():
+def test_the_lower_bound_is_no_higher_than_that_of_any_closed_box(visits):
     K, t, _ = instance(6, 5)
-    found = solve_branch_and_bound(problem_of(balance=MEAN), K, t, tol=0.1, trace=True)
-    closed = [visit.bound for visit in found.trace if visit.outcome != "branched"]
+    found = solve_branch_and_bound(problem_of(balance=MEAN), K, t, tol=0.1)
+    closed = [bound for _, bound, _ in visits if bound < np.inf]
     assert found.status == "converged"
     assert 0.9 * found.objective <= found.lower_bound <= min(closed) * (1 + 1e-12)
     assert min(closed) < found.objective

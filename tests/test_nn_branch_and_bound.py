@@ -13,7 +13,7 @@ from s3vm_lib.branch_and_bound import solve_branch_and_bound
 from s3vm_lib.checks import brute_force, fixed_label_svm
 from s3vm_lib.kernels import Kernel
 from s3vm_lib.losses import LabeledLoss
-from s3vm_lib.nn_branch_and_bound import nearest, solve_arrival
+from s3vm_lib.nn_branch_and_bound import solve_arrival
 from s3vm_lib.objective import Problem, evaluate
 
 HINGE = LabeledLoss("hinge")
@@ -55,10 +55,13 @@ def test_neighbors_are_the_nearest_in_feature_space():
     candidates = np.arange(5, 30)
     distance = np.linalg.norm(features[candidates] - features[20], axis=1)
     expected = candidates[np.argsort(distance)]
-    found = nearest(np.diag(K), K[20], K[20, 20], candidates, 7)
-    assert_array_equal(found, expected[:7])
-    assert found[0] == 20
-    assert_array_equal(nearest(np.diag(K), K[20], K[20, 20], candidates, 99), expected)
+    problem, t = Problem(HINGE, HINGE.effective, 1.0, 0.5), np.zeros(30)
+    t[:5] = 1.0, -1.0, 1.0, -1.0, 1.0
+    for most in (7, 99):
+        rest = np.ones(30), np.zeros(30), 20, most
+        found = solve_arrival(problem, K, t, *rest, max_iter=1).neighbors
+        assert_array_equal(found, expected[:most])
+        assert found[0] == 20
 
 
 @by_kernel

@@ -1382,10 +1382,9 @@ def test_long_paths_are_given_up_for_cccp(gram, kernel, monkeypatch):
     assert len(calls) > 4
     assert model.termination_condition_ == "converged"
     calls.clear()
-    for update in ("auto", "path"):  # who asks for the path gets it
-        by_hand = ILS3VM(gamma=0.5, C=C, C_star=C_STAR, update=update, start="path").fit(X, y)
-        assert not calls
-        agrees_with_scratch(by_hand, X, y)
+    by_hand = ILS3VM(gamma=0.5, C=C, C_star=C_STAR, update="path").partial_fit(X, y)
+    assert not calls  # who asks for the path gets it
+    agrees_with_scratch(by_hand, X, y)
 
 
 def test_what_cccp_has_overlooked_is_followed_up_within_max_iter(monkeypatch):
@@ -1546,9 +1545,9 @@ def test_outputs_are_shown_without_the_ridge():
     """Where it matters: with the ridge one unlabeled row is on the other side."""
     X, t = clouds(30, d=1, labeled=0.4, seed=12)
     y = np.where(t == 0, -1, (t > 0).astype(int))
-    model = ILS3VM(gamma=0.5, ridge=1e-3, C=100.0, C_star=100.0, start="path")
+    model = ILS3VM(gamma=0.5, ridge=1e-3, C=100.0, C_star=100.0, update="path")
     with pytest.warns(ConvergenceWarning, match="scale the data"):  # outputs move by up to 0.1
-        model.fit(X, y)
+        model.partial_fit(X, y)
     assert model.termination_condition_ == "stalled"
     outputs = model.decision_function(X)
     dual = np.zeros(30)

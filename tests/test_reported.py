@@ -238,7 +238,6 @@ OF_THE_WAY = (
     "labeled",
 )  # how far the last steps went
 NOT_SOLVED = {
-    ("max_iter", "paper"): "too few steps to reach the solution",
     ("polish", False): "steps that draw rows by their position",
     ("update", "block"): "steps that draw rows by their position",
     ("budget_unlabeled", "paper"): "the number of rows is what it depends on",
@@ -439,8 +438,8 @@ def test_rows_that_are_kept_stand_for_all_rows_so_far(semi_supervised, monkeypat
         return steps(self, rows, problem, *arguments)
 
     monkeypatch.setattr(cls, "_steps", spy)
-    schedule = Schedule(unlabeled_kept=4)
-    model = cls(n_features=16, n_steps=2, schedule=schedule, class_weight={0: 2.0}, random_state=0)
+    monkeypatch.setattr("s3vm_lib.stochastic._estimators.UNLABELED_KEPT", 4)
+    model = cls(n_features=16, n_steps=2, class_weight={0: 2.0}, random_state=0)
     for start, end in ((0, 20), (20, 25), (25, 45), (45, 60)):
         batch = slice(start, end)
         model.partial_fit(X[batch], y[batch], weight[batch], classes=[0, 1])

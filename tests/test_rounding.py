@@ -46,7 +46,6 @@ VARIANTS = [
     (LapSVM, dict(labeled_loss="hinge")),
     (BranchBoundS3VM, dict(unlabeled_loss="gaussian", labeled_loss="squared_hinge")),
     (BranchBoundS3VM, dict(labeled_loss="squared_hinge")),
-    (ILS3VM, dict(start="path")),
 ]
 
 

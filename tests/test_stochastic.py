@@ -30,15 +30,15 @@ from s3vm_lib.stochastic import (
     Polish,
     Sampler,
     Schedule,
-    _common,
+    _estimators,
     on_disk,
     solve_full_batch,
     solve_stored,
     solve_triply_stochastic,
 )
 from s3vm_lib.stochastic._blocks import StreamFeatures, loss_codes
+from s3vm_lib.stochastic._descent import _Scaled
 from s3vm_lib.stochastic._steps import Slopes
-from s3vm_lib.stochastic._triply import _Scaled
 
 RBF = Kernel("rbf", 0.5)
 BOTH = pytest.mark.parametrize("Estimator", [FRS3VM, TSGS3VM])
@@ -125,7 +125,7 @@ def test_labeled_rows_that_are_not_carried_along_give_the_same_run(blobs, monkey
         plain(batch=8, labeled=6),
     )
     carried = solve_triply_stochastic(*arguments)
-    monkeypatch.setattr("s3vm_lib.stochastic._triply.CARRIED", 3)
+    monkeypatch.setattr("s3vm_lib.stochastic._descent.CARRIED", 3)
     drawn = solve_triply_stochastic(*arguments)
     assert_allclose(drawn.alpha, carried.alpha, atol=1e-6)
 
@@ -200,7 +200,8 @@ def test_the_mean_of_the_iterates(blobs, solver, share, gamma):
 
 @pytest.mark.parametrize(("shrink", "n_steps"), [(0.0, 3), (1e-16, 40), (0.5, 1500), (0.9, 400)])
 def test_sums_of_iterates_outlast_their_factor(shrink, n_steps):
-    scaled, present, sums = _Scaled(n_steps, 1), np.zeros(n_steps), np.zeros(n_steps)
+    scaled = _Scaled(np.zeros((0, 1)), n_steps)
+    present, sums = np.zeros((2, n_steps))
     for step in range(n_steps):
         scaled.add(np.array([1.0 + step]), shrink)
         scaled.include()
@@ -486,7 +487,6 @@ def test_the_papers_rule_for_means_switches_the_term_off(blobs):
         (Features, "paired", "yes"),
         (Schedule, "batch_size", 2.5),
         (Schedule, "rule", "cosine"),
-        (Schedule, "labeled_kept", 1),
         (Schedule, "balance_penalty", -1.0),
         (Polish, "tol", 0.0),
         (Polish, "max_iter", 0),
@@ -519,10 +519,6 @@ def test_counts_in_groups_have_ends_and_true_is_one_of_them(group, blobs):
         ends = [one.right for one in constraints if isinstance(one, Interval)]
         assert np.all(np.isfinite(np.array(ends, dtype=float))), name
         if not any(getattr(one, "type", None) is Integral for one in constraints):
-            continue
-        if name == "labeled_kept":  # at least two
-            with pytest.raises(ValueError, match="labeled_kept"):
-                group(**{name: True})
             continue
         options = {group.__name__.lower(): group(**{name: True})}
         for update in ("all", "block"):
@@ -742,10 +738,11 @@ def test_batches(blobs, model):
     assert np.mean(np.where(model.predict(X) == 2, 1, -1) != truth) < 0.12
 
 
-def test_batches_before_any_label_and_after_a_fit(blobs):
+def test_batches_before_any_label_and_after_a_fit(blobs, monkeypatch):
+    monkeypatch.setattr(_estimators, "LABELED_KEPT", 20)
     X, t, truth = blobs
     y = np.where(t != 0, t + 1, -1).astype(int)
-    model = TSGS3VM(random_state=0, schedule=Schedule(labeled_kept=20))
+    model = TSGS3VM(random_state=0)
     model.partial_fit(X[30:200], y[30:200], classes=[0, 2])
     assert_array_equal(model.decision_function(X), np.zeros(1200))
     model.partial_fit(X[:30], y[:30]).partial_fit(X[200:], y[200:])
@@ -785,12 +782,13 @@ def test_steps_after_a_stopped_fit_go_on_where_it_stopped(blobs, Estimator):
     assert model.n_iter_ == taken + 7
 
 
-def test_fewer_rows_may_be_kept_from_one_call_to_the_next(blobs):
+def test_only_the_newest_rows_are_kept_from_one_call_to_the_next(blobs, monkeypatch):
     X, t, _ = blobs
     y = np.where(t != 0, t + 1, -1).astype(int)
     for rows in (X, sp.csr_matrix(X)):
         model = FRS3VM(n_steps=5, n_features=16, random_state=0).partial_fit(rows[:300], y[:300])
-        model.set_params(schedule=Schedule(labeled_kept=5, unlabeled_kept=20))
+        monkeypatch.setattr(_estimators, "LABELED_KEPT", 5)
+        monkeypatch.setattr(_estimators, "UNLABELED_KEPT", 20)
         machine = model._machines[0]
         for batch in (slice(300, 340), slice(0, 10)):  # unlabeled rows alone, then labeled ones
             model.partial_fit(rows[batch], y[batch])
@@ -830,7 +828,7 @@ def test_the_limit_of_rows_far_out_is_where_single_precision_ends(kernel, n_colu
 
 @BOTH
 def test_steps_that_hold_too_much_are_refused(Estimator, monkeypatch):
-    monkeypatch.setattr(_common, "_MOST", 10_000)
+    monkeypatch.setattr(_estimators, "_MOST", 10_000)
     X, y = np.random.default_rng(0).standard_normal((400, 50)), np.arange(400) % 2
     y[250:] = -1
     rows, many = sp.csr_matrix(X), r"the 250 labeled rows of X.* take 5e-05 GB with 50 columns"

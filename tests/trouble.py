@@ -368,7 +368,7 @@ def _special(rng, name):
     if name == "TSGS3VM":
         return dict(update=pick("all", "block"))
     if name == "ILS3VM":
-        return dict(start=pick("cccp", "cccp", "path"))
+        return dict(update=pick("auto", "auto", "path"))
     return {}
 
 
@@ -643,9 +643,8 @@ def _lies(trial, fit, task, X):
         yield "above constant", f"{J:.6g} where a constant has {constant:.6g}, {task.status}"
     if convex and not (converged or fit.warned or fit.findings):
         yield "silent end", f"status {task.status!r} without a warning"
-    # The path of ILS3VM begins at no machine, and drawn features cannot have that of the kernel.
-    exempt = trial.parameters.get("start") == "path" or name in ("FRS3VM", "TSGS3VM")
-    start = np.inf if exempt else _of_supervised(task, X)
+    # Drawn features cannot have the machine of the kernel.
+    start = np.inf if name in ("FRS3VM", "TSGS3VM") else _of_supervised(task, X)
     if J > 1.05 * start + task.slack + LOSS * of_zero(task) and (converged or silent):
         text = f"{J:.6g} where the supervised machine, shifted, has {start:.6g}, {task.status}"
         yield "above supervised", text
@@ -962,8 +961,8 @@ def _shift(trial, base):
 
 def _order(trial, base):
     """The rows in another order."""
-    if trial.name in (*DRAWN, *AROUND) or trial.parameters.get("start") == "path":
-        return []  # the path of ILS3VM takes them in one by one
+    if trial.name in (*DRAWN, *AROUND):
+        return []
     rng = np.random.default_rng(trial.seed)
     orders = [rng.permutation(trial.codes.size) for _ in range(2)]
 
@@ -978,8 +977,6 @@ def _order(trial, base):
 
 def _names(trial, base):
     """Other names of the classes: exchanged numbers, strings, large integers."""
-    if trial.parameters.get("start") == "path":
-        return []
     k = int(trial.codes.max()) + 1
     rng = np.random.default_rng(trial.seed)
     turned = np.arange(k)[::-1] if rng.random() < 0.5 and trial.name not in AROUND else np.arange(k)
@@ -1223,7 +1220,7 @@ def _stream(trial, base):
                 convex = not np.any((part.t == 0) & (part.s > 0)) or stars == (0, 0)
                 high = part.reported - whole.reported
                 # A violation of start_tol bounds the gap by that times the sum of the costs.
-                loss = once.model.start_tol if trial.parameters.get("start") == "cccp" else LOSS
+                loss = once.model.start_tol if trial.name == "ILS3VM" else LOSS
                 slack = whole.slack + part.slack + loss * of_zero(whole)
                 if convex and abs(high) > SAME * whole.reported + slack:
                     text = f"J = {part.reported:.6g}, fit {whole.reported:.6g}, {part.status}"

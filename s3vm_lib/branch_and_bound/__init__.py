@@ -2,17 +2,15 @@
 
 Read in this order: `_relaxation` (the convex problem of a node and its dual bound), `_gains`
 (bounds that need no solve), `_decisions` (what both searches share, and which labels may go
-together), `_search` (the tree over labels), `_estimator` (`BranchBoundS3VM`). The Gaussian loss has
-a tree over intervals of outputs instead: `_envelopes` (the loss on an interval, and its conjugate),
+together), `_search` (the tree over labels, and `BranchBoundS3VM`). The Gaussian loss has a tree
+over intervals of outputs instead: `_envelopes` (the loss on an interval, and its conjugate),
 `_intervals` (the convex problem of a box, and the tree).
 """
 
-from s3vm_lib.branch_and_bound._decisions import Progress, Solution, Visit
-from s3vm_lib.branch_and_bound._estimator import BranchBoundS3VM
+from s3vm_lib.branch_and_bound._decisions import Progress, Solution
 from s3vm_lib.branch_and_bound._intervals import solve_intervals
-from s3vm_lib.branch_and_bound._search import solve_branch_and_bound
+from s3vm_lib.branch_and_bound._search import BranchBoundS3VM, solve_branch_and_bound
 
 __all__ = [
-    "BranchBoundS3VM", "Progress", "Solution", "Visit", "solve_branch_and_bound",
-    "solve_intervals",
+    "BranchBoundS3VM", "Progress", "Solution", "solve_branch_and_bound", "solve_intervals",
 ]  # fmt: skip

@@ -19,26 +19,6 @@ class Progress(NamedTuple):
     lower_bound: float  # no solution has a smaller one
 
 
-class Visit(NamedTuple):
-    """A node of the tree, in the order of the search (entry of ``Solution.trace``)."""
-
-    parent: int  # its index in the trace, −1 at the root
-    depth: int
-    row: int  # the row that was decided last, −1 at the root (and for the offset, see `low`)
-    label: int  # and how: −1, +1 or FLAT; −1 and +1 are the lower and the upper part of an interval
-    bound: float  # lower bound on all completions, rounding errors included
-    objective: float  # J at the outputs of the node, NaN where it was not solved
-    incumbent: float  # best value found, this node included
-    outcome: str  # "branched", "bound" (closed by its bound), "unsolved" (so, by the parent's
-    # bound and one step) or "leaf" (every row is decided)
-    labels: np.ndarray  # decisions of all rows, given labels included, (n,); with intervals the
-    # sign of the outputs that are left, 0 if they have both
-    beta: np.ndarray | None  # coefficients of its function, (n,), None where it was not solved
-    b: float
-    low: np.ndarray | None = None  # with intervals, the least and the largest output of each
-    high: np.ndarray | None = None  # unlabeled row, infinite for the others, (n,)
-
-
 class Solution(NamedTuple):
     """Result of `solve_branch_and_bound`."""
 
@@ -53,7 +33,6 @@ class Solution(NamedTuple):
     # though valid, is larger than ``tol``, because a convex problem took too many iterations or
     # because rounding errors may be as large
     history: list  # of Progress
-    trace: list  # of Visit; empty unless asked for
 
 
 class Distinct:
@@ -94,8 +73,10 @@ class Distinct:
             leader[U] = U[self.twin]
         self.kept, self.member = np.unique(leader, return_inverse=True)
         self.weight = np.bincount(self.member, weights=weight)
+        # Where no row repeats another the matrix is not copied.
         part = K if self.kept.size == self.t.size else K[np.ix_(self.kept, self.kept)]
         self.K_kept = np.ascontiguousarray(part, dtype=float)
+        # The mean of the balance over all rows, and the same over the distinct ones.
         self.share, share, mean = None, None, 0.0
         if problem.balance == "mean" and U.size:
             self.share = np.where(self.unlabeled, self.s, 0.0) / self.s[U].sum()
@@ -113,19 +94,19 @@ class Distinct:
 class Search:
     """The loop of a search on a `Distinct` problem, and what it reports.
 
-    A subclass defines `take`, `visit`, `nodes`, which are the open ones, and `described`, which
-    tells of a node the row that was decided last, how, and the labels (and intervals) of all rows.
+    A subclass defines `take`, which removes a node from those that are ``open``, `visit`, and how
+    good a bound closes a node, the ``cutoff``.
     """
 
-    def __init__(self, rows, tol, trace):
+    def __init__(self, rows, tol):
         self.of, self.tol, self.objective, self.best = rows, tol, np.inf, None
         self.closed = np.inf  # least bound of the nodes that were closed
-        self.seen, self.n_iter, self.history, self.trace = set(), 0, [], [] if trace else None
+        self.open, self.seen, self.n_iter, self.history = [], set(), 0, []
 
     @property
     def lower_bound(self):
         """What no solution can be below."""
-        return min([self.objective, self.closed, *(node.sure for node in self.nodes())])
+        return min([self.objective, self.closed, *(node.sure for node in self.open)])
 
     def report(self, callback):
         """Keep the state of the search; true when the callback stops it."""
@@ -133,21 +114,12 @@ class Search:
         self.history.append(progress)
         return callback is not None and bool(callback(progress._asdict()))
 
-    def record(self, node, bound, J, outcome, found=None):
-        """Add a visit to the trace, if there is one, with β and b; return its index there."""
-        if self.trace is None:
-            return -1
-        function = (None, np.nan) if found is None else self.of.expand(*found)
-        row, label, labels, *ends = self.described(node)
-        values = row, label, bound, J, self.objective, outcome, labels
-        self.trace.append(Visit(node.parent, node.depth, *values, *function, *ends))
-        return len(self.trace) - 1
-
     def walk(self, max_iter, callback):
         """Visit nodes until none is open; return the status."""
         reported = Progress(0, np.inf, 0.0)
-        while self.nodes() and self.n_iter < max_iter:
+        while self.open and self.n_iter < max_iter:
             self.visit(self.take())
+            # A better solution is reported at once, anything else now and then.
             better = self.objective < reported.objective
             if better or self.n_iter >= reported.n_iter + _ROUND:
                 if self.report(callback):
@@ -157,7 +129,7 @@ class Search:
             self.report(callback)
         if self.lower_bound >= self.cutoff:
             return "converged"
-        return "max_iter" if self.nodes() else "inexact"
+        return "max_iter" if self.open else "inexact"
 
     def solution(self, beta, b, bound, status, value=None, assign=None):
         """Return the `Solution`, "inexact" where polishing and rounding have left a wide gap.
@@ -177,7 +149,7 @@ class Search:
         narrow = value - bound <= (1.01 * self.tol + 2e-8) * abs(value)
         status = "inexact" if status == "converged" and not narrow else status
         found = beta, b, outputs, labels, value, bound
-        return Solution(*found, self.n_iter, status, self.history, self.trace or [])
+        return Solution(*found, self.n_iter, status, self.history)
 
 
 # --- Decisions -----------------------------------------------------------------------------------
@@ -238,10 +210,12 @@ class Decisions:
             decided = np.where(positive <= negative, 1, -1)
             least = np.minimum(positive, negative)
         else:
+            # Gains by label +1 over label −1, each or the flat piece where that is cheaper.
             difference = np.minimum(negative, self.flat) - np.minimum(positive, self.flat)
             order = np.argsort(-difference, kind="stable")
             total = np.r_[0.0, np.cumsum(self.mass[order])]
             value = np.r_[0.0, np.cumsum(-difference[order])]
+            # How many positive rows keep the balance.
             allowed = (total >= self.low - self.slack) & (total <= self.high + self.slack)
             if not allowed.any():
                 return np.zeros(len(order), dtype=int), np.inf
@@ -267,6 +241,7 @@ class Decisions:
             decided[(decided == 0) & (self.twin == self.twin[row])] = -1
         if not self._bounds_hold(decided):
             return None
+        # Rows that are too heavy for what is left of one side go to the other.
         undecided = decided == 0
         positive = self.mass[decided == 1].sum()
         negative = self.mass[decided == -1].sum()
@@ -351,6 +326,7 @@ def twins(K, rows, weight=None):
     rounding = _ROUNDING * np.diag(K).max(initial=0.0)
     for k in range(1, rows.size):
         distance = diagonal[:k] + diagonal[k] - 2 * K[rows[k], rows[:k]]
+        # Near each other in feature space, and alike in all kernel values.
         same = distance <= _SAME * (diagonal[:k] + diagonal[k])
         if weight is not None:
             same &= weight[:k] == weight[k]

@@ -82,6 +82,7 @@ def turning_point(c, s, q):
         return math.inf if q < 0.0 else 0.0
     if q < 0.0 or q >= 2.0 * s * c:
         return 0.0
+    # φ'' rises from q − 2sc < 0 at 0 to q ≥ 0 at √(1/(2s)): bisection.
     low, high = 0.0, math.sqrt(0.5 / s)
     for _ in range(_HALVINGS):
         middle = 0.5 * (low + high)
@@ -95,6 +96,7 @@ def turning_point(c, s, q):
 @njit
 def slope_point(c, s, q, low, high, slope, scale, target):
     """Find f in [low, high] with scale·f + slope·φ'(f) = target, where the left side rises."""
+    # The target may lie beyond an end.
     if scale * low + slope * cost_slope(c, s, q, low) >= target:
         return low
     if scale * high + slope * cost_slope(c, s, q, high) <= target:
@@ -106,6 +108,7 @@ def slope_point(c, s, q, low, high, slope, scale, target):
             high = f
         else:
             low = f
+        # Newton's step, or the middle where that would leave the bracket.
         rate = scale + slope * cost_bend(c, s, q, f)
         step = f - miss / rate if rate > 0.0 else low
         if not low < step < high:
@@ -136,6 +139,7 @@ def interval_conjugate(c, s, q, turn, a, b, slope):
 def _tangent(c, s, q, turn, a, b):
     """Return r in [max(a, e), b] where the line from (a, φ(a)) touches φ, or b if none does."""
     low, high, value = max(a, turn), b, cost(c, s, q, a)
+    # At b the tangent still passes above (a, φ(a)): no earlier one goes through it.
     if cost(c, s, q, b) - value - cost_slope(c, s, q, b) * (b - a) >= 0.0:
         return b
     for _ in range(_HALVINGS):
@@ -159,11 +163,13 @@ def envelope(c, s, q, turn, a, b):
     """
     if turn == 0.0 or a >= turn or b <= -turn:
         return a, a, 0.0
+    # The minima ±wide of φ, if it has them: between them the envelope is flat.
     wide = math.sqrt(math.log(2.0 * s * c / q) / s) if q > 0.0 and c > 0.0 else math.inf
     p, r = a, b
     if a <= -wide and b >= wide:
         p, r = -wide, wide
     elif a > -wide:
+        # From a the line leads to the convex part on the right, or to b.
         if b > turn:
             r = _tangent(c, s, q, turn, a, b)
         if r == b and a < -turn:  # the end b may be the one that is touched from the left
@@ -189,6 +195,7 @@ def nearest_labeled(code, p, y, c, h, v):
     slope = h * c * labeled_derivative(code, y, v, p)
     if slope == 0.0:
         return v
+    # The minimizer lies between v and the point that the whole slope at v leads to.
     low, high = min(v, v - slope), max(v, v - slope)
     for _ in range(_HALVINGS):
         middle = 0.5 * (low + high)
@@ -244,6 +251,7 @@ def nearest(c, i, h, v):
     weight, low, high, line = c.weight[i], c.low[i], c.high[i], c.lines[i]
     if not c.bounded[i]:
         return nearest_labeled(c.code[i], c.p[i], c.y[i], weight, h, v)
+    # On the left part of φ, at an end of the line, on the line, or on the right part.
     if line.left > low:
         if v <= line.left + h * cost_slope(weight, c.s, c.q[i], line.left):
             return slope_point(weight, c.s, c.q[i], low, line.left, h, 1.0, v)
@@ -267,6 +275,7 @@ def slope_at(c, i, f):
 def sweep(c, H, least_h, alpha, f):
     """Maximize D exactly over each α_i in turn, once; keep f = f0 − Hα, with H_ii ≥ least_h."""
     for i in range(alpha.size):
+        # D is maximal in α_i where the proximal point of ψ_i is the output.
         h = max(H[i, i], least_h)
         v = f[i] + h * alpha[i]
         new = (v - nearest(c, i, h, v)) / h
@@ -290,6 +299,7 @@ def linearize(c, H, least_h, alpha, f, pattern):
         h = max(H[i, i], least_h)
         v = f[i] + h * alpha[i]
         point = nearest(c, i, h, v)
+        # α_i, how f_i depends on it around there (``flex``), and the slopes of the piece.
         slope, flex, least, most = (v - point) / h, 0.0, -math.inf, math.inf
         if not c.bounded[i]:
             slope = in_domain(c.code[i], c.y[i], c.weight[i], slope)
@@ -324,6 +334,7 @@ def gaps(c, f):
     out = np.zeros(f.size)
     for i in range(f.size):
         if c.bounded[i]:
+            # Outputs of an unfinished ascent may leave their interval.
             at, line = min(max(f[i], c.low[i]), c.high[i]), c.lines[i]
             under = envelope_value(c.weight[i], c.s, c.q[i], line.left, line.right, line.slope, at)
             out[i] = cost(c.weight[i], c.s, c.q[i], at) - under
@@ -334,6 +345,7 @@ def gaps(c, f):
 def labeled_reach(code, p, y, limit):
     """Return the y·f below which ℓ(y, f) exceeds ``limit``, by bisection."""
     low, high = 1.0, 1.0
+    # Double the distance until the loss is too large, then halve.
     while labeled_value(code, y, y * low, p) <= limit:
         low = 2.0 * low - 2.0 if low < 0.0 else low - 1.0
         if low < -1e12:

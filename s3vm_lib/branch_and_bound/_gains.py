@@ -35,6 +35,7 @@ def push_and_cap(code, p, weight, y, f):
     losses the chord is taken, which lies below it.
     """
     lo, _, hi, s1, s2 = dual_cost(code, p, y, weight)
+    # The dual cost of a logistic loss is no line: its chord is a bound.
     if math.isnan(lo):
         slope = max(abs(labeled_derivative(code, y, f, p)), 1e-300)
         return labeled_value(code, y, f, p) / slope, weight * slope
@@ -55,6 +56,7 @@ def reference(c, beta, F):
     for i in range(beta.size):
         low = c.mid[i] if beta[i] >= c.mid[i] else c.lo[i]
         high = c.mid[i] if beta[i] <= c.mid[i] else c.hi[i]
+        # How far β_i can move to either side inside its piece.
         q[i] = max(0.0, min(beta[i] - low, high - beta[i]))
         if q[i] > 0.0:
             rate += q[i] * (slope_up(c, i, beta[i]) - F[i])

@@ -93,6 +93,7 @@ def share_penalty(G, fixed, bend):
     if wanted.size:
         rest = G[np.ix_(wanted, wanted)]
         if given.size:
+            # What rows that give curvature leave of the Gram matrix of those that want it.
             root = np.sqrt(bend[given])
             inner = np.eye(given.size) + root[:, None] * G[np.ix_(given, given)] * root
             cross = root[:, None] * G[np.ix_(given, wanted)]
@@ -102,6 +103,7 @@ def share_penalty(G, fixed, bend):
         exact = largest <= _SAFETY
         if not exact:
             d = np.where(bend < 0, d * (_SAFETY / largest), d)
+    # The outputs of the minimizer as a function of α.
     solved = np.linalg.solve(np.eye(len(G)) - G * d, np.column_stack([G, fixed]))
     H, f0 = solved[:, :-1], np.ascontiguousarray(solved[:, -1])
     H = np.ascontiguousarray(0.5 * (H + H.T))
@@ -129,12 +131,14 @@ def face_step(bracket, alpha, pattern):
     while free.any():
         rise = (f0 - H @ alpha - point)[free] - flex[free] * (alpha - slope)[free]
         matrix = H[np.ix_(free, free)] + np.diag(flex[free] + ridge)
+        # Scaled to a diagonal of ones: ``flex`` has all sizes.
         scale = 1.0 / np.sqrt(np.diag(matrix))
         move = np.zeros(alpha.size)
         move[free] = scale * np.linalg.solve(scale[:, None] * matrix * scale, scale * rise)
         room = np.where(move > 0, most - alpha, least - alpha)
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             step = np.where(free & (move != 0), room / move, np.inf)
+        # The first variable to meet the end of its piece is free no longer.
         first = int(np.argmin(step))
         if step[first] >= 1.0:
             return alpha + move
@@ -185,6 +189,7 @@ def solve_box(bracket, costs, alpha, cutoff=np.inf, max_iter=_MOST_STEPS, patien
     value, n_iter = dual_bound(bracket, costs, alpha), 0
     while value < cutoff and n_iter < max_iter:
         f = f0 - H @ alpha
+        # All coordinates once, then Newton on the pieces on which they ended.
         sweep(costs, H, least_h, alpha, f)
         linearize(costs, H, least_h, alpha, f, pattern)
         best = dual_bound(bracket, costs, alpha)
@@ -193,6 +198,7 @@ def solve_box(bracket, costs, alpha, cutoff=np.inf, max_iter=_MOST_STEPS, patien
         rise, value, n_iter = best - value, best, n_iter + 1
         if rise <= _STALLED * abs(value):
             break
+        # A box that the ascent will not close is better cut.
         if not patient and n_iter > 1 and rise <= _HOPELESS * (cutoff - value):
             break
     return BoxBound(value, alpha, f0 - H @ alpha, n_iter)
@@ -213,6 +219,7 @@ def box_rounding(G, fixed, sizes, bracket, costs, found):
     beta = d * found.f - found.alpha
     g = G @ beta
     f, b = g + fixed, np.abs(beta)
+    # Errors of the outputs, of the gradient of the bracket, and of its value.
     off = unit * (rho * (rho @ b) + sizes.fixed)  # of the outputs
     gradient = np.abs(beta - d * f + found.alpha) + bend * off + unit * (a + b)
     value = 0.5 * beta @ g - 0.5 * d @ f**2 + found.alpha @ f
@@ -231,19 +238,16 @@ def box_rounding(G, fixed, sizes, bracket, costs, found):
 
 class _BoxNode(NamedTuple):
     bound: float  # as computed: it steers the search
+    order: int  # number of the node: of equal bounds the first is taken
     sure: float  # less what rounding may have added: it is what is claimed
     low: np.ndarray
     high: np.ndarray
-    f: np.ndarray | None
-    parent: int
-    depth: int
-    row: int
-    side: int
+    f: np.ndarray
 
 
 class _Boxes(Search):
-    def __init__(self, of, tol, trace, G, fixed, constant, sizes, y, weight, epsilon):
-        super().__init__(of, tol, trace)
+    def __init__(self, of, tol, G, fixed, constant, sizes, y, weight, epsilon):
+        super().__init__(of, tol)
         self.G, self.fixed, self.constant, self.sizes = G, fixed, constant, sizes
         self.y, self.weight, self.epsilon = y, weight, epsilon
         loss, self.s = of.problem.labeled_loss, of.problem.unlabeled_loss.p
@@ -251,26 +255,15 @@ class _Boxes(Search):
         self.own = np.zeros(y.size)
         if epsilon:  # the last row is the offset
             self.own[-1] = -epsilon
-        self.bounded, self.heap, self.order = y == 0, [], itertools.count()
+        self.bounded, self.order = y == 0, itertools.count()
         self.rows, self.labeled = np.flatnonzero(y == 0), np.flatnonzero(y)
 
     @property
     def cutoff(self):
         return self.objective - self.tol * abs(self.objective)
 
-    def nodes(self):
-        return [entry[2] for entry in self.heap]
-
     def take(self):
-        return heapq.heappop(self.heap)[2]
-
-    def described(self, node):
-        of = self.of
-        low, high = (part[: of.kept.size][of.member] for part in (node.low, node.high))
-        low, high = np.where(of.t == 0, low, -np.inf), np.where(of.t == 0, high, np.inf)
-        labels = np.where(low >= 0, 1.0, np.where(high <= 0, -1.0, 0.0))
-        row = int(of.kept[node.row]) if 0 <= node.row < of.kept.size else -1
-        return row, node.side, np.where(of.t != 0, of.t, labels), low, high
+        return heapq.heappop(self.open)
 
     def offset(self, beta):
         """Return the offset where it is free and not fixed by a balance, else 0."""
@@ -286,6 +279,7 @@ class _Boxes(Search):
 
     def relax(self, low, high, f, cutoff=np.inf, patient=True):
         """Return convex problem of a box: its bracket, costs and `BoxBound`, J and coefficients."""
+        # The least curvature of each cost on its interval, as far as the bracket bears it.
         bend = np.zeros(f.size)
         for j in self.rows:
             bend[j] = self.own[j]
@@ -308,7 +302,7 @@ class _Boxes(Search):
         return bracket, costs, found, J
 
     def descend(self, f):
-        """Minimize over a box around the outputs, move it there, and so on; the last J."""
+        """Minimize over a box around the outputs, move it there, and so on, keeping the best."""
         radius, J = np.full(f.size, 0.5 / np.sqrt(self.s)), np.inf
         for _ in range(60):
             low, high = f - radius, f + radius
@@ -321,15 +315,14 @@ class _Boxes(Search):
                 inside = np.all(moved < 0.999 * radius[self.rows])
                 radius = radius if inside else 2 * radius
             else:
+                # In a smaller box the bracket bears more of the curvature.
                 radius = 0.5 * radius
             if gain <= 1e-10 * abs(J) and (bracket.exact or radius.max() < 1e-5):
                 break
-        return J
 
     def visit(self, node):
         if node.bound >= self.cutoff:
             self.closed = min(self.closed, node.sure)
-            self.record(node, node.sure, np.nan, "unsolved")
             return
         self.n_iter += 1
         low, high = node.low, node.high
@@ -337,7 +330,7 @@ class _Boxes(Search):
         start = node.f
         # The convex envelope on the box; a second, longer ascent only if the first settles nothing.
         for patient in (False, True):
-            bracket, costs, found, J = self.relax(low, high, start, self.cutoff, patient)
+            bracket, costs, found, _ = self.relax(low, high, start, self.cutoff, patient)
             start = found.f
             bound = max(node.bound, found.value + self.constant)
             excess = gaps(costs, found.f)
@@ -351,8 +344,6 @@ class _Boxes(Search):
         if bound < self.cutoff and key not in self.seen:
             self.seen.add(key)
             self.descend(found.f)
-        beta = bracket.d * found.f - found.alpha
-        function = beta, self.offset(beta)
         # Branch where the envelope is farthest below the loss; if nowhere, on the widest interval.
         j, at = int(np.argmax(excess)), found.f
         if excess[j] <= negligible:
@@ -361,18 +352,14 @@ class _Boxes(Search):
         narrow = high[j] - low[j] <= _NARROWEST
         if bound >= self.cutoff or narrow:
             self.closed = min(self.closed, sure)
-            outcome = "leaf" if bound < self.cutoff else "bound"
-            self.record(node, sure, J, outcome, function)
             return
-        index = self.record(node, sure, J, "branched", function)
         # Not too near an end, for the smaller box would gain nothing.
         margin = _EDGE * (high[j] - low[j])
         cut = min(max(at[j], low[j] + margin), high[j] - margin)
-        for side in (-1, 1):
+        for end in (1, 0):  # the lower part, then the upper one
             ends = low.copy(), high.copy()
-            ends[(1 - side) // 2][j] = cut
-            child = _BoxNode(bound, sure, *ends, found.f, index, node.depth + 1, j, side)
-            heapq.heappush(self.heap, (bound, next(self.order), child))
+            ends[end][j] = cut
+            heapq.heappush(self.open, _BoxNode(bound, next(self.order), sure, *ends, found.f))
 
     def run(self, reach, max_iter, callback):
         """Search until no box is left; the status. ``reach(J)`` is a box that holds all J' ≤ J."""
@@ -381,14 +368,12 @@ class _Boxes(Search):
         self.objective, self.best = self.value(beta, f), (beta, f)
         self.descend(self.relax(*reach(self.objective), f)[2].f)
         low, high = reach(self.objective)
-        heapq.heappush(
-            self.heap, (0.0, 0, _BoxNode(0.0, 0.0, low, high, self.best[1], -1, 0, -1, 0))
-        )
+        self.open.append(_BoxNode(0.0, next(self.order), 0.0, low, high, self.best[1]))
         return self.walk(max_iter, callback)
 
 
 def solve_intervals(
-    problem, K, t, sample_weight=None, *, tol=1e-6, max_iter=1_000_000, trace=False, callback=None
+    problem, K, t, sample_weight=None, *, tol=1e-6, max_iter=1_000_000, callback=None
 ):
     """Find the global minimum of a problem with the Gaussian unlabeled loss.
 
@@ -406,8 +391,6 @@ def solve_intervals(
         Relative gap between the objective and its lower bound at the end.
     max_iter : int, default=1_000_000
         Largest number of nodes.
-    trace : bool, default=False
-        Keep every node of the tree.
     callback : callable, default=None
         As in `solve_branch_and_bound`.
 
@@ -444,7 +427,7 @@ def solve_intervals(
         G, fixed, constant, _ = fold(K, *of.balance)
         sizes = fold_sizes(K, *of.balance)
     G = np.ascontiguousarray(G)
-    search = _Boxes(of, tol, trace, G, fixed, constant, sizes, y, weight, epsilon)
+    search = _Boxes(of, tol, G, fixed, constant, sizes, y, weight, epsilon)
     length = np.sqrt(np.maximum(np.diag(K if free else G), 0.0))
     code, p = problem.labeled_loss.code, problem.labeled_loss.p
 

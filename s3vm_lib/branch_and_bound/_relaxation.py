@@ -206,8 +206,10 @@ def offset(A, B, F, n):
         if A[i] == B[i]:
             total += A[i] - F[i]
             count += 1
+    # Rows inside their piece determine b.
     if count > 0:
         return total / count
+    # Without such rows b lies between two bounds, of which one may be missing.
     if top <= -BIG / 2:
         return bottom if bottom < BIG / 2 else 0.0
     return top if bottom >= BIG / 2 else 0.5 * (top + bottom)
@@ -241,6 +243,7 @@ def ascend(machine, losses, folded, beta, F, f, tol, max_iter, cutoff, last):
     code, p, weight, y = losses
     ridges, fixed, free = folded
     n = y.size
+    # The slopes of the dual costs to both sides.
     A, B = np.empty(beta.size), np.empty(beta.size)
     for i in range(beta.size):
         A[i], B[i] = slope_up(c, i, beta[i]), slope_down(c, i, beta[i])
@@ -251,6 +254,7 @@ def ascend(machine, losses, folded, beta, F, f, tol, max_iter, cutoff, last):
         )
         done += steps
         value = dual_value(c, beta, F)
+        # Outputs of the bound: the ridge of a curved loss is no part of them.
         b = offset(A, B, F, n) if free else 0.0
         norm2 = 0.0
         for i in range(n):
@@ -259,6 +263,7 @@ def ascend(machine, losses, folded, beta, F, f, tol, max_iter, cutoff, last):
             f[i] = raw + fixed[i] + b
         if value >= cutoff or steps < _ROUND or done >= max_iter:
             break
+        # D alone does not close the node: is it solved well enough?
         primal = primal_value(code, p, weight, y, norm2, f)
         gap = primal - value
         if gap <= tol * primal or (gap <= _COARSE * primal and primal < cutoff and not last):
@@ -275,6 +280,7 @@ def feasible_dual(code, p, weight, y, f, free, beta):
         if y[i] != 0.0:
             beta[i] = -weight[i] * labeled_derivative(code[i], y[i], f[i], p[i])
             up, down = up + max(beta[i], 0.0), down + max(-beta[i], 0.0)
+    # The heavier of both sides shrinks until Σβ = 0.
     cost = 0.0
     for i in range(y.size):
         if y[i] != 0.0:
@@ -292,6 +298,7 @@ def level(code, p, weight, y, g, free):
     if not free:
         return 0.0
     low, high = -1.0, 1.0
+    # Widen the bracket until the derivative changes its sign in it, then halve it.
     for _ in range(200):
         slope_low, slope_high = 0.0, 0.0
         for i in range(y.size):
@@ -409,6 +416,7 @@ def rounding_error(
     if free and steps > 0.0:
         q, _, most = reference(c, dual, F)
         moved += q * min(most, steps)
+    # The terms of D at the point itself, and with all rows as far out as they can go.
     own = absolute_terms(beta, rho, ridges, slopes + fixed)
     largest = absolute_terms(moved, rho, ridges, slopes + fixed)
     error = UNIT * ((3 * n + 20) * (largest + rest) + 10 * n * (largest - own))
@@ -510,6 +518,7 @@ class Relaxation:
         """Return a start for the labels y from dual variables of other labels."""
         n = self.weight.size
         beta = np.where(y * beta[:n] > 0, beta[:n], 0.0)
+        # Variables of another label are 0; with a free offset both sides must weigh the same.
         up, down = beta[beta > 0].sum(), -beta[beta < 0].sum()
         if not self.smo:
             return beta
@@ -550,6 +559,7 @@ class Relaxation:
             q, rate, total = reference(c, bound.beta, F)
             Kq, f = K @ q, F + w.fixed + rate
             square = float(q @ Kq)
+        # Slopes of D and largest steps of the rows that open, for either label.
         push, cap = np.empty((2, rows.size, 2))
         inner = np.empty((rows.size, rows.size))
         open_rows(

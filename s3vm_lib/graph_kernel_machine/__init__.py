@@ -14,17 +14,22 @@ The bars are lost in the paper's text; they follow from its Lemma 1. As vectors 
 cost O(n) per step. Multiplying the first by t(t + 1) turns both into plain sums (`Accumulators`) of
 which each step changes three entries.
 
-Read in this order: `_rules` (Theorem 1, and what names stand for), `steps` (compiled), `_solver`,
-`_estimator` (`GKM`), `_regressor` (`GKMRegressor`).
+Read in this order: `_solver`, `_estimator` (Theorem 1, what names stand for, `GKM`), `_regressor`
+(`GKMRegressor`).
 """
 
-from s3vm_lib.graph_kernel_machine._estimator import GKM, GraphClassifier
+from s3vm_lib.graph_kernel_machine._estimator import (  # isort: skip
+    GKM, Bounds, GraphClassifier, largest_C_graph, theorem_bounds,
+)  # fmt: skip
 from s3vm_lib.graph_kernel_machine._regressor import GKMRegressor
-from s3vm_lib.graph_kernel_machine._rules import Bounds, largest_C_graph, theorem_bounds
-from s3vm_lib.graph_kernel_machine._solver import Accumulators, Solution, Stretch, solve_gkm
-from s3vm_lib.graph_kernel_machine.steps import draw_edges, draw_labeled
+
+from s3vm_lib.graph_kernel_machine._solver import (  # isort: skip
+    STATE, TOTALS, Accumulators, Solution, Stretch, draw_edges, draw_labeled, draw_steps, solve_gkm,
+    terms_of,
+)  # fmt: skip
 
 __all__ = [
-    "GKM", "Accumulators", "Bounds", "GKMRegressor", "GraphClassifier", "Solution", "Stretch",
-    "draw_edges", "draw_labeled", "largest_C_graph", "solve_gkm", "theorem_bounds",
+    "GKM", "STATE", "TOTALS", "Accumulators", "Bounds", "GKMRegressor", "GraphClassifier",
+    "Solution", "Stretch", "draw_edges", "draw_labeled", "draw_steps", "largest_C_graph",
+    "solve_gkm", "terms_of", "theorem_bounds",
 ]  # fmt: skip

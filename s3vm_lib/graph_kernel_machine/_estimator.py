@@ -1,4 +1,4 @@
-"""The classifier `GKM`, and the parameters and the fit that it shares with the regressor."""
+"""Theorem 1 and its rules; `GKM`, and the parameters and fit that it shares with the regressor."""
 
 import dataclasses
 import math
@@ -16,16 +16,12 @@ from s3vm_lib.base.classifier import ROUGH, checked_labeled_loss
 from s3vm_lib.base.machine import BaseMachine, BinaryFit
 from s3vm_lib.base.online import OnlineS3VM
 
-from s3vm_lib.graph_kernel_machine._rules import (  # isort: skip
-    gradient_bound, largest_C_graph, largest_sigma_f, length_gamma, paper_steps,
-    proportional_graph, require_slope, space_radius, theorem_bounds,
-)  # fmt: skip
 from s3vm_lib.graph_kernel_machine._solver import (  # isort: skip
     Accumulators, KernelSums, solution_of, solve_gkm, streams, stretch_of,
 )  # fmt: skip
 from s3vm_lib.graphs import (  # isort: skip
     GRAPH_SHARE, CompleteGraph, Graph, GraphLike, NeighborGraph, check_graph, edge_sampler,
-    extend_graph, graph_rule, joins_all, training_graph,
+    extend_graph, graph_from_weights, graph_rule, joins_all, training_graph, width_gamma,
 )  # fmt: skip
 from s3vm_lib.losses import LabeledLoss
 from s3vm_lib.objective import Problem
@@ -34,6 +30,194 @@ from s3vm_lib.utils.validation import KernelParameters, parameters
 
 GraphWeight = Literal["labels", "paper", "theorem"] | WeightOrZero
 Power = Annotated[float, Interval(Real, 1, 20, closed="both")]
+_PAIRS = 2**23  # of a complete graph that may be listed
+
+# --- Theorem 1 ------------------------------------------------------------------------------------
+
+
+class Bounds(NamedTuple):
+    """The constants of Lemmas 2-4 and of Theorem 1 (see `theorem_bounds`)."""
+
+    holds: bool  # whether the conditions of Theorem 1 are met
+    condition: str  # what was checked
+    a: float  # p C' (2R)^p
+    b: float  # C A
+    M: float  # bound on ‖w_t‖, infinite where the conditions fail
+    G: float  # bound on the norms of stochastic gradients
+    R: float  # bound on √k(x, x)
+    A: float  # bound on the norms of loss gradients
+
+
+def largest_p_term(p):
+    """Return (p − 2)^(p−2) / (p − 1)^(p−1): the largest a b^(p−2) allowed with p > 2."""
+    return (p - 2) ** (p - 2) / (p - 1) ** (p - 1)
+
+
+def theorem_bounds(C, C_graph, p, R, A):
+    """Return conditions and constants of Theorem 1.
+
+    With a = p C' (2R)^p and b = C A, the iterates stay in a ball of radius M and the stochastic
+    gradients in one of radius G = M + C A + p C' (2R)^p M^(p−1), if p < 2, or p = 2 and a < 1,
+    or p > 2 and a b^(p−2) ≤ (p−2)^(p−2) / (p−1)^(p−1). Then E J(w̄) − J* < 2G²/T.
+
+    Parameters
+    ----------
+    C : float
+        Weight of the *mean* labeled loss: C Σ s_i in the library's parameters.
+    C_graph : float
+        Weight C' of the mean over the edges.
+    p : float
+        Power of the smoothness function.
+    R : float
+        Bound on √k(x, x), the constant of the offset apart.
+    A : float
+        Bound on the norm of the gradient of a loss in w; infinite for the squared hinge.
+
+    Returns
+    -------
+    Bounds
+
+    References
+    ----------
+    The paper's Lemmas 2-4 and Theorem 1; edge weights are at most 1.
+    """
+    a, b = p * C_graph * (2 * R) ** p, C * A
+    # The condition depends on the power; losses of unbounded slope have none.
+    if not math.isfinite(b):
+        condition, holds = "bounded loss gradients", False
+    elif p < 2:
+        condition, holds = "p < 2", True
+    elif p == 2:
+        condition, holds = f"a < 1 with a = {a:.4g}", a < 1
+    else:
+        left, right = a * b ** (p - 2), largest_p_term(p)
+        condition = f"a b^(p-2) <= (p-2)^(p-2)/(p-1)^(p-1): {left:.4g} <= {right:.4g}"
+        holds = left <= right * (1 + 1e-12)
+    if not holds:
+        return Bounds(False, condition, a, b, math.inf, math.inf, R, A)
+    if p < 2:  # M of Lemma 2
+        M = max(1.0, (a + b) ** (1 / (2 - p)))
+    elif p == 2:
+        M = b / (1 - a)
+    else:
+        M = (1 / ((p - 1) * a)) ** (1 / (p - 2)) if a > 0 else math.inf
+    return Bounds(True, condition, a, b, M, M + b + a * M ** (p - 1), R, A)
+
+
+def largest_C_graph(C, p, R, A, share=0.9):
+    """Return a C' that meets the conditions of Theorem 1 for p ≥ 2, the paper's (5) for any R.
+
+    Parameters
+    ----------
+    C, p, R, A : float
+        As in `theorem_bounds`.
+    share : float, default=0.9
+        For p = 2, the value of a; the bound M = b/(1 − a) grows without limit towards 1.
+
+    Returns
+    -------
+    float
+        Infinite for p < 2, where no condition is needed.
+    """
+    if p < 2:
+        return math.inf
+    if p == 2:
+        return share / (p * (2 * R) ** p)
+    return largest_p_term(p) / (p * (2 * R) ** p * (C * A) ** (p - 2))
+
+
+def largest_sigma_f(C, C_graph, p, lipschitz, offset, share=0.9):
+    """Return an output deviation σ_f with which the conditions of Theorem 1 hold for p ≥ 2.
+
+    For kernels with k(x, x) = σ_f². The paper's two closed forms are those without an offset;
+    with the kernel k + 1 the constant enters A = lipschitz · √(σ_f² + 1).
+
+    Parameters
+    ----------
+    C, C_graph, p : float
+        As in `theorem_bounds`.
+    lipschitz : float
+        Largest slope of the loss.
+    offset : bool
+        Whether 1 is added to the kernel.
+    share : float, default=0.9
+        For p = 2, the value of a.
+
+    Returns
+    -------
+    float
+        1.0 for p < 2, where no condition is needed.
+    """
+    if p < 2 or C_graph == 0:
+        return 1.0
+    if p == 2:
+        return 0.5 * (share / (p * C_graph)) ** (1 / p)
+    if not offset:
+        return (largest_p_term(p) / (p * C_graph * 2**p * (C * lipschitz) ** (p - 2))) ** (
+            1 / (2 * p - 2)
+        )
+    # With an offset k(x, x) is σ_f² + 1, and no closed form is left: bisection.
+    low, high = 0.0, 1.0
+    while theorem_bounds(C, C_graph, p, high, lipschitz * math.hypot(high, 1)).holds:
+        high *= 2
+    for _ in range(60):
+        middle = 0.5 * (low + high)
+        if theorem_bounds(C, C_graph, p, middle, lipschitz * math.hypot(middle, 1)).holds:
+            low = middle
+        else:
+            high = middle
+    return low
+
+
+# --- What names stand for ------------------------------------------------------------------------
+
+
+def space_radius(kernel, X):
+    """Return R = max √k(x, x)."""
+    if kernel.name in ("rbf", "laplacian"):
+        return float(kernel.sigma_f)
+    return math.sqrt(max(0.0, float(np.max(kernel.diagonal(X)))))
+
+
+def gradient_bound(loss, R, offset):
+    """Return the bound A on the norm of the gradient of a loss, with the constant of an offset."""
+    return loss.lipschitz * math.hypot(R, 1.0 if offset else 0.0)
+
+
+def require_slope(loss, name):
+    """Return the largest slope of a loss; refuse one without, which Theorem 1 has no bound for."""
+    if not math.isfinite(loss.lipschitz):
+        raise ValueError(
+            f"{name}='theorem' needs a loss with a bounded slope, got loss={loss.name!r}"
+        )
+    return loss.lipschitz
+
+
+# --- Graphs ---------------------------------------------------------------------------------------
+
+
+def proportional_graph(graph):
+    """Return a graph whose edges can be drawn in proportion to their weights."""
+    if isinstance(graph, Graph):
+        return graph
+    if graph.n**2 > 2 * _PAIRS:
+        raise ValueError(
+            f"sampling='weight' lists all pairs of a complete graph, of which {graph.n_edges} "
+            "are too many: join neighbors only, or use sampling='uniform'"
+        )
+    return graph_from_weights(graph.adjacency(), graph.labeled)
+
+
+def length_gamma(graph, X):
+    """Return 1/(2m²) with the mean length m of the edges, None without edges."""
+    if graph.n_edges == 0:
+        return None
+    difference = X[graph.i] - X[graph.j]
+    squares = difference.multiply(difference) if sp.issparse(X) else difference**2
+    return width_gamma(float(np.sqrt(np.asarray(squares.sum(axis=1)).ravel()).mean()))
+
+
+# --- Parameters and fit ---------------------------------------------------------------------------
 
 
 class Pool(NamedTuple):
@@ -57,7 +241,7 @@ class GraphMachine(KernelParameters, BaseMachine):
     sampling: Literal["uniform", "weight"] = "uniform"
     fit_intercept: bool = True
     tol: Tolerance = 0.1
-    max_iter: Literal["paper"] | Count = 200_000
+    max_iter: Count = 200_000
     random_state: RandomState = None
 
     _largest_n = 100_000
@@ -113,6 +297,7 @@ class GraphMachine(KernelParameters, BaseMachine):
         A = gradient_bound(loss, R, self.fit_intercept)
         bounds, radius = theorem_bounds(mean_C, C_graph, problem.power, R, A), math.inf
         if self.projection and not (self.projection == "auto" and bounds.holds):
+            # J(0), which J of the solution does not exceed.
             losses = loss.value(targets, np.zeros(targets.size))
             radius = math.sqrt(2 * problem.C * float(weight @ losses))
         return problem, bounds, radius
@@ -153,17 +338,12 @@ class GraphMachine(KernelParameters, BaseMachine):
             problem, pool, targets[known], data.loss_weight[known]
         )
         accumulators = self._accumulators(problem, pool)
-        # Tolerance, largest number of steps, and steps up to the first look at the average.
-        tol, max_iter, first = float(self.tol), self.max_iter, min(max(500, n), 4000)
-        if max_iter == "paper":
-            tol, max_iter, first = 0.0, paper_steps(n), paper_steps(n)
+        first = min(max(500, n), 4000)  # steps up to the first look at the average
         solution = solve_gkm(
             data.X, targets, known, data.loss_weight, problem, pool.sampler, seed=pool.seed,
-            tol=tol, max_iter=max_iter, first=first, radius=radius, accumulators=accumulators,
-            callback=lambda stretch: self._report(stretch._asdict()),
+            tol=float(self.tol), max_iter=self.max_iter, first=first, radius=radius,
+            accumulators=accumulators, callback=lambda stretch: self._report(stretch._asdict()),
         )  # fmt: skip
-        if self.max_iter == "paper" and solution.status == "max_iter":
-            solution = solution._replace(status="completed")
         return self._reported(solution, data.X, problem, bounds), accumulators
 
     def _reported(self, solution, X, problem, bounds):
@@ -325,9 +505,11 @@ class GraphClassifier(GraphMachine, OnlineS3VM):
         machine.weight = np.append(machine.weight, data.loss_weight)
         targets, weight = machine.t[pool.labeled], machine.weight[pool.labeled]
         problem, bounds, radius = self._on_graph(problem, pool, targets, weight)
+        # A fraction of a step is owed to the next call.
         owed = machine.owed + t.size * self.online_steps
         steps, history = int(owed), []
         machine.owed = owed - steps
+        # Before the first label there is nothing to learn.
         if weight.size and steps:
             accumulators.forget()
             rows, keys = np.flatnonzero(pool.labeled), streams(pool.seed)
@@ -347,6 +529,7 @@ class GraphClassifier(GraphMachine, OnlineS3VM):
         X = sp.csr_matrix(X) if sp.issparse(X) else X
         labeled = np.concatenate([pool.labeled, data.codes >= 0])
         rule, graph, gamma = self._rule(), pool.graph, pool.gamma
+        # New edges get weights of the width that the first batch had.
         if gamma is None and isinstance(graph, Graph) and rule.weights == "gaussian":
             gamma = rule.weight_gamma(data.kernel)
             gamma = length_gamma(graph, X) if gamma is None else gamma
@@ -434,9 +617,8 @@ class GKM(GraphClassifier):
         Stop when doubling the number of steps changes the averaged outputs (root mean square over
         up to 256 rows) by at most this share of their size, or of 1 if that is larger, and J
         exceeds that of f = 0 by no more than this share.
-    max_iter : int or "paper", default=200_000
-        Largest number of steps T. ``"paper"`` makes n steps, or 0.2 n from 8000 rows on, and does
-        not look at ``tol``.
+    max_iter : int, default=200_000
+        Largest number of steps T; the paper makes n, and a fifth of that from 8000 rows on.
     class_weight : dict or "balanced", default=None
         Factors on C per class; ``"balanced"`` counts labeled rows only.
     random_state : int, RandomState instance or None, default=None
@@ -484,8 +666,8 @@ class GKM(GraphClassifier):
         One `Stretch` (n_iter, objective, norm, gradient, n_support, change) per look at the
         average. ``objective`` is the mean of the one-row, one-edge estimates of J at the iterates.
     termination_condition_ : str
-        ``"converged"``, ``"max_iter"``, ``"completed"`` (the paper's number of steps, or
-        ``partial_fit``) or ``"stopped"`` (by the callback); a list with more than two classes.
+        ``"converged"``, ``"max_iter"``, ``"completed"`` (by ``partial_fit``) or ``"stopped"`` (by
+        the callback); a list with more than two classes.
     findings_ : dict of str to str
         What a look at the result found wrong, see `FitWarning`.
     n_features_in_ : int

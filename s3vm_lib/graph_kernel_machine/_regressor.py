@@ -1,7 +1,7 @@
 """The regressor `GKMRegressor`."""
 
 from functools import cached_property
-from typing import Literal, NamedTuple, Self
+from typing import Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -18,15 +18,6 @@ from s3vm_lib.utils.threads import using, with_threads
 from s3vm_lib.utils.validation import Rows, checked_rows, checked_weight, parameters, validated
 
 _LARGEST = 1e60  # of targets, as of outputs
-
-
-class Data(NamedTuple):
-    """What a fit saw, for what is computed later."""
-
-    X: np.ndarray  # all rows that were given
-    y: np.ndarray  # their targets, NaN where not known
-    rows: np.ndarray  # those of positive weight
-    weight: np.ndarray  # their weights
 
 
 @parameters
@@ -105,7 +96,7 @@ class GKMRegressor(RegressorMixin, GraphMachine):
     history_ : list
         One `Stretch` per look at the average.
     termination_condition_ : str
-        ``"converged"``, ``"max_iter"``, ``"completed"`` or ``"stopped"``, see `GKM`.
+        ``"converged"``, ``"max_iter"`` or ``"stopped"``, see `GKM`.
     findings_ : dict of str to str
         What a look at the result found wrong, see `FitWarning`.
     n_features_in_ : int
@@ -202,7 +193,7 @@ class GKMRegressor(RegressorMixin, GraphMachine):
         self.dual_coef_ = self.dual_coef_[0]
         self.intercept_ = fit.intercept + self.target_mean_
         self._check_result()
-        self._data = Data(X, y, data.rows, data.loss_weight)
+        self._data = X, y, data.rows, data.loss_weight  # for what is computed later
         self._warn_of_limits([fit])
         return self
 
@@ -235,7 +226,8 @@ class GKMRegressor(RegressorMixin, GraphMachine):
     def transduction_(self):
         """A target for every training row."""
         check_is_fitted(self)
-        return np.where(np.isnan(self._data.y), self._values, self._data.y)
+        _, y, _, _ = self._data
+        return np.where(np.isnan(y), self._values, y)
 
     @cached_property
     def objective_(self):
@@ -253,7 +245,7 @@ class GKMRegressor(RegressorMixin, GraphMachine):
     @cached_property
     def _values(self):
         """Predictions for all rows of the fit."""
-        return self._outputs(self._data.X)[:, 0]
+        return self._outputs(self._data[0])[:, 0]
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

@@ -153,6 +153,7 @@ class CompleteGraph:
                 W = np.ones((end - start, self.n))
             else:
                 W = Kernel("rbf", self.gamma).gram(self.X[start:end], self.X)
+            # Each edge once: the strict upper triangle.
             W[np.arange(start, end)[:, None] >= np.arange(self.n)] = 0.0
             if self.labeled is not None:
                 W[np.ix_(self.labeled[start:end], self.labeled)] = 0.0
@@ -234,6 +235,7 @@ class Laplacian:
         """Return fᵀL^q f for f of shape (n,); `power` must be 2."""
         if power != 2:
             raise ValueError(f"power must be 2 for the energy of a Laplacian, got {power}")
+        # ‖L^(q/2) f‖², with one more L between for an odd q.
         half = f
         for _ in range(self.degree // 2):
             half = self.matrix @ half
@@ -267,6 +269,7 @@ def laplacian(graph, normalized=False, degree=1):
     W = graph.adjacency()
     sums = np.asarray(W.sum(axis=1)).ravel()
     diagonal = sums
+    # A vertex without edges has a row of zeros.
     if normalized:
         scale = np.divide(1.0, np.sqrt(sums), out=np.zeros_like(sums), where=sums > 0)
         diagonal = (sums > 0).astype(float)
@@ -349,6 +352,7 @@ def _alias_table(weights):
     share = weights * (m / weights.sum())
     threshold, alias = np.ones(m), np.arange(m)
     small, large = list(np.flatnonzero(share < 1)), list(np.flatnonzero(share >= 1))
+    # A small share is filled up from a large one.
     while small and large:
         s, b = small.pop(), large[-1]
         threshold[s], alias[s] = share[s], b
@@ -380,6 +384,7 @@ def sample_edge(sampler, key, t):
     factor : float
     """
     if sampler.i.size > 0:
+        # A listed edge by its number, or the alias that shares its place.
         e = integer(key, 2 * t, sampler.i.size)
         if sampler.threshold.size == 0:
             return sampler.i[e], sampler.j[e], sampler.weights[e]
@@ -395,6 +400,7 @@ def sample_edge(sampler, key, t):
     else:
         e -= u * l  # = a (a − 1)/2 + b with b < a
         a = int((1.0 + np.sqrt(1.0 + 8.0 * e)) / 2.0)
+        # The root is rounded.
         while a * (a - 1) // 2 > e:
             a -= 1
         while a * (a + 1) // 2 <= e:
@@ -402,6 +408,7 @@ def sample_edge(sampler, key, t):
         i, j = sampler.first[a], sampler.first[e - a * (a - 1) // 2]
     if sampler.gamma < 0.0:
         return i, j, 1.0
+    # Weights of a complete graph are computed for the pair that was drawn.
     square = 0.0
     for k in range(sampler.X.shape[1]):
         difference = sampler.X[i, k] - sampler.X[j, k]

@@ -52,6 +52,7 @@ def _graph(n, rows, columns, values, labeled):
     if labeled is not None:
         keep &= ~(labeled[i] & labeled[j])
     i, j, values = i[keep], j[keep], values[keep]
+    # A pair is one number; of an edge told twice the larger weight stays.
     key, inverse = np.unique(i * n + j, return_inverse=True)
     weights = np.zeros(key.size)
     np.maximum.at(weights, inverse, values)
@@ -62,7 +63,7 @@ def distinct_rows(X, metric="euclidean"):
     """Return the first of each group of identical rows.
 
     Copies of a row would be its nearest neighbors and cut it off from all others; graphs of data
-    with copies are therefore built on the distinct rows (see `on_rows`).
+    with copies are therefore built on the distinct rows (see `NeighborGraph.build`).
 
     Parameters
     ----------
@@ -78,6 +79,7 @@ def distinct_rows(X, metric="euclidean"):
         For every row, the first row that is identical to it.
     """
     if metric == "precomputed":
+        # Distances that are rounding; the first such row, and never a later one.
         first = np.argmax(X <= 1e-7 * max(X.max(initial=0.0), 1e-300), axis=1)
         first = np.minimum(first, np.arange(X.shape[0]))
     elif sp.issparse(X):
@@ -93,26 +95,6 @@ def distinct_rows(X, metric="euclidean"):
         _, index, inverse = np.unique(keys, return_index=True, return_inverse=True)
         first = index[inverse]
     return np.unique(first), first
-
-
-def on_rows(graph, index, n):
-    """Return a graph on some of n rows as a graph on all of them.
-
-    Parameters
-    ----------
-    graph : Graph
-        On ``len(index)`` vertices.
-    index : ndarray of shape (m,)
-        The row of each vertex, ascending.
-    n : int
-        Number of rows.
-
-    Returns
-    -------
-    Graph
-        The other rows have no edges.
-    """
-    return Graph(n, index[graph.i], index[graph.j], graph.weights)
 
 
 def knn_graph(
@@ -355,13 +337,16 @@ class NeighborGraph(Checked):
         index, first = distinct_rows(X, metric)
         X = X[index][:, index] if precomputed else X[index]
         if labeled is not None:
+            # A group of identical rows is labeled if one of them is.
             marked = np.zeros(n, dtype=bool)
             np.logical_or.at(marked, first, labeled)
             labeled = marked[index]
         options = dict(weights=self.weights, gamma=gamma, labeled=labeled, metric=metric)
         if self.radius is not None:
-            return on_rows(radius_graph(X, self.radius, **options), index, n)
-        return on_rows(knn_graph(X, self.n_neighbors or NEIGHBORS, **options), index, n)
+            graph = radius_graph(X, self.radius, **options)
+        else:
+            graph = knn_graph(X, self.n_neighbors or NEIGHBORS, **options)
+        return Graph(n, index[graph.i], index[graph.j], graph.weights)  # copies have no edges
 
     def weight_gamma(self, kernel):
         """Return γ of the Gaussian weights; None where the lengths of the edges decide."""

@@ -123,8 +123,11 @@ def worst_pairs(f, labels, rows, tol=0.0):
         Rows with label +1 and their partners with label −1.
     """
     plus, minus = rows[labels[rows] > 0], rows[labels[rows] < 0]
-    i = plus[np.argsort(f[plus], kind="stable")]
-    j = minus[np.argsort(-f[minus], kind="stable")]
+    # Only rows beyond the best of the other side can be in a pair; these few are sorted.
+    i = plus[f[plus] < f[minus].max(initial=-np.inf)]
+    j = minus[f[minus] > f[plus].min(initial=np.inf)]
+    i = i[np.argsort(f[i], kind="stable")]
+    j = j[np.argsort(-f[j], kind="stable")]
     m = min(i.size, j.size)
     m = np.count_nonzero(f[j[:m]] - f[i[:m]] > tol)  # the differences fall along the list
     return i[:m], j[:m]
@@ -172,6 +175,7 @@ def settle(beta, costs, gradient):
     if abs(excess) <= 1e-12 * np.abs(beta).sum():
         return beta
     sign = np.sign(excess)
+    # Variables for which one unit costs least move first, as far as their box allows.
     order = np.argsort(-sign * gradient, kind="stable")
     room = (beta - costs.lo if excess > 0 else costs.hi - beta)[order]
     taken = np.clip(abs(excess) - (np.cumsum(room) - room), 0, room)

@@ -16,7 +16,7 @@ import numpy as np
 from s3vm_lib.base.classifier import Balance
 from s3vm_lib.base.machine import BinaryFit
 from s3vm_lib.finite_newton import linear_rows, solve_finite_newton
-from s3vm_lib.label_switching._light import LabelSwitching, top_labels
+from s3vm_lib.label_switching._light import LabelSwitching, top_labels, worst_pairs, wrong_signs
 from s3vm_lib.losses import LabeledLoss
 from s3vm_lib.objective import Problem
 from s3vm_lib.utils.limits import Count, Ratio, Tolerance, Weight, WeightOrZero
@@ -75,25 +75,12 @@ def switch_labels(labels, outputs, n_switch=None, keep_counts=True):
     -------
     ndarray of shape (u,)
     """
-    labels = labels.copy()
-    if not keep_counts:
-        wrong = np.flatnonzero(labels * outputs < -_TIE)
-        wrong = wrong[np.argsort(-np.abs(outputs[wrong]), kind="stable")][:n_switch]
-        labels[wrong] *= -1
-        return labels
-    positive, negative = labels > 0, labels < 0
-    if not (positive.any() and negative.any()):
-        return labels
-    # Only rows beyond the best of the other side can be in a pair; these few are sorted.
-    lowest, highest = outputs[positive].min(), outputs[negative].max()
-    positive = np.flatnonzero(positive & (outputs < highest - _TIE))
-    negative = np.flatnonzero(negative & (outputs > lowest + _TIE))
-    positive = positive[np.argsort(outputs[positive], kind="stable")]
-    negative = negative[np.argsort(-outputs[negative], kind="stable")]
-    pairs = min(positive.size, negative.size)
-    gain = outputs[negative[:pairs]] - outputs[positive[:pairs]]
-    pairs = min(np.count_nonzero(gain > _TIE), pairs if n_switch is None else n_switch)
-    labels[positive[:pairs]], labels[negative[:pairs]] = -1.0, 1.0
+    labels, rows = labels.copy(), np.arange(labels.size)
+    if keep_counts:
+        i, j = worst_pairs(outputs, labels, rows, _TIE)
+        labels[i[:n_switch]], labels[j[:n_switch]] = -1.0, 1.0
+    else:
+        labels[wrong_signs(outputs, labels, rows, _TIE)[:n_switch]] *= -1
     return labels
 
 

@@ -14,13 +14,13 @@ memory).
 """
 
 from s3vm_lib.laplacian_svm._deformed import DeformedKernel, Solution, solve_deformed, solve_hinge
-from s3vm_lib.laplacian_svm._gradients import Stopping, Watch, solve_pcg
+from s3vm_lib.laplacian_svm._gradients import Watch, solve_pcg
 
 from s3vm_lib.laplacian_svm._estimator import (  # isort: skip
     COARSE, LapSVM, choose_blocks, choose_rank, melacci_penalties,
 )  # fmt: skip
 
 __all__ = [
-    "COARSE", "DeformedKernel", "LapSVM", "Solution", "Stopping", "Watch", "choose_blocks",
-    "choose_rank", "melacci_penalties", "solve_deformed", "solve_hinge", "solve_pcg",
+    "COARSE", "DeformedKernel", "LapSVM", "Solution", "Watch", "choose_blocks", "choose_rank",
+    "melacci_penalties", "solve_deformed", "solve_hinge", "solve_pcg",
 ]  # fmt: skip

@@ -56,8 +56,10 @@ def best_offset(t, upper, f):
             last = max(last, kinks[i])
         else:
             first = min(first, kinks[i])
+    # Outputs that are separated: no loss between both kinks.
     if last <= first:
         return 0.5 * (last + first)
+    # Before the first kink only positive rows have a loss.
     order = np.argsort(kinks)
     slope, curvature, here = 0.0, 0.0, kinks[order[0]]
     for i in range(t.size):
@@ -69,6 +71,7 @@ def best_offset(t, upper, f):
         if ahead >= 0.0:
             break
         slope, here = ahead, kinks[k]
+        # The loss of a positive row ends at its kink, that of a negative one begins.
         curvature += -upper[k] if t[k] > 0.0 else upper[k]
     return here - slope / curvature
 
@@ -125,7 +128,7 @@ class DeformedKernel:
         self.block = symmetric(columns[labeled])
 
     def expand(self, beta):
-        """Coefficients c, outputs f = Kc, both of shape (n,), and ‖f‖² of β on the labeled rows."""
+        """Return coefficients c, outputs f = Kc, both of shape (n,), and ‖f‖², from β on L."""
         c = np.zeros(self.K.shape[0])
         c[self.labeled] = beta
         if self._lu is not None:
@@ -171,7 +174,7 @@ class LowRankDeformedKernel:
         return solve_triangular(self._factor[0], v, lower=True, trans=1, check_finite=False)
 
     def expand(self, beta=None, w=None):
-        """As in `DeformedKernel`, of β or of weights w; c is zero but on the pivots."""
+        """Return what `DeformedKernel` does, of β or of weights w; c is zero but on the pivots."""
         if w is None:
             w = cho_solve(self._factor, self.G[self.labeled].T @ beta, check_finite=False)
         if self.pivots is None:  # the shortest c
@@ -208,16 +211,12 @@ class BlockDeformedKernel:
         self.block = half.T @ half
 
     def expand(self, beta):
-        """As in `DeformedKernel`; c is zero but on the pivots."""
+        """Return what `DeformedKernel` does; c is zero but on the pivots."""
         w = cho_solve(self._factor, self.G_labeled.T @ beta, check_finite=False)
         pivots, alpha, _ = self.features.model(w)
         c = np.zeros(self.n)
         c[pivots] = alpha
         return c, self.features.outputs(w), float(w @ w)
-
-    def close(self):
-        """Forget G; what was in a file is deleted."""
-        self.features.close()
 
 
 def symmetric(A):
@@ -231,7 +230,7 @@ def symmetric(A):
 def solve_deformed(
     block, t, upper, *, factor=None, offset=True, tol=1e-6, max_iter=1000, callback=None
 ):
-    """Newton's method for the squared hinge in the deformed kernel.
+    """Minimize with the squared hinge in the deformed kernel, by Newton's method.
 
     Minimizes ½βᵀK̃β + ½ Σ u_i max(0, 1 − t_i (f_i + b))², f = K̃β, over β and b. Eliminating the
     unlabeled rows changes no iterate: these are the Newton steps on all n coefficients, with one

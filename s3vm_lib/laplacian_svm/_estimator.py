@@ -21,13 +21,14 @@ from s3vm_lib.laplacian_svm._deformed import (  # isort: skip
     COLUMNS, BlockDeformedKernel, DeformedKernel, LowRankDeformedKernel, solve_deformed,
     solve_hinge,
 )  # fmt: skip
-from s3vm_lib.laplacian_svm._gradients import Stopping, StoppingRule, Watch, solve_pcg
+from s3vm_lib.laplacian_svm._gradients import StoppingRule, Watch, solve_pcg
 from s3vm_lib.losses import LabeledLoss
 from s3vm_lib.objective import Problem
 from s3vm_lib.utils.limits import Count, Degree, Megabytes, Tolerance, WeightOrZero, scaling
 from s3vm_lib.utils.row_blocks import doubles
 from s3vm_lib.utils.validation import Client, KernelParameters, parameters
 
+_SHARE = 0.015  # of labels or errors that may change where gradients stop early
 _NEAR = 1e-6  # relative rounding of J that is always accepted
 _RANK_TOL = 1e-6  # largest entry of the diagonal of K − GGᵀ, as a share of that of K
 
@@ -47,7 +48,7 @@ class Shared(NamedTuple):
     def close(self):
         """Delete files of the kernel at the end of a fit."""
         if isinstance(self.kernel, BlockDeformedKernel):
-            self.kernel.close()
+            self.kernel.features.close()
 
 
 @parameters
@@ -104,12 +105,12 @@ class LapSVM(KernelParameters, BaseS3VM):
         squared hinge; with ``stopping="gap"`` a space of 100 functions takes out the slowest
         directions. ``"auto"`` takes the first up to 2500 rows and for the hinge. Gradients need
         many iterations where the kernel is wide: for many rows, a ``rank`` is then better.
-    stopping : {"gap", "stability", "validation", "gradient", "change"} or Stopping, default="gap"
+    stopping : {"gap", "stability", "validation", "gradient", "change"}, default="gap"
         When conjugate gradients stop. ``"gap"``: J is proved to be within tol of its minimum.
         ``"stability"`` and ``"validation"``, of Melacci and Belkin: every √n / 2 iterations, see
         whether the labels of more than 1.5 % of the unlabeled rows still change, or whether the
         error on every fifth labeled row of each class, held out for the purpose, still falls by
-        more than that; a `Stopping` has other numbers. Both may stop far from the minimum.
+        more than that. Both may stop far from the minimum.
         ``"gradient"``: the preconditioned gradient has fallen by tol. ``"change"``: an iteration
         lowers J by less than tol J.
     memory : float, default=1000
@@ -264,7 +265,7 @@ class LapSVM(KernelParameters, BaseS3VM):
     normalized: bool = False
     laplacian_degree: Degree = 1
     solver: Literal["auto", "newton", "pcg"] = "auto"
-    stopping: StoppingRule | Stopping = "gap"
+    stopping: StoppingRule = "gap"
     memory: Megabytes = 1000
     rank: Count | None = None
     client: Client = None
@@ -368,6 +369,7 @@ class LapSVM(KernelParameters, BaseS3VM):
 
     def _fit_binary(self, data, shared, t, problem, index):
         problem, fits = dataclasses.replace(problem, graph=shared.laplacian), []
+        # The fast way first; where rounding spoils it, one that keeps more digits.
         for careful in (False, True):
             with suppress(LinAlgError), np.errstate(over="ignore", invalid="ignore"):
                 fits += self._solve(data, shared, t, problem, careful)
@@ -447,12 +449,8 @@ class LapSVM(KernelParameters, BaseS3VM):
 
     def _watch(self, t, labeled):
         """Return what the stopping rule looks at, and which labeled rows take part in the fit."""
-        stopping = self.stopping
-        stopping = stopping if isinstance(stopping, Stopping) else Stopping(stopping)
-        used = np.ones(labeled.size, dtype=bool)
-        every = stopping.every or max(1, round(np.sqrt(t.size) / 2))
-        rows = np.flatnonzero(t == 0)
-        if stopping.rule == "validation":
+        used, rows = np.ones(labeled.size, dtype=bool), np.flatnonzero(t == 0)
+        if self.stopping == "validation":
             for sign in (-1.0, 1.0):
                 used[np.flatnonzero(t[labeled] == sign)[4::5]] = False
             rows = labeled[~used]
@@ -461,7 +459,8 @@ class LapSVM(KernelParameters, BaseS3VM):
                     "stopping='validation' holds out every fifth labeled row of each class, and "
                     "needs five of one class at least"
                 )
-        return Watch(stopping.rule, rows, t[rows], every, stopping.share), used
+        every = max(1, round(np.sqrt(t.size) / 2))
+        return Watch(self.stopping, rows, t[rows], every, _SHARE), used
 
 
 def _centered_gram(K):

@@ -1,52 +1,22 @@
 """Conjugate gradients on all rows, preconditioned by the kernel."""
 
-from dataclasses import KW_ONLY, dataclass
-from numbers import Real
-from typing import Annotated, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 from scipy.linalg.blas import dsymv
-from sklearn.utils._param_validation import Interval
 
 from s3vm_lib.finite_newton import conjugate_gradients, line_search
 
 from s3vm_lib.laplacian_svm._deformed import (  # isort: skip
     Solution, best_offset, squared_hinge_duals, squared_loss, symmetric,
 )  # fmt: skip
-from s3vm_lib.utils.limits import Checked, Count
 
 StoppingRule = Literal["gap", "stability", "validation", "gradient", "change"]
 _REST = 5  # iterations in which J must lose less than tol J before the gap is looked at closely
 
 
 # --- When to stop ---------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Stopping(Checked):
-    """When conjugate gradients stop: the parameter ``stopping`` of `LapSVM` in full.
-
-    Parameters
-    ----------
-    rule : {"gap", "stability", "validation", "gradient", "change"}, default="gap"
-        See `LapSVM`.
-    every : int or None, default=None
-        Iterations between two checks of ``"stability"`` and ``"validation"``; None means √n / 2.
-    share : float, default=0.015
-        Largest share of labels that may change between two checks, or by which the share of errors
-        must fall; in [0, 1).
-
-    Raises
-    ------
-    ValueError
-        For a value out of range, naming the parameter.
-    """
-
-    rule: StoppingRule = "gap"
-    _: KW_ONLY
-    every: Count | None = None
-    share: Annotated[float, Interval(Real, 0, 1, closed="left")] = 0.015
 
 
 class Watch(NamedTuple):

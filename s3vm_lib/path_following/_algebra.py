@@ -38,6 +38,7 @@ def weighted_row(v, rows, index, weights, k):
             total[j] = 0.0
         for a in range(k):
             w, i = weights[a] * variance, index[a]
+            # A row without a weight need not be read.
             if w == 0:
                 continue
             if v.kind == DENSE:
@@ -45,6 +46,7 @@ def weighted_row(v, rows, index, weights, k):
                 for j in range(total.size):
                     total[j] += w * x[j]
             else:
+                # CSR rows: the stored entries alone.
                 for e in range(rows.indptr[i], rows.indptr[i + 1]):
                     total[rows.indices[e]] += w * rows.data[e]
 
@@ -81,6 +83,7 @@ def combine(v, index, weights, k, targets, m, out, of_targets, again=False):
     Rows of ``index`` must be in memory, or those of the targets where ``of_targets`` is true;
     With ``again`` the weights are those of the last call.
     """
+    # Linear kernel: one vector of features stands for the whole sum.
     if v.kind >= DENSE:
         if not again:
             weighted_row(v, v.rows, index, weights, k)
@@ -88,6 +91,7 @@ def combine(v, index, weights, k, targets, m, out, of_targets, again=False):
             out[t] = product(v, v.rows, targets[t])
     elif of_targets:
         for t in range(m):
+            # Kernel rows of the targets; two sums need not wait for each other.
             row = v.values[v.slot[targets[t]]]
             a, b = 0.0, 0.0
             j = 0
@@ -99,6 +103,7 @@ def combine(v, index, weights, k, targets, m, out, of_targets, again=False):
                 a += weights[j] * row[index[j]]
             out[t] = a + b
     else:
+        # Kernel rows of the indices, each added to all targets.
         for t in range(m):
             out[t] = 0.0
         for a in range(k):
@@ -115,6 +120,7 @@ def combine_all(v, index, weights, k, n, out, again=False):
             weighted_row(v, v.rows, index, weights, k)
         add_products(v, v.rows, n, out)
         return
+    # Blocks of columns stay in the cache while four rows at a time are added to them.
     for start in range(0, n, 1024):
         end = min(n, start + 1024)
         block = out[start:end]
@@ -167,6 +173,7 @@ def outputs(store, index, weights, targets):
     """Return Σ_a weights_a k(x_index_a, ·) at ``targets``; no row has to be in memory."""
     if store.view.kind != CACHED:
         return sums(store.view, index, weights, targets)
+    # Kernel values that are not in memory are computed in blocks, and not kept.
     total = np.zeros(targets.size)
     for start in range(0, index.size, 1024):
         part = slice(start, start + 1024)
@@ -199,6 +206,7 @@ def rotate(row, other, c, s):
 def forward(R, m, x, y):
     """Solve Rᵀ[x y] = [x y] in place, two right-hand sides at one reading of R, rows by pairs."""
     for j in range(0, m - 1, 2):
+        # The 2 × 2 triangle of both rows, then what they take off the rest.
         p, q, c = R[j, j], R[j + 1, j + 1], R[j, j + 1]
         x0, y0 = x[j] / p, y[j] / p
         x1, y1 = (x[j + 1] - x0 * c) / q, (y[j + 1] - y0 * c) / q
@@ -231,10 +239,12 @@ def solve_bordered(R, m, sigma, r0, beta, ones):
     β = R⁻¹(p − δq). ``beta`` holds r on entry and the solution on return, ``ones`` is workspace;
     both have at least m entries.
     """
+    # σ11ᵀβ = σr0 1 is known, and moves to the right-hand side.
     for j in range(m):
         beta[j] += sigma * r0
         ones[j] = 1.0
     forward(R, m, beta, ones)
+    # The first equation, solved for δ.
     top, bottom = -r0, 0.0
     for j in range(m):
         top += beta[j] * ones[j]
@@ -253,6 +263,7 @@ def append(R, m, column, diagonal, least):
     Returns False when its pivot was below ``least`` and was raised to it: K is not positive
     semi-definite, or the ridge is lost in rounding.
     """
+    # The new column of R solves Rᵀr = column; what is left of the diagonal is the pivot.
     pivot = diagonal
     for j in range(0, m - 1, 2):
         a = column[j] / R[j, j]
@@ -284,6 +295,7 @@ def delete(R, m, places, w):
         start, shift = j + 1 if going else j, gone + 1 if going else gone
         if shift == 0:
             start, shift = places[0] + 1, 1
+        # Copy what stays of the row over the columns that go.
         while start < m:
             end = places[shift] if shift < places.size else m
             target, source = row[start - shift : end - shift], R[j, start:end]
@@ -293,6 +305,7 @@ def delete(R, m, places, w):
         if going:
             gone += 1
             continue
+        # Rotations take the waiting rows up, so that R is triangular again.
         for q in range(gone):
             x, y = row[k], w[q, k]
             r = np.sqrt(x * x + y * y)

@@ -40,6 +40,7 @@ def take_out(v, p, i, n):
     elif p.x[i].near > 0:
         unwatch(p, i)
     elif p.x[i].where == E:
+        # At rest outside P the output is that of the last refresh.
         ids = np.full(1, i)
         bring_up(v, p, ids, 1, n)
     elif p.x[i].where == A:
@@ -50,6 +51,7 @@ def take_out(v, p, i, n):
 def leave(v, p, i, n):
     """Remove a row at once where its α is 0, otherwise by way of A: line 1."""
     take_out(v, p, i, n)
+    # Nothing depends on a row without a coefficient.
     if p.x[i].alpha == 0.0:
         p.x[i].where = GONE
         return
@@ -62,6 +64,7 @@ def reweigh(v, p, ids, weight, n):
     """Set other weights c; put into A each α that is at the old one, or above the new one."""
     for k in range(ids.size):
         i = ids[k]
+        # Inside its new box a row of M stays in M.
         above = p.x[i].s * p.x[i].alpha > weight[k]
         moves = p.x[i].where == E or (p.x[i].where == M and above)
         if moves:
@@ -76,6 +79,7 @@ def violators(v, p, n, hold, tol):
     """Put into A, after a refresh, all that is not where it should be; return how many."""
     now = p.now[0]
     places, count = np.empty(now.n_margin, np.int64), 0
+    # Rows of M outside their box go at once, in one update of the factor.
     for j in range(now.n_margin):
         i = p.M[j]
         a = p.x[i].s * p.x[i].alpha
@@ -87,6 +91,7 @@ def violators(v, p, n, hold, tol):
     for k in range(count):  # back to the end of the box beyond which they are
         i = p.ids[k]
         into_moving(v, p, i, n, 1 if p.x[i].s * p.x[i].alpha > 0 else 0)
+    # Rows at rest on the wrong side of the margin, or of 0.
     for i in range(n):
         if p.x[i].where != O and p.x[i].where != E:
             continue
@@ -148,6 +153,7 @@ def residual(p, n):
         if p.x[i].where < IDLE:
             a, z, c = p.x[i].s * p.x[i].alpha, p.x[i].s * p.x[i].f, p.x[i].c
             worst = max(worst, -unit * a, unit * (a - c))
+            # Below the upper end of the box z ≥ 1 is due, above the lower end z ≤ 1.
             if a < c * (1 - 1e-10):
                 worst = max(worst, 1 - z)
             if a > c * 1e-10:
@@ -187,11 +193,13 @@ def candidates(v, p):
     for j in range(now.n_moving):
         i = p.A[j]
         a, rest = p.x[i].s * p.x[i].alpha, 1 - p.x[i].s * p.x[i].f
+        # On the margin but outside its box: the target is the end that it is beyond.
         if abs(rest) < _LEFT and (a < 0 or a > p.x[i].c):
             p.x[i].upward = 1 if a > 0 else 0
         elif p.x[i].leaving == 0:
             p.ids[k] = i
             k += 1
+    # Kernel values with M, shifted as in the factor.
     X, one, target = np.empty((k, m)), np.ones(1), np.zeros(1, np.int64)
     for a in range(k):
         target[0] = p.ids[a]
@@ -221,6 +229,7 @@ def propose(v, p, X):
         target[0] = i
         # The row of the factor that i would add, below those of M and of earlier ones that joined
         combine(v, target, one, 1, p.M[m:], size - m, p.w[BETA], False, False)
+        # The curvature along its own coefficient while M and the earlier ones follow.
         pivot = v.diagonal[i] + shift - dot(X[a], X[a])
         for b in range(size - m):
             value = p.w[BETA, b] + now.sigma - dot(X[a], X[joined[b]])
@@ -256,6 +265,7 @@ def demand(v, p):
         i = p.A[k]
         p.x[i].v = p.w[WAY, k] = goal(p, i) - p.x[i].alpha
         total += p.x[i].v
+    # By how much the outputs of M miss ±1 once A has arrived.
     r = np.empty(m)
     combine(v, p.A, p.w[WAY], n_a, p.M, m, r, False, False)
     for j in range(m):

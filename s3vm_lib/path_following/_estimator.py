@@ -70,9 +70,8 @@ class ILS3VM(KernelParameters, KeepingS3VM):
         Weight of the unlabeled losses; 0 gives the incremental supervised machine. None gives the
         labeled and the unlabeled part equal total weight among all rows held: C* changes with every
         row that comes or goes, and the solution with it, which takes several times as long. Up to
-        500 rows, and above when they or C* have changed by a sixteenth, a call then ends with what
-        ``start`` says for all of them, so that it finds what `fit` finds. Without labeled rows C*
-        stays as it is.
+        500 rows, and above when they or C* have changed by a sixteenth, a call then ends with CCCP
+        on all of them, so that it finds what `fit` finds. Without labeled rows C* stays as it is.
     kernel : {"linear", "poly", "rbf", "laplacian", "precomputed"}, default="rbf"
         Kernel function, see `Kernel`.
     gamma : {"scale", "variance", "auto"} or float, default="scale"
@@ -95,10 +94,9 @@ class ILS3VM(KernelParameters, KeepingS3VM):
         ``"block"`` by the size of the margin set, and, with kernel values stored, gives a path up
         for CCCP on all rows once it has cost as much as that is expected to. All end at an exact
         solution, if not always at the same one.
-    start : {"cccp", "path"}, default="cccp"
-        What `fit` does: CCCP and a cross-over to an exact solution, or all rows by ``update``.
     start_tol : float, default=1e-3
-        Largest violation of the optimality conditions in the convex problems of that CCCP.
+        Largest violation of the optimality conditions in the convex problems of CCCP, with which
+        `fit` begins before it crosses over to an exact solution.
     ridge : float, default=1e-8
         Added to the diagonal of the kernel matrix, relative to its mean: it makes duplicates and
         other dependent rows harmless. The predictions leave it out.
@@ -227,7 +225,6 @@ class ILS3VM(KernelParameters, KeepingS3VM):
     C_star: WeightOrZero | None = None
     order: Literal["simultaneous", "finite"] = "simultaneous"
     update: Literal["auto", "path", "together", "block"] = "auto"
-    start: Literal["cccp", "path"] = "cccp"
     start_tol: Tolerance = 1e-3
     ridge: Annotated[float, Interval(Real, 0, 1e-3, closed="right")] = 1e-8
     tol: Tolerance = 1e-10
@@ -281,6 +278,7 @@ class ILS3VM(KernelParameters, KeepingS3VM):
     def _new_store(self, data, fitting):
         storage, n = self.gram, data.X.shape[0]
         if storage == "auto":
+            # Room for some rows to come, so that the matrix need not grow at once.
             capacity = n + n // 4 + 64
             fits = fitting and 8 * capacity**2 <= self.memory * 2**20
             storage = "full" if fits else "rows"
@@ -305,8 +303,6 @@ class ILS3VM(KernelParameters, KeepingS3VM):
         """Return the kernel values, and in a second form those that CCCP works with."""
         store = self._new_store(data, True)
         store.append(*((None, data.X) if self._precomputed else (data.X,)))
-        if self.start == "path":
-            return None
         if store.storage == "full":
             values = np.ascontiguousarray(store.view.values[: store.n, : store.n])
             return Gram(values, Kernel("precomputed"))
@@ -325,10 +321,6 @@ class ILS3VM(KernelParameters, KeepingS3VM):
         self._machines.append(machine)
         ids, tally = np.arange(t.size), Tally(machine)
         machine.take(ids, t, self._upper(problem, t, data.loss_weight))
-        if shared is None:
-            self._learn(tally, ids, self.update if self.update != "auto" else "path")
-            return self._result(tally)
-
         tally.status = self._cross_over(tally, shared, ids, t, data.loss_weight)
         if tally.status == "converged":
             self._learn(tally, ids[:0], "block")
@@ -361,6 +353,7 @@ class ILS3VM(KernelParameters, KeepingS3VM):
         update = update or (machine.mode() if self.update == "auto" else self.update)
         if self.update == "auto" and update != "path" and store.storage != "linear":
             work = _WORK_LEAST + _WORK * store.n**2
+        # How many of the rows walk together.
         size = {"path": 1, "together": _GROUP}.get(update, max(ids.size, 1))
         for start in range(0, max(ids.size, 1), size):
             if tally.stop and ids.size:  # perhaps at rows that came before these
@@ -434,8 +427,9 @@ class ILS3VM(KernelParameters, KeepingS3VM):
         weight = C_star * known.loss_weight
         share = np.mean(held.codes[~free] == (1 if self.classes_.size == 2 else index))
         now, then = np.array([free.size, C_star]), np.array(machine.solved)
+        # Other rows, or another C*, may be too far away for the path.
         changed = np.any(abs(now - then) > (0 if now[0] <= _FEW else _GROWTH) * then)
-        if changed and unlabeled and 0 < share < 1 and self.start == "cccp":
+        if changed and unlabeled and 0 < share < 1:
             machine.state.x["c"][known.place] = weight
             return True
         for start in range(0, weight.size, _CHUNK):  # a cache need not hold more kernel rows
@@ -544,6 +538,7 @@ class ILS3VM(KernelParameters, KeepingS3VM):
         # Rows that a limit kept from leaving are no part of the model that is shown.
         leaving = machine.of_leaving()
         if store.storage == "linear":
+            # With a linear kernel the weights of the features are the model.
             coef = feature_weights(store.view, ids, alpha)
             if store.center is not None:
                 b -= coef @ store.center

@@ -111,6 +111,7 @@ class Follower:
         if p.x["touched"][ids].any():
             self._settled()  # α of a row that has just left still counts in what has changed
         p.x[ids] = _NOBODY
+        # Outputs of the new rows at the last refresh.
         support = np.flatnonzero(p.x["alpha0"][: self.store.n])
         x["f"] = now["b0"]
         if support.size:
@@ -165,10 +166,12 @@ class Follower:
         x["leaving"] = x["flipped"] = now["n_moving"] = 0
         c = np.where(gone, 0.0, x["c"])
         a = np.clip(s * alpha, 0, c)
+        # A coefficient next to an end of its box is put there.
         near = _SNAP * c
         a = np.where(a <= near, 0.0, np.where(a >= c - near, c, a))
         inside = np.flatnonzero((a > 0) & (a < c))
         x["s"], x["alpha"], x["alpha0"] = s, s * a, 0.0
+        # The sets follow from the coefficients: M inside the box, O and E at its ends.
         x["where"] = np.where(gone, GONE, np.where(c == 0, IDLE, np.where(a == 0, O, E)))
         x["where"][inside], x["place"][inside] = M, np.arange(inside.size)
         p.M[: inside.size], now["n_margin"] = inside, inside.size
@@ -267,6 +270,7 @@ class Follower:
             count, m = now["n_moving"], now["n_margin"]
             if count == 0 or m == 0:
                 break
+            # The first step may stir up many; each later one must leave fewer on the move.
             most = max(2 * first, m // 2) if k == 1 else max(_LESS * before, 2)
             if k > 0 and count > most:
                 if count <= first:
@@ -315,6 +319,7 @@ class Follower:
             # Some tenths of a second of work, after which Python can answer Ctrl-C.
             few = 1 + _WORK // ((self.store.n + m) * (1 + m + k))
             code = follow(*self._all, min(left, few), hold, log)
+            # Only this portion of the work is over.
             if code == LIMIT and few < left and not self._too_much_work():
                 continue
             if self.record:
@@ -334,6 +339,7 @@ class Follower:
             elif code in (STALLED, LIMIT):
                 if falls == _FALLS:
                     return False
+                # The finite order takes over, with more steps each time.
                 hold, allowed, falls = True, limit + allowed, falls + 1
                 since = now["steps"]
                 self.fallbacks += 1
@@ -382,6 +388,7 @@ class Follower:
         """
         end = self.n_iter + budget
         for _ in range(_ROUNDS if follow_up else 1):
+            # A factor that has drifted is computed anew.
             if self._settled() > self.tol:
                 self.factorize()
                 self._settled()
@@ -457,7 +464,7 @@ class Follower:
         return {name: np.flatnonzero(where == k) for k, name in enumerate(SETS)}
 
     def counters(self):
-        """Steps, flips and what the guards saw, since the beginning."""
+        """Return counts of steps, flips and what the guards saw, since the beginning."""
         counts = {name: int(self.now[field]) for name, field in _COUNTS.items()}
         return counts | {"fallbacks": self.fallbacks, "factorizations": self.refactored}
 
@@ -482,6 +489,7 @@ class Follower:
     def load(self, saved):
         """Restore what was saved; the store must have been restored before."""
         known, now, (n_log, self.fallbacks, refactored, self.problem, self.solved) = saved
+        # Rows after those that were saved are unknown again.
         self.state.x[:] = _NOBODY
         for name, part in known.items():
             getattr(self.state, name).view(np.uint8)[: part.size] = part

@@ -47,6 +47,7 @@ def settle(p):
     while k >= 0:
         i = p.A[k]
         to, z = goal(p, i), p.x[i].s * p.x[i].f
+        # Arrived, but for rounding.
         if abs(to - p.x[i].alpha) <= 1e-13 * p.x[i].c:
             p.x[i].alpha = to
             # By the margin its target is the other end of the box.
@@ -124,6 +125,7 @@ def rates(v, p, ids, k, n, delta, alone, again):
 def earlier(p, eta, best):
     """Return whether an event comes before the best one so far; ties at random once they go on."""
     now = p.now[0]
+    # Ties are broken by the high bit of a linear congruential generator.
     if now.zero_run > _RANDOM_AFTER and eta <= 1e-14 and best <= 1e-14:
         now.seed = (now.seed * 1103515245 + 12345) % 2147483648
         return now.seed > 1073741824
@@ -140,6 +142,7 @@ def margin_event(p, best, event, who):
     for j in range(now.n_margin):
         i = p.M[j]
         rate = p.x[i].s * p.x[i].v
+        # Rates that are rounding lead nowhere.
         if abs(rate) > TINY * largest:
             a = p.x[i].s * p.x[i].alpha
             eta = max(a / -rate if rate < 0 else (p.x[i].c - a) / rate, 0.0)
@@ -154,6 +157,7 @@ def resting_event(p, ids, k, scale, hold, best, event, who):
     for j in range(k):
         i = ids[j]
         rate, z = p.x[i].s * p.x[i].g, p.x[i].s * p.x[i].f
+        # A locked sample waits for a step of some length.
         if abs(rate) <= TINY * scale or p.x[i].near == LOCKED:
             continue
         if (rate < 0) == (p.x[i].where == O):  # O comes down to the margin, E up to it
@@ -177,6 +181,7 @@ def moving_event(p, scale, hold, best, event, who):
     for k in range(p.now[0].n_moving):
         i = p.A[k]
         rate, z, a, c = p.x[i].s * p.x[i].g, p.x[i].s * p.x[i].f, p.x[i].s * p.x[i].alpha, p.x[i].c
+        # On its way out a sample may cross the margin and 0.
         if p.x[i].leaving == 1:
             continue
         outside = a < -TINY * c or a > c + TINY * c
@@ -191,10 +196,12 @@ def moving_event(p, scale, hold, best, event, who):
             continue
         if abs(rate) <= TINY * scale:
             continue
+        # On its way it reaches the margin, and joins M there.
         if not outside and (rate > 0) == (p.x[i].upward == 1):
             eta = max((1 - z) / rate, 0.0)
             if earlier(p, eta, best):
                 best, event, who = eta, CROSS, i
+        # Its output comes back to 0: the sign changes again.
         if p.x[i].free == 1 and not hold and rate < 0 and p.x[i].upward == 1:
             eta = max(-z / rate, 0.0)
             if earlier(p, eta, best):
@@ -223,8 +230,10 @@ def bring_near(v, p, n, hold, moved, moved_b):
     """
     now = p.now[0]
     bound = now.largest * moved + abs(moved_b)
+    # No sample can have come near an event: the usual case.
     if now.slack > bound:
         return 0
+    # Q does not reach far enough any more, or was chosen with signs frozen.
     if not bound < now.radius or (now.held == 1 and not hold):
         survey(p, n, hold, 3 * bound + TINY)
     start, least, kept = now.n_near, now.radius, 0
@@ -232,6 +241,7 @@ def bring_near(v, p, n, hold, moved, moved_b):
         i = p.Q[k]
         if p.x[i].near != 0 or (p.x[i].where != O and p.x[i].where != E):
             continue
+        # |Δf_i − Δb| ≤ √k(x_i, x_i) ‖Δw‖.
         reach = np.sqrt(v.diagonal[i]) * moved
         if distance(p, i, p.x[i].f0 + moved_b, hold) <= reach * (1 + 1e-9) + TINY:
             watch(p, i)
@@ -257,6 +267,7 @@ def move(p, eta, delta, curvature, travel, alone):
         p.x[i].f += eta * p.x[i].g
         if alone:
             continue
+        # The linear part of the energy changes with a, not with α.
         if p.x[i].flipped == 1:
             to = p.x[i].c if p.x[i].upward == 1 and p.x[i].leaving == 0 else 0.0
             change = to - p.x[i].line  # the two copies of the paper move in lockstep
@@ -270,6 +281,7 @@ def move(p, eta, delta, curvature, travel, alone):
             p.x[p.M[j]].alpha += eta * p.x[p.M[j]].v
     for j in range(now.n_near):
         p.x[p.P[j]].f += eta * p.x[p.P[j]].g
+    # W is quadratic in η.
     now.b += eta * delta
     now.travel = travel
     now.energy += eta * rate + 0.5 * eta * eta * curvature
@@ -283,6 +295,7 @@ def change_sets(v, p, n, event, i):
         place = np.empty(1, np.int64)
         place[0] = p.x[i].place
         out_of_margin(p, place)
+        # Exactly at the end of its box, without the rounding of the step.
         p.x[i].alpha = p.x[i].s * p.x[i].c if event == TO_E else 0.0
         p.x[i].where = O if event == TO_O else E
         watch(p, i)

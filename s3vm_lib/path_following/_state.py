@@ -85,6 +85,7 @@ def compute(v, rows, p, i, n):
     """Compute kernel row i in the slot used longest ago of those that no sample of T has."""
     if rows is not None:
         s = -1
+        # The slot used longest ago; rows of T are needed until the next refresh.
         for k in range(v.owner.size):
             if v.owner[k] >= 0 and p.x[v.owner[k]].touched == 1:
                 continue
@@ -156,12 +157,14 @@ def into_margin(v, p, i, n):
     now = p.now[0]
     touch(v, p, i, n)
     m = now.n_margin
+    # The new column of the margin block, shifted.
     column, one, target = p.w[BETA], np.empty(1), np.empty(1, np.int64)
     one[0], target[0] = 1.0, i
     combine(v, target, one, 1, p.M, m, column, False, False)
     for j in range(m):
         column[j] += now.sigma
     shift = now.rho + now.sigma
+    # A pivot below the ridge is rounding: it is raised, and counted.
     if not append(p.R, m, column, v.diagonal[i] + shift, 0.1 * now.rho):
         now.raised += 1
     p.M[m], p.x[i].place, p.x[i].where = i, m, M
@@ -175,6 +178,7 @@ def out_of_margin(p, places):
     now = p.now[0]
     m, k = now.n_margin, 0
     delete(p.R, m, places, p.w if places.size <= len(p.w) else np.empty((places.size, m)))
+    # M closes up in the order of the factor.
     for j in range(places[0], m):
         if k < places.size and places[k] == j:
             k += 1
@@ -245,6 +249,7 @@ def bring_up(v, p, ids, k, n):
     now = p.now[0]
     for j in range(k):
         p.w[OUT, j] = 0.0
+    # f = f⁰ + Σ_T (α − α⁰) k(x, ·) + b − b⁰.
     if changes(p, p.w[CHANGE]):
         gather(v, p.T, p.w[CHANGE], now.n_touched, ids, k, n, p.w[OUT], p.w[SPARE], False)
     for j in range(k):
@@ -281,6 +286,7 @@ def polish(v, p):
             size += abs(p.x[k].alpha)
         if m == 0:
             return unit * abs(total)
+        # Outputs of M from those of the last refresh, and what they miss ±1 by.
         moved = changes(p, p.w[CHANGE]) or now.b != now.b0
         if moved:
             combine(v, p.T, p.w[CHANGE], now.n_touched, p.M, m, p.w[BETA], True, False)
@@ -292,9 +298,11 @@ def polish(v, p):
                 p.x[i].f = p.x[i].f0 + p.w[BETA, j] + change
             p.w[BETA, j] = p.x[i].s - p.x[i].f
             worst = max(worst, abs(p.w[BETA, j]))
+        # Where rounding leaves nothing to gain the steps end.
         stuck = before > 0 and worst > 0.1 * before and worst < 1e-11
         if worst < 1e-14 * (1 + unit * size) or stuck:
             return worst
+        # A Newton step: the equations of M, and Σα = 0.
         delta = solve_bordered(p.R, m, now.sigma, -total, p.w[BETA], p.w[WAY])
         for j in range(m):
             p.x[p.M[j]].alpha += p.w[BETA, j]
@@ -313,6 +321,7 @@ def refresh(v, p, n):
         combine_all(v, p.T, p.w[CHANGE], k, n, out, False)
         for i in range(n):
             p.x[i].f = out[i]
+        # The ridge acts on the output of a row by its own coefficient.
         for a in range(k):
             p.x[p.T[a]].f += now.rho * p.w[CHANGE, a]
     reference(p, n)
@@ -332,6 +341,7 @@ def reference(p, n):
         p.x[i].f0 = p.x[i].f
         p.x[i].alpha0 = p.x[i].alpha
     now.b0, now.travel, now.slack, now.radius = now.b, 0.0, -1.0, -1.0
+    # M and A may move from now on: T begins with them.
     for j in range(now.n_margin + now.n_moving):
         i = p.M[j] if j < now.n_margin else p.A[j - now.n_margin]
         p.x[i].touched = 1

@@ -13,14 +13,10 @@ from typing import NamedTuple
 import numpy as np
 
 from s3vm_lib.random_features import row_tiles
-from s3vm_lib.smooth import (
-    ANNEALING,
-    Continuation,
-    ScaledObjective,
-    annealed,
-    losses_and_slopes,
-    minimize_lbfgs,
-)
+
+from s3vm_lib.smooth import (  # isort: skip
+    ANNEALING, Continuation, ScaledObjective, annealed, losses_and_slopes, minimize_lbfgs,
+)  # fmt: skip
 from s3vm_lib.stochastic._steps import Run, block_features
 from s3vm_lib.utils.row_blocks import RowsOnDisk, on_disk, row_slices
 from s3vm_lib.utils.threads import in_threads
@@ -81,13 +77,6 @@ def block_sum(stream, blocks, X, task, strength, w, b, Z=None, dtype=None):
         value += losses_and_slopes(*task.codes, task.t[tile], task.weight[tile], strength, f, a)
         gradient += a.astype(part.dtype, copy=False) @ part
     return value, gradient, float(slope.sum())
-
-
-def kept_type(entries):
-    """Precision in which so many features are kept; None where they are too many."""
-    if entries > CACHE_SINGLE:
-        return None
-    return np.float64 if entries <= CACHE else np.float32
 
 
 class Shard:
@@ -170,14 +159,19 @@ class BlockSum:
         self.dimension = n_blocks * stream.block_size
         self.n_blocks, self.X, self.index, self.t, self.weight = n_blocks, X, rows, t, weight
         self.slices = row_slices(t.size, block_rows)
-        self.dtype = kept_type(t.size * self.dimension)
+        entries = t.size * self.dimension
+        # The precision in which features are kept; None where they are too many.
+        self.dtype = np.float64 if entries <= CACHE else np.float32
+        self.dtype = None if entries > CACHE_SINGLE else self.dtype
         parts = [
             (s if rows is None else rows[s], BlockTask(t[s], weight[s], codes)) for s in self.slices
         ]
+        # The workers of a cluster open the rows and draw the features themselves.
         if client is not None:
             source, self.blocks = on_disk(X), n_blocks
             self.shards = [client.submit(Shard, source, *part, pure=False) for part in parts]
             return
+        # Here features are drawn once, and their values kept where they fit.
         self.blocks = in_threads(stream.block, range(n_blocks), n_jobs)
         self.shards = [Shard(X, *part) for part in parts]
         if self.dtype is not None:
@@ -211,7 +205,7 @@ class BlockSum:
         return value, gradient, total
 
     def mean(self):
-        """Mean of the features over the unlabeled rows, shape (D,)."""
+        """Return the mean of the features over the unlabeled rows, shape (D,)."""
         weight = np.where(self.t == 0, self.weight, 0.0)
         weight = weight / weight.sum()
         return sum(self._each(_mean, [(weight[s],) for s in self.slices]))
@@ -270,18 +264,9 @@ class StreamFeatures(BlockSum):
 
 
 def solve_full_batch(
-    coordinates,
-    t,
-    sample_weight,
-    problem,
-    *,
-    start=None,
-    annealing=ANNEALING["geometric"],
-    tol=1e-5,
-    ftol=1e-9,
-    max_iter=500,
-    callback=None,
-):
+    coordinates, t, sample_weight, problem, *, start=None, annealing=ANNEALING["geometric"],
+    tol=1e-5, ftol=1e-9, max_iter=500, callback=None,
+):  # fmt: skip
     """Run L-BFGS on random features, with the annealing of QN-S3VM or from a given start.
 
     Parameters
@@ -310,6 +295,7 @@ def solve_full_batch(
     if start is not None:
         start = start[0].ravel() * root, start[1], problem.C_star
     stages = Continuation(coordinates, t, sample_weight, problem, start)
+    # From a given start there is nothing to anneal.
     factors = stages.factors(annealing) if start is None else (1.0,)
 
     def descend(alpha, x):

@@ -1,17 +1,193 @@
-"""Draws, slopes and the course of a run: what both stochastic solvers share."""
+"""What is told in groups; draws, slopes and the course of a run, which both solvers share."""
 
-from typing import NamedTuple
+from collections.abc import Sequence
+from dataclasses import dataclass
+from numbers import Real
+from typing import Annotated, Literal, NamedTuple
 
 import numpy as np
+from sklearn.utils._param_validation import Interval
 
 from s3vm_lib.random_features import DATA, row_tiles, single
+from s3vm_lib.smooth import ANNEALING, annealing_stages
+
+from s3vm_lib.utils.limits import (  # isort: skip
+    Checked, Count, Share, Tolerance, ToleranceOrZero, Weight, WeightOrZero,
+)  # fmt: skip
 from s3vm_lib.utils.random_numbers import hash_key, integers, uniforms
 from s3vm_lib.utils.threads import in_threads
+from s3vm_lib.utils.validation import Client
 
 # Streams below the one of the data: draws of labeled and unlabeled rows, of the rows on which
 # features are centered, and of those that the polish sees.
 LABELED, UNLABELED, CENTER, POLISH = range(4)
 REPORTS = 10  # stages of a run
+
+# --- Parameters in groups -------------------------------------------------------------------------
+
+# Step sizes, and their constant where none is given.
+RULES = {"sqrt": 50.0, "constant": 0.02, "horizon": 1.0, "inverse": 1.0}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Features(Checked):
+    """How random features are drawn, for the parameter ``features``; see `FeatureStream`.
+
+    Parameters
+    ----------
+    paired : bool, default=True
+        Cosine and sine of every random frequency, in place of the paper's random phases.
+    orthogonal : bool, default=False
+        Orthogonal frequencies, rbf only.
+    block_size : int, default=None
+        `TSGS3VM` alone: features m drawn in a step. None means 64 with ``update="all"``, and the
+        square root of the number of rows with ``"block"``, as in the paper.
+    window : int, default=8
+        `TSGS3VM` alone: steps of ``update="block"`` whose rows are evaluated together, so that old
+        features are redrawn once for all of them. It has no influence on the result but by
+        rounding.
+
+    Raises
+    ------
+    ValueError
+        For a value out of range, naming the parameter.
+    """
+
+    paired: bool = True
+    orthogonal: bool = False
+    block_size: Count | None = None
+    window: Count = 8
+
+
+@dataclass(frozen=True, kw_only=True)
+class Schedule(Checked):
+    """How stochastic steps are taken, for the parameter ``schedule``.
+
+    Parameters
+    ----------
+    batch_size : int, default=256
+        Unlabeled rows of a step.
+    labeled_batch : int, default=None
+        Labeled rows drawn in a step; None takes all of them. Give a number where labels abound.
+    rule : {"sqrt", "constant", "horizon", "inverse"}, default="sqrt"
+        Step sizes: eta0/(C Σ_L s √t); eta0, which is the paper's 1/η; eta0/T^(3/4), with the
+        paper's θ of Theorems 1 and 2; eta0/t, that of doubly stochastic gradients.
+    eta0 : float, default=None
+        Constant of the rule; None means 50, 0.02, 1 and 1, in ``fit`` divided by half the mean
+        k(x, x) of the labeled rows where that is above 2: longer steps would overshoot.
+    max_step : float, default=0.5
+        Largest step size.
+    average : float, default=0.5
+        The mean of this last share of the iterates is taken; 0 takes the last one.
+    ramp : float, default=0.5
+        C* rises from 0 to its value over this first share of the steps.
+    balance_penalty : float, default=None
+        None fixes the mean output over the unlabeled rows at 2r − 1, by features that are centered
+        on them. A number ρ adds ½ρ C Σ_L s (mean − (2r − 1))² to the objective of the steps
+        instead, with the mean taken over each batch; ρ then limits the step size, so that a
+        large one makes learning slow.
+
+    Raises
+    ------
+    ValueError
+        For a value out of range, naming the parameter.
+    """
+
+    batch_size: Count = 256
+    labeled_batch: Count | None = None
+    rule: Literal["sqrt", "constant", "horizon", "inverse"] = "sqrt"
+    eta0: Weight | None = None
+    max_step: Annotated[float, Interval(Real, 0, 1, closed="right")] = 0.5
+    average: Share = 0.5
+    ramp: Share = 0.5
+    balance_penalty: WeightOrZero | None = None
+
+    def step_sizes(self, n_steps, weight=1.0, first=0):
+        """Return the step sizes γ_t of a run.
+
+        Parameters
+        ----------
+        n_steps : int
+            Length T of the run.
+        weight : float, default=1.0
+            C Σ_L s, which is the paper's C: the function moves by γ_t times this.
+        first : int, default=0
+            Number of steps taken before, which counts for ``"sqrt"`` and ``"inverse"``.
+
+        Returns
+        -------
+        ndarray of shape (n_steps,)
+        """
+        eta0 = RULES[self.rule] if self.eta0 is None else float(self.eta0)
+        t = np.arange(first + 1, first + n_steps + 1, dtype=float)
+        if self.rule == "sqrt":
+            gamma = eta0 / (weight * np.sqrt(t))
+        elif self.rule == "constant":
+            gamma = np.full(n_steps, eta0)
+        elif self.rule == "horizon":
+            gamma = np.full(n_steps, eta0 * max(1, n_steps) ** -0.75)
+        else:
+            gamma = eta0 / t
+        return np.minimum(gamma, self.max_step)
+
+    def share(self, step, n_steps):
+        """Return the share of C* at a step of a run, 0 ≤ step < n_steps."""
+        rise = self.ramp * n_steps
+        return 1.0 if rise <= 0 else min(1.0, (step + 1) / rise)
+
+    def averaged(self, n_steps):
+        """Return the number of the last iterates of a run whose mean is taken."""
+        return max(1, round(self.average * n_steps))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Polish(Checked):
+    """L-BFGS on the features that were drawn, for the parameter ``polish``.
+
+    Parameters
+    ----------
+    rows : int, default=10000
+        Largest number of unlabeled rows that L-BFGS sees, a random sample; None means all.
+    annealing : {"geometric", "paper"} or sequence of float, default="geometric"
+        Factors of C* with ``n_steps=0``, see `QNS3VM`. After stochastic steps there is no need.
+    tol : float, default=1e-5
+        L-BFGS ends when no entry of the gradient of J/(C Σ_L s) with respect to the coefficients
+        of the features exceeds this, or this times the mean √k(x, x) where that is below one.
+    ftol : float, default=1e-9
+        It also ends when an iteration lowers J/(C Σ_L s) by less than this, relative to the larger
+        of its value and 1.
+    max_iter : int, default=500
+        Largest number of iterations (of a stage).
+    client : dask.distributed.Client, default=None
+        The sums, over all rows whatever ``rows`` says, are taken on this cluster, by blocks of
+        rows; the rows have to be given as a `numpy.memmap` that all workers can open. A clone of
+        the estimator has the client, a pickle or a copy has None.
+
+    Raises
+    ------
+    ValueError
+        For a value out of range, naming the parameter.
+    """
+
+    rows: Count | None = 10_000
+    annealing: Literal["geometric", "paper"] | Sequence[float] = "geometric"
+    tol: Tolerance = 1e-5
+    ftol: ToleranceOrZero = 1e-9
+    max_iter: Count = 500
+    client: Client = None
+
+    def __post_init__(self):
+        super().__post_init__()
+        if not isinstance(self.annealing, str):  # a tuple: what is frozen has no arrays
+            object.__setattr__(self, "annealing", annealing_stages(self.annealing, ANNEALING))
+
+    @property
+    def stages(self):
+        """The factors of C*, one for each stage."""
+        return annealing_stages(self.annealing, ANNEALING)
+
+
+# --- Steps ----------------------------------------------------------------------------------------
 
 
 class Progress(NamedTuple):
@@ -70,6 +246,7 @@ class Sampler:
             index = np.empty(count, np.int64)
             integers(self.key, start, self.rows.size, index)
         else:
+            # By the inverse of the distribution function.
             u = np.empty(count, np.float32)
             uniforms(self.key, start, u)
             index = np.searchsorted(self.cumulative, u, side="right")
@@ -118,11 +295,6 @@ class Draws:
         return np.sort(self._pool.draw((self.first + k) * self.batch, self.batch))
 
 
-def take(X, rows):
-    """Return rows of an array, memory map or CSR matrix in single precision."""
-    return single(X[rows])
-
-
 def block_features(stream, blocks, X, dtype=np.float32, n_jobs=None):
     """Return values c_j(x_i) of all blocks side by side, shape (n, D)."""
     m = stream.block_size
@@ -138,7 +310,7 @@ def block_features(stream, blocks, X, dtype=np.float32, n_jobs=None):
 
 
 def feature_means(stream, blocks, X, counts=None, n_jobs=None):
-    """Mean of the features c_j (before the scale) over some rows, shape (T, m) float64.
+    """Return the mean of the features c_j (before the scale) over some rows, float64 (T, m).
 
     Parameters
     ----------
@@ -187,6 +359,7 @@ class Slopes:
         self.pool, self.pool_weight = np.flatnonzero(~labeled), weight[~labeled]
         self.losses, mass = problem.losses, float(self.pool_weight.sum())
         self.star = 0.0 if problem.unlabeled_loss is None else problem.C_star * mass
+        # The balance as a penalty, where it is no constraint.
         self.rho, self.target = 0.0, None
         if problem.ratio is not None:
             self.rho = (schedule.balance_penalty or 0.0) * self.total
@@ -201,6 +374,7 @@ class Slopes:
 
     def of_pool(self, f, share):
         """Return slopes of the drawn unlabeled rows when C* has risen to this share."""
+        # The mean over the batch stands for the sum over U.
         out = share * self.star / f.size * self.losses[1].derivative(f)
         if self.rho > 0:
             out += self.rho / f.size * (f.mean() - self.target)
@@ -264,11 +438,11 @@ class Course:
         self.done, self.status, self.history = 0, "completed", []
 
     def center_rows(self, size):
-        """At most ``size`` unlabeled rows to center on, and their counts (None: equal ones)."""
+        """Return at most ``size`` unlabeled rows to center on, and their counts (None: equal)."""
         unlabeled = np.flatnonzero(self.t == 0)
         sampler = Sampler(unlabeled, self.row_weight[unlabeled], self.seed, CENTER)
         rows, counts = sampler.sample(size)
-        return take(self.X, rows), counts
+        return single(self.X[rows]), counts
 
     def gradient(self, labeled, pool, scale, count, mean=None):
         """Return Σ_i a_i φ(x_i) before the scale, Σ_i a_i over the rows of the step, and its size.
@@ -296,12 +470,14 @@ class Course:
         gradient, total = a.astype(np.float32) @ labeled.Z, a.sum()
         if pool is not None:
             a = slopes.of_pool(pool.f, self.schedule.share(self.done, self.n_steps))
+            # A steep penalty shortens the step.
             if slopes.rho > 0:
                 center = scale * pool.Z.mean(axis=0, dtype=float)
                 gamma = slopes.capped(gamma, center, count, self.problem.bias == "regularized")
             gradient = gradient + a.astype(np.float32) @ pool.Z
             total += a.sum()
         gradient = gradient.astype(np.float64)
+        # Features are centered: Σ a_i (φ(x_i) − mean).
         if mean is not None:
             gradient -= total * mean
         return gradient, total, gamma
@@ -321,6 +497,7 @@ class Course:
         self.done += 1
         if self.tick is not None:
             self.tick(self.done)
+        # About ten reports, one of them at the end.
         if self.done % max(1, self.n_steps // REPORTS) and self.done < self.n_steps:
             return False
         self.history.append(self._progress(labeled, pool, gamma, n_features))
