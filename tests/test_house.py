@@ -53,7 +53,7 @@ FLOORS = {
 }
 DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 LOADERS = ("import_module", "__import__")
-MOST_ROOMS, MOST_FLOORS, MOST_FILES = 35, 8, 126
+MOST_ROOMS, MOST_FLOORS, MOST_FILES = 35, 8, 120
 MOST_LINES = 17_733
 FEWEST_COMMENTS = 4  # lines with a comment, among 100 of code
 ESTIMATORS = [name for name in s3vm_lib.__all__ if hasattr(getattr(s3vm_lib, name), "fit")]
