@@ -23,7 +23,7 @@ import numpy as np
 from s3vm_book.tables import FOLDER
 
 STORE = FOLDER / "results" / "bakeoff"
-FRONT = FOLDER / "results" / "front"  # draws 10 to 19, opened once, of what a newcomer compares
+FRONT = FOLDER / "results" / "front"  # draws from 10 on, opened once, of what a newcomer compares
 ANSWERED = ("ok", "warned")
 _PLAIN = ("labels", "draw", "wrong", "wrong_test", "cpu", "megabytes", "status", "n_iter")
 _EXTRA = ("best", "error", "ratio", "chosen", "C")

@@ -93,6 +93,8 @@ def test_members_are_machines_of_the_library(clusters):
     model = S3VC(random_state=0).fit(X, y)
     members = members_of(model)
     assert len(members) == len(model.members_) == 8
+    known = np.concatenate(held_out_folds(y, np.random.RandomState(0)))
+    assert all(np.array_equal(member.known, known) for member in model.members_)
     linear = members["QNS3VM(C=10, kernel='linear')"]
     shares = linear.model.balance
     own = {"kernel": "linear", "C": 10.0, "balance": shares, "balance_tol": 0.01}

@@ -65,7 +65,8 @@ class Member(NamedTuple):
     model: Any
     supervised: bool
     scale: float  # s
-    held_out: np.ndarray  # outputs of labels that were held out, fold after fold
+    known: np.ndarray  # labeled rows that were held out, fold after fold
+    held_out: np.ndarray  # outputs of these, shape (n_known, n_classes)
     loss: float  # L
     wrong: int  # labels that were predicted wrong
     gap: float  # g
@@ -233,7 +234,7 @@ def join(candidate, data, rows, part, folds):
     if F.shape[1] == 2 and hasattr(model, "contradicted_") and np.sum(data.codes >= 0) >= FEWEST:
         factor, neutral = CONTRADICTED
         gap += factor * (float(model.contradicted_) - neutral)
-    told = scale, held_out, loss, int(np.sum(m <= 0)), gap, loss + gap + candidate.prior
+    told = scale, known, held_out, loss, int(np.sum(m <= 0)), gap, loss + gap + candidate.prior
     return Member(candidate.name, model, candidate.supervised, *told)
 
 

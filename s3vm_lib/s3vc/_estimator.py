@@ -29,7 +29,6 @@ from s3vm_lib.s3vc._committee import (  # isort: skip
     Candidate, asked_shares, described, fit_one, join, kernel_candidates, held_out_folds,
     margins, null_of, outputs, part_of, ramp, rank_of, rows_of, weights,
 )  # fmt: skip
-from s3vm_lib.safe import QUICK
 from s3vm_lib.smo import SVM
 from s3vm_lib.smooth import Coordinates
 from s3vm_lib.utils.labels import Labels
@@ -288,7 +287,7 @@ class S3VC(SemiSupervisedMixin, MetaEstimatorMixin, BaseEstimator):
         self.weights_ = weights([member.penalty for member in self.members_])
         if not self.vote:
             self.weights_ = np.eye(self.weights_.size)[self.weights_.argmax()]
-        self._known = np.concatenate(folds) if folds else np.zeros(0, dtype=int)
+        self._known = self.members_[0].known
         self._guard(data, np.flatnonzero(asked >= 0))
         best = self.members_[self.weights_.argmax()]
         self.model_, self.solver_ = best.model, self._on_labels(best.model)
@@ -426,7 +425,7 @@ class S3VC(SemiSupervisedMixin, MetaEstimatorMixin, BaseEstimator):
         two = self.classes_.size == 2
         own = {"C_star": self.C_star, "balance": self.balance, "class_weight": self.class_weight}
         own["coordinates"] = Coordinates("cholesky", rank=rank)
-        solver = QNS3VM(C=C, balance_tol=SHARE_TOL, reconsider=two, **own, **QUICK)
+        solver = QNS3VM(C=C, balance_tol=SHARE_TOL, reconsider=two, **own, **safe.QUICK)
         solver = safe.on_codes(solver, self.classes_)
         return functools.cache(
             lambda: solver.set_params(balance=asked_shares(solver, kernel, part))
