@@ -291,7 +291,7 @@ LONG = {
     "GKM": "X, y = data(3000, 100); model = lib.GKM(max_iter=10**8, tol=1e-16)",
     "GKMRegressor": "X, y = data(3000, 100); y = np.where(y < 0, np.nan, y); "
     "model = lib.GKMRegressor(max_iter=10**8, tol=1e-16)",
-    "ILS3VM": "X, y = data(4000, 20); model = lib.ILS3VM(start='path', C=1e3)",
+    "ILS3VM": "X, y = data(4000, 20); model = lib.ILS3VM(C=1e3)",
     "LapSVM": "X, y = data(1000, 3); model = lib.LapSVM(max_iter=10**8, tol=1e-16, solver='pcg', "
     "C=1e10)",
     "MultiSwitchTSVM": "X, y = data(20000, 40); model = lib.MultiSwitchTSVM(n_switch=1, "

@@ -625,9 +625,11 @@ def test_search_shows_readable_text(visit):
 def test_search_answers_while_one_types(visit):
     page = visit.open("book/svm.html")
     page.wait_for_load_state("networkidle")  # the key is heard from then on
+    page.wait_for_timeout(1000)  # the script that hears the key comes last
     page.keyboard.press("Control+k")
+    page.wait_for_selector("input[type=search]:focus", timeout=60_000)
     page.keyboard.type("CCCP", delay=50)
-    page.wait_for_selector("#search-results li a")
+    page.wait_for_selector("#search-results li a", timeout=60_000)
     first = page.locator("#search-results li a").first
     first.click()
     page.wait_for_url("**/book/cccp.html*")

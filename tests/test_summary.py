@@ -193,11 +193,10 @@ def member(fit, groups):
     assert same(share, 100 * weights[k])
     # An SVM is the only machine here that does not look at the unlabeled rows.
     assert (rows == "labeled rows alone") == isinstance(one.model, SVM)
-    held = ~np.isnan(one.held_out[:, 0])
-    assert (n is None) == (not held.any())
-    if held.any():
-        answers = one.held_out[held].argmax(axis=1)
-        assert int(n) == held.sum() and int(wrong) == np.sum(answers != fit.known[held])
+    assert (n is None) == (one.known.size == 0)
+    if one.known.size:
+        answers = one.held_out.argmax(axis=1)
+        assert int(n) == one.known.size and int(wrong) == np.sum(answers != fit.known[one.known])
     lines = [s for s in fit.model.summary().splitlines() if " of the vote" in s]
     order = [weights[shown.index(s.split(", fitted to")[0])] for s in lines]
     assert len(lines) == len(shown) and order == sorted(order, reverse=True)
@@ -225,13 +224,13 @@ def expected(fit, groups):
     """Each held-out label against the votes of machines that are weighed without it."""
     wrong, n, low, high = map(int, groups)
     members = fit.model.members_
-    held = np.flatnonzero(~np.isnan(members[0].held_out[:, 0]))
+    held = members[0].known
     assert n == held.size and np.isin(held, np.flatnonzero(fit.weight > 0)).all()
     counted = 0
-    for i in held:
+    for k, i in enumerate(held):
         total = 0.0
         for m in members:
-            f = m.held_out[i] / m.scale
+            f = m.held_out[k] / m.scale
             other = np.delete(f, fit.known[i]).max()
             loss = np.clip((1 - (f[fit.known[i]] - other)) / 2, 0, 1)
             weight = np.exp(-m.penalty + loss)

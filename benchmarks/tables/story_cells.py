@@ -1,4 +1,4 @@
-"""Types of blood cells from a few cells of each type: errors on the cells whose type was hidden.
+"""Types of blood cells from a few labels of each: errors on cells whose type was hidden.
 
 700 of 68,000 cells (Zheng and others, 2017), ten types, the molecules of 765 genes: logarithms of
 counts in 10,000, standardized, at most ten deviations, 50 principal components. Ten seeds draw

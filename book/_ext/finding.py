@@ -96,7 +96,7 @@ SUBJECTS = {
         *("deterministic annealing", "DA", "sparse text", "text classification"),
     ),
     "book/primal_newton": (
-        *("nabla-TSVM", "∇TSVM", "NTS3VM", "finite Newton", "primal training"),
+        *("nabla-TSVM", "NTS3VM", "finite Newton", "primal training"),
         *("trust region", "negative curvature", "saddle point"),
     ),
     "book/quasi_newton": ("QN-S3VM", "BFGS", "quasi-Newton", "out of core", "a million rows"),
