@@ -530,7 +530,7 @@ def test_what_is_worse_than_no_function_is_a_matter_of_weights():
     assert 50 < sum(answers) < 150
 
 
-@pytest.mark.filterwarnings("ignore:.*max_iter")
+@pytest.mark.filterwarnings("ignore:.*max_iter")  # sixty steps show whether it is applied
 @pytest.mark.parametrize("value", [True, False])
 def test_projection_is_a_boolean_of_any_kind(value):
     X, _, y = half_moons(60)
