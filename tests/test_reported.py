@@ -30,6 +30,7 @@ from s3vm_lib import (
     BranchBoundS3VM,
     NewtonS3VM,
     S3VMLight,
+    safe,
 )
 from s3vm_lib.objective import evaluate
 from s3vm_lib.stochastic import Schedule
@@ -496,7 +497,9 @@ def test_counts_are_those_that_an_observer_makes(semi_supervised, case, setting)
 # --- The one door ---------------------------------------------------------------------------------
 
 
-def test_a_row_without_weight_is_absent_from_what_the_one_door_reports():
+def test_a_row_without_weight_is_absent_from_what_the_one_door_reports(monkeypatch):
+    # Sums of other length round otherwise, which steps to a coarse tolerance magnify.
+    monkeypatch.setattr(safe, "QUICK", safe.QUICK | {"tol": 1e-9, "ftol": 0.0})
     X, y = tangled(40, 20)
     kept = np.arange(40) % 5 != 1
     X[~kept] *= 50  # seen in every mean, scale and distance
@@ -514,8 +517,7 @@ def test_a_row_without_weight_is_absent_from_what_the_one_door_reports():
     assert np.mean(sure) > 0.8
     for one in (all_rows, alone):
         one["transduction_"] = one["transduction_"][sure]
-    # Sums of other length round otherwise, which steps to a tolerance of 1e-3 magnify.
     within = [r"(model_|members_\[\d+\]\.model)\.", r"members_\[\d+\]\.held_out"]
-    assert_equal(numbers(all_rows, within), numbers(alone, within), rtol=0.01)
+    assert_equal(numbers(all_rows, within), numbers(alone, within), rtol=1e-4)
     for one, other in zip(all_rows["members_"], alone["members_"], strict=True):
-        assert_allclose(one["held_out"], other["held_out"], rtol=0, atol=0.05)
+        assert_allclose(one["held_out"], other["held_out"], rtol=0, atol=1e-3)

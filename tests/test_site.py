@@ -224,6 +224,8 @@ def test_page(visit, name):
         ".filter(img => !(img.alt || '').trim()).map(img => img.src.slice(0, 80))"
     )
     assert without_alt == []
+    # A film has no picture until its script has run.
+    page.wait_for_function("Array.from(document.images).every(img => img.src)")
     broken = page.evaluate(
         "Array.from(document.images).filter(img => img.complete && !img.naturalWidth)"
         ".map(img => img.src.slice(0, 80))"
