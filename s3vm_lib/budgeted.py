@@ -393,7 +393,7 @@ class BGS3VM(GraphClassifier):
     ----------
     C : float, default=1.0
         Weight of the losses of labeled rows.
-    C_graph : float, "labels", "paper", "theorem" or None, default=None
+    C_graph : float, "labels", "paper" or None, default=None
         Weight of the mean over the edges, see `GKM`.
     budget_labeled : int, default=100
         B_l: largest number of support rows that carry a label.

@@ -297,11 +297,12 @@ class ClusterRows:
 
     def outputs(self, v):
         """Return X̃v, shape (n,)."""
-        return np.concatenate(list(self.blocks.each(_outputs, (), v)))
+        return np.concatenate(list(self.blocks.each(_Rows.outputs, (), v)))
 
     def adjoint(self, z):
         """Return X̃ᵀz, shape (d + 1,)."""
-        return sum(self.blocks.each(_adjoint, (z.copy(),)))  # a copy: the solver writes to its own
+        z = z.copy()  # the solver writes to its own
+        return sum(self.blocks.each(lambda block, z: block.adjoint(z), (z,)))
 
     def curvature(self, c):
         """Return the product p ↦ p + X̃ᵀ(c ∘ X̃p), a function."""
@@ -315,14 +316,6 @@ class ClusterRows:
 
 def _doubled(X):
     return linear_rows(doubles(X))
-
-
-def _outputs(block, v):
-    return block.outputs(v)
-
-
-def _adjoint(block, z):
-    return block.adjoint(z)
 
 
 def _curvature(block, c, p):

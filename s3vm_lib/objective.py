@@ -161,6 +161,7 @@ class Problem:
         """
         labeled = t != 0
         mass, mass_u = sample_weight[labeled].sum(), sample_weight[~labeled].sum()
+        # In means the tolerances of a solver mean the same for any number of rows.
         weight = sample_weight / np.where(labeled, mass, max(mass_u, 1e-300))
         strength = 0.0
         if self.unlabeled_loss is not None:
@@ -393,6 +394,7 @@ def svm_kkt_residual(K, beta, b, t, upper):
     """
     t = signed_labels(t)
     alpha, margin = t * beta, t * (K @ beta + (0.0 if b is None else b))
+    # Below the upper bound a margin of 1 is due at least, above the lower bound at most.
     short = np.where(alpha < upper, 1 - margin, 0.0)
     beyond = np.where(alpha > 0, margin - 1, 0.0)
     box = np.maximum(-alpha, alpha - upper)
@@ -459,6 +461,7 @@ def evaluate(estimator, X, y, problem, sample_weight=None):
             )
     codes, _ = split_labels(np.asarray(mark_missing(y)), classes=estimator.classes_)
     t = np.select([codes < 0, codes == 0], [0.0, -1.0], 1.0)
+    # ‖f‖² from what the estimator keeps: features, weights of columns, or coefficients.
     if hasattr(estimator, "squared_norm_"):
         norm2 = float(estimator.squared_norm_)
     elif hasattr(estimator, "coef_"):

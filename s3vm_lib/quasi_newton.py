@@ -97,6 +97,7 @@ class SmoothS3VM(KernelParameters, BaseS3VM):
         """Return the solution in coordinates as a `BinaryFit`."""
         wrong, total = contradicted(coordinates, solution, t, data.sample_weight, problem)
         support, coefficients, constant = coordinates.model(solution.w)
+        # Coordinates without support rows are columns of X: the model has weights alone.
         dual, coef = None, None
         if support is None:
             coef = data.kernel.sigma_f * coefficients

@@ -221,13 +221,10 @@ class SelfTrainingKNN(SemiSupervisedMixin, BaseEstimator):
         ValueError
             When fewer than two classes are labeled, or when a parameter or an input is not valid.
         """
-        return self._fit(X, y, unlabeled_mask)
-
-    def _fit(self, X, y, unlabeled_mask):
         X, codes, _ = checked_input(self, X, y, unlabeled_mask=unlabeled_mask)
         if unlabeled_mask is None:
             self._warn_of_no_unlabeled(codes)
-        warn_of_time(self, codes.size, 4)
+        warn_of_time(self, codes.size, 3)
         X, self._center = nearer(X, Kernel("linear"))  # distances stay, with more digits
         max_iter = np.inf if self.max_iter is None else self.max_iter
         solution = solve_self_training(
@@ -251,7 +248,7 @@ class SelfTrainingKNN(SemiSupervisedMixin, BaseEstimator):
             answers[U] = self._model.predict(X[U])
         share = share_finding(codes, np.ones(codes.size), answers, self.classes_)
         self.findings_ = given(share=share)
-        warn(type(self).__name__, self.findings_, 4)
+        warn(type(self).__name__, self.findings_, 3)
         return self
 
     _report = BaseMachine._report

@@ -105,6 +105,7 @@ def share_finding(codes, weight, found, classes, asked=None):
     given = np.minimum(np.bincount(found[U], s, n_classes) / s.sum(), 1.0)
     own = np.bincount(codes[L], weight[L], n_classes) / weight[L].sum()
     expected = own if asked is None else asked
+    # A rare class may be missing by chance.
     enough = rows * np.minimum(expected, 1 - expected) >= FEWEST
     with np.errstate(divide="ignore"):
         odds = np.log(given / (1 - given)) - np.log(expected / (1 - expected))
@@ -171,6 +172,7 @@ def constant_objective(problem, t, weight):
     if problem.bias == "none":
         levels = [level for level in levels if level == 0]
     f = np.array(levels)
+    # Constant outputs have three losses: of both labels, and of the unlabeled rows.
     masses = np.bincount(t.astype(np.intp) + 1, weight, 3)  # of −1, of the unlabeled rows, of +1
     values = problem.C * masses[::2] @ problem.labeled_loss.value(np.array([[-1.0], [1.0]]), f)
     if problem.unlabeled_loss is not None:

@@ -269,16 +269,15 @@ class BaseMachine(BaseEstimator):
         kernel = self._resolve_kernel(X, weight) if kernel is None else kernel
         return Training(X, kept, codes, weight, loss_weight, kernel, classes.size)
 
-    def _resolve_kernel(self, X, weight, sigma_f=None):
+    def _resolve_kernel(self, X, weight):
         """Return the kernel with the number that ``gamma`` stands for on these rows."""
         if not hasattr(self, "kernel"):
             return Kernel("linear")
-        sigma_f = self.sigma_f if sigma_f is None else sigma_f
         if self.kernel in ("linear", "precomputed"):
             # Neither has a scale; gamma="scale" would cost a pass over the data.
-            return Kernel(self.kernel, sigma_f=sigma_f if self.kernel == "linear" else 1.0)
+            return Kernel(self.kernel, sigma_f=self.sigma_f if self.kernel == "linear" else 1.0)
         gamma = resolve_gamma(self.gamma, X, weight)
-        return Kernel(self.kernel, gamma, self.degree, float(self.coef0), float(sigma_f))
+        return Kernel(self.kernel, gamma, self.degree, float(self.coef0), float(self.sigma_f))
 
     def _class_weights(self, codes, weight, classes):
         """Factor of each row; 1 on unlabeled rows."""

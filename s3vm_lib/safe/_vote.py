@@ -119,11 +119,13 @@ def solve_safe(pool, baseline, loss_weight=3.0, sample_weight=None):
     if not (weight.sum() > 0 and pool.shape[0]):
         fractions = np.eye(n_classes)[baseline]
         return Solution(baseline, kept, 0.0, 0.0, kept, fractions, 0.0, 0, "baseline")
+    # Rows to which all give the same classes are one variable of the program.
     patterns, of_row = np.unique(np.vstack([baseline, pool]), axis=1, return_inverse=True)
     of_row = of_row.ravel()
     mass = np.bincount(of_row, weight) / weight.sum()
     shares, bound, moved, n_iter = _dual(patterns[1:], patterns[0], mass, loss_weight, n_classes)
     best, objective, tie = baseline, 0.0, 0.0
+    # Ties for the baseline, then against it: the better of both is taken.
     for side in (_TIE, -_TIE):
         labels = votes(pool, baseline, shares, loss_weight, side, n_classes).argmax(axis=1)
         worst = gains(labels, pool, baseline, loss_weight, weight).min()

@@ -115,6 +115,7 @@ class Continuation:
 
         From a start C* rises tenfold at most in one stage.
         """
+        # Stages up to that of the start are done; beyond it C* rises tenfold at a time at most.
         every = (0.0, *(annealing if self.strength > 0 else ()))
         left = [alpha for alpha in every if alpha > self._passed] or [every[-1]]
         chosen, passed = [], self._passed
@@ -131,6 +132,7 @@ class Continuation:
         ``everywhere``.
         """
         coordinates, rows = self.coordinates, slice(None)
+        # At α = 0 unlabeled rows have no weight: the labeled ones alone are read.
         if alpha == 0.0 and not everywhere and hasattr(coordinates, "rows"):
             labeled = np.flatnonzero(self.t)
             if labeled.size <= getattr(coordinates, "most_rows", labeled.size):

@@ -106,14 +106,6 @@ def _moments(Z, weight):
     return np.asarray(Z.T @ weight), float(squared_norms(Z).sum())
 
 
-def _adjoint(Z, a):
-    return Z.T @ a
-
-
-def _gram(Z, D):
-    return Features(doubles(Z))._gram_of(D)
-
-
 # --- Where the blocks are -------------------------------------------------------------------------
 
 
@@ -253,10 +245,10 @@ class BlockFeatures(Features):
         return np.concatenate(list(self.blocks.each(matmul, (), w)))
 
     def _adjoint(self, a):
-        return sum(self.blocks.each(_adjoint, (a,)))
+        return sum(self.blocks.each(lambda Z, a: Z.T @ a, (a,)))
 
     def _gram_of(self, D):
-        return sum(self.blocks.each(_gram, (D,)))
+        return sum(self.blocks.each(lambda Z, D: Features(doubles(Z))._gram_of(D), (D,)))
 
     def quadratic(self, product, columns):
         """Return ZᵀMZ for a symmetric M of shape (n, n), some columns of Z at a time.

@@ -54,6 +54,7 @@ class Features:
     def coarse(self):
         """Return the features in single precision where Z is dense and large; None elsewhere."""
         Z = self.Z
+        # On small features a product takes no longer in double precision.
         if type(Z) is not np.ndarray or Z.dtype != np.float64 or Z.size < _LARGE:
             return None
         if self._coarse is None:
@@ -115,6 +116,7 @@ class Features:
             Dense, by O(n d²) operations of BLAS for dense features.
         column : ndarray of shape (d,)
         """
+        # Σ D (z − μ)(z − μ)ᵀ, multiplied out: Z itself is never centered.
         gram = self._gram_of(D)
         column = self._adjoint(D)
         if self.mean is not None:
@@ -220,6 +222,7 @@ class RawCoefficients:
         support = np.arange(self.dimension)
         if self.mean_weight is None:
             return support, c, 0.0
+        # Coefficients of the features as they are, in place of the centered ones.
         alpha = c - c.sum() * self.mean_weight
         return support, alpha, -float(self.column_mean @ alpha)
 
@@ -300,6 +303,7 @@ def default_rank(n):
 def inverse_root(K, tol=1e-12):
     """Return W, (n, r), with WᵀKW = I on the eigenvectors above tol times the largest."""
     values, vectors = eigh(K)
+    # What is left below is rounding, whose inverse root would be enormous.
     keep = values > tol * max(values[-1], np.finfo(float).tiny)
     return vectors[:, keep] / np.sqrt(values[keep])
 
@@ -374,6 +378,7 @@ def low_rank(X, kernel, max_rank, tol, first=None):
     """
     if first is None:
         return pivoted_cholesky(X, kernel, max_rank, tol)
+    # Labeled rows take half of the pivots at most, the best of them where there are more.
     room = max_rank if first.size == X.shape[0] else (max_rank + 1) // 2
     if first.size > room:
         part = X[np.ix_(first, first)] if kernel.name == "precomputed" else X[first]
@@ -440,6 +445,7 @@ def kpca_coordinates(K, rank, mean_weight=None):
     """
     n = K.shape[0]
     K_centered = centered(K, mean_weight)
+    # A few of many eigenvectors by Lanczos, from a start that is the same in every run.
     if rank < n // 4 and K_centered.any():  # with 0 ARPACK cannot begin
         values, vectors = eigsh(K_centered, k=rank, v0=np.linspace(1.0, 2.0, n))
     else:

@@ -26,7 +26,7 @@ REPORTS = 10  # stages of a run
 # --- Parameters in groups -------------------------------------------------------------------------
 
 # Step sizes, and their constant where none is given.
-RULES = {"sqrt": 50.0, "constant": 0.02, "horizon": 1.0, "inverse": 1.0}
+RULES = {"sqrt": 50.0, "constant": 0.02, "horizon": 1.0}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,11 +69,11 @@ class Schedule(Checked):
         Unlabeled rows of a step.
     labeled_batch : int, default=None
         Labeled rows drawn in a step; None takes all of them. Give a number where labels abound.
-    rule : {"sqrt", "constant", "horizon", "inverse"}, default="sqrt"
+    rule : {"sqrt", "constant", "horizon"}, default="sqrt"
         Step sizes: eta0/(C Σ_L s √t); eta0, which is the paper's 1/η; eta0/T^(3/4), with the
-        paper's θ of Theorems 1 and 2; eta0/t, that of doubly stochastic gradients.
+        paper's θ of Theorems 1 and 2.
     eta0 : float, default=None
-        Constant of the rule; None means 50, 0.02, 1 and 1, in ``fit`` divided by half the mean
+        Constant of the rule; None means 50, 0.02 and 1, in ``fit`` divided by half the mean
         k(x, x) of the labeled rows where that is above 2: longer steps would overshoot.
     max_step : float, default=0.5
         Largest step size.
@@ -95,7 +95,7 @@ class Schedule(Checked):
 
     batch_size: Count = 256
     labeled_batch: Count | None = None
-    rule: Literal["sqrt", "constant", "horizon", "inverse"] = "sqrt"
+    rule: Literal["sqrt", "constant", "horizon"] = "sqrt"
     eta0: Weight | None = None
     max_step: Annotated[float, Interval(Real, 0, 1, closed="right")] = 0.5
     average: Share = 0.5
@@ -112,7 +112,7 @@ class Schedule(Checked):
         weight : float, default=1.0
             C Σ_L s, which is the paper's C: the function moves by γ_t times this.
         first : int, default=0
-            Number of steps taken before, which counts for ``"sqrt"`` and ``"inverse"``.
+            Number of steps taken before, which counts for ``"sqrt"``.
 
         Returns
         -------
@@ -124,10 +124,8 @@ class Schedule(Checked):
             gamma = eta0 / (weight * np.sqrt(t))
         elif self.rule == "constant":
             gamma = np.full(n_steps, eta0)
-        elif self.rule == "horizon":
-            gamma = np.full(n_steps, eta0 * max(1, n_steps) ** -0.75)
         else:
-            gamma = eta0 / t
+            gamma = np.full(n_steps, eta0 * max(1, n_steps) ** -0.75)
         return np.minimum(gamma, self.max_step)
 
     def share(self, step, n_steps):

@@ -129,6 +129,7 @@ def _file_of(X):
             "workers can open it, or a CSR matrix of three memory maps, those of the indices of "
             "type int32; rows of weight zero cannot be left out of it"
         )
+    # A view of a view: offsets count from the map that opened the file.
     root = base
     while isinstance(root.base, np.memmap):
         root = root.base
@@ -278,6 +279,7 @@ class ClusterBlocks:
         object
         """
         cut = [[tuple(a[s] for a in rows) for s in self.slices[group]] for group in self.groups]
+        # Arrays that come again stay with the workers: from the second call on they are not sent.
         last, futures = self._sent
         if last is None or [id(a) for a in rows] != [id(a) for a in last]:
             self._sent, futures = (rows, cut), cut

@@ -39,6 +39,7 @@ def checked_rows_and_labels(estimator, X, y, dtypes, reset=True, least=1):
         CSR with sorted indices, without duplicates.
     y : ndarray of shape (n,)
     """
+    # What scikit-learn would hand back unchanged need not go through its checks.
     plain_labels = type(y) is np.ndarray and y.dtype.kind in "iub"
     if plain_labels and is_plain(X, dtypes) and y.shape == X.shape[:1] and y.size >= least:
         if reset:
@@ -95,6 +96,7 @@ def explained(X, name, y=None, precomputed=False):
 
 def _explanation(X, name, y, precomputed, said):
     """Return a message in place of what scikit-learn ``said``, or None."""
+    # Arrays on a device are refused by their type: their columns cannot be looked at.
     for part in (X, y) if get_config()["array_api_dispatch"] else ():
         if hasattr(part, "device") and not isinstance(part, np.ndarray):
             kind = f"{type(part).__module__}.{type(part).__qualname__}"
@@ -105,6 +107,7 @@ def _explanation(X, name, y, precomputed, said):
     infinite = f"Input {name} contains infinity" in said
     if said.startswith(("The feature names", "Feature names")):  # whatever the columns hold
         return None
+    # scikit-learn says what is wrong; users need to know where.
     wrong = [k for k, entries in _columns(X) if _is_wrong(entries, gap, infinite)]
     if not wrong:
         return None
@@ -169,6 +172,7 @@ def is_plain(X, dtypes):
 
 def fits(estimator, X):
     """Tell whether a fitted estimator without names of features takes rows like those of X."""
+    # Names of features, where there are some, are for scikit-learn to compare.
     known = vars(estimator)
     return X.shape[1] == known.get("n_features_in_") and "feature_names_in_" not in known
 
