@@ -98,7 +98,7 @@ EXPLAINED = {
     "nn_branch_and_bound": ["paper_ils"],
     "base": ["how_to_read"],
     "losses": ["unlabelled", "cccp", "quasi_newton"],
-    "kernels": ["svm", "quasi_newton"],
+    "kernels": ["kernels", "quasi_newton"],
     "gram": ["svm", "path_following"],
     "row_blocks": ["quasi_newton", "distributed"],
     "objective": ["svm", "unlabelled", "landscape"],

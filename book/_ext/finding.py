@@ -76,8 +76,13 @@ SUBJECTS = {
     "book/notation": ("C_star", "C*", "symbols", "meaning of parameters"),
     "book/how_to_read": ("map of chapters", "tolerances", "where to begin"),
     "book/svm": (
-        *("SVM", "SMO", "representer theorem", "sequential minimal optimization"),
-        *("slack", "hinge loss", "kernel trick", "leave-one-out bound", "balance of forces"),
+        *("SVM", "SMO", "sequential minimal optimization", "duality gap"),
+        *("slack", "hinge loss", "leave-one-out bound", "balance of forces"),
+    ),
+    "book/kernels": (
+        *("representer theorem", "kernel trick", "RKHS", "reproducing kernel Hilbert space"),
+        *("positive definite kernel", "Moore and Aronszajn", "choosing gamma", "Gaussian kernel"),
+        *("kernel ridge regression", "median heuristic"),
     ),
     "book/unlabelled": (
         *("S3VM", "TSVM", "transductive SVM", "semi-supervised SVM"),
