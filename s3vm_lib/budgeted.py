@@ -65,7 +65,7 @@ def kernel_value(code, parameters, x, z, row):
 
 @njit
 def _kept(a_r, a_s, kappa, h):
-    """Return length of the projection of a_r Φ_r + a_s Φ_s onto Φ_z, z = h x_r + (1 − h) x_s."""
+    """Return the length of a_r Φ_r + a_s Φ_s projected onto Φ_z, z = h x_r + (1 − h) x_s."""
     return abs(a_r * kappa ** ((1.0 - h) ** 2) + a_s * kappa ** (h * h))
 
 

@@ -130,7 +130,7 @@ class Kept(NamedTuple):
         return cls(X, kernel.gram(rows) if X.shape[0] else np.empty((0, 0)), center)
 
     def extended(self, new, kernel):
-        """Return with the rows of another batch."""
+        """Return these rows followed by those of another batch."""
         old, n = len(self.K), len(self.K) + new.shape[0]
         if old in (0, n):
             return self if old else Kept.first(new, kernel)

@@ -348,7 +348,7 @@ def svm_infeasibility(beta, t, upper):
 
 
 def svm_duality_gap(K, beta, b, t, upper):
-    """Return primal minus dual value of an SVM: an upper bound on what is left to gain.
+    """Return the primal minus the dual value of an SVM, a bound on J minus its minimum.
 
     Parameters
     ----------

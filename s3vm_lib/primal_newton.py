@@ -317,10 +317,10 @@ class GradientDirections:
         return d, 0.0, False
 
     def moved(self, length):
-        """Nothing to adapt."""
+        """Do nothing: there is nothing to adapt."""
 
     def escape(self, x, gradient):
-        """Return None: first derivatives do not tell a saddle point from a minimum."""
+        """Return None: first derivatives are 0 at a saddle point and at a minimum."""
 
 
 def minimize(objective, x, directions, tol=1e-5, ftol=1e-9, max_iter=500, certify=True):

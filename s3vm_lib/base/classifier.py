@@ -225,7 +225,7 @@ class BaseS3VM(SemiSupervisedMixin, BaseMachine):
         self._warn_of_limits(fits, stacklevel, findings, data.X)
 
     def _objective_finding(self, data, fits):
-        """Say whether a constant has a lower objective: then the solver has not converged."""
+        """Report where a constant has a lower objective: then the solver has not converged."""
         found, statuses = {}, [fit.status for fit in fits]
         for index, k in enumerate(positives(data)):
             J = fits[index].objective
@@ -243,7 +243,7 @@ class BaseS3VM(SemiSupervisedMixin, BaseMachine):
         return found
 
     def _answer_findings(self, data, found):
-        """Say what the classes that rows are given contradict: the shares, the labels."""
+        """Report which shares or labels the classes found contradict."""
         problem = self._problems[0]
         supervised = problem.unlabeled_loss is None and problem.graph is None
         if found is None or not np.any(data.codes < 0):

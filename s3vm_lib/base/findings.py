@@ -160,7 +160,7 @@ def constant_objective(problem, t, weight):
     -------
     float
         Infinity where no constant is feasible. Of convex problems the outputs −1, 0 and +1 are
-        compared, of others, where one of these may be a minimum that nobody wants, 0 alone.
+        compared, of others, where one of these may be a useless minimum, 0 alone.
     """
     # Outputs that the balance allows: 0, or the mean asked for; margins where only labels count.
     levels = [2 * problem.ratio - 1 if problem.balance == "mean" else 0.0]
@@ -181,7 +181,7 @@ def constant_objective(problem, t, weight):
 
 
 def parted(problem, fit, f, rows, t, weight):
-    """Say whether the outputs of a `BinaryFit` are others than those of its coefficients.
+    """Return whether the outputs of a `BinaryFit` differ from those of its coefficients.
 
     Parameters
     ----------

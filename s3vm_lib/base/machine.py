@@ -61,7 +61,7 @@ class Training(NamedTuple):
 class BinaryFit(NamedTuple):
     """What a solver reports of one two-class problem.
 
-    What only one method knows travels in ``extra``. Names with a trailing underscore become
+    What only one method reports is in ``extra``. Names with a trailing underscore become
     attributes of the estimator: one value, or with several problems an array of numbers or a list.
     """
 

@@ -37,7 +37,7 @@ class RowTable(NamedTuple):
 
     @classmethod
     def of(cls, data, codes, weight, first=0):
-        """Return the rows of a batch, in ``data`` without zero weights; places from ``first``."""
+        """Return the rows of a batch; those of ``data`` get the places from ``first`` on."""
         loss_weight, place = np.zeros(codes.size), np.full(codes.size, -1)
         loss_weight[data.rows] = data.loss_weight
         place[data.rows] = np.arange(first, first + data.rows.size)

@@ -171,7 +171,7 @@ def powered_share(y, predicted, share, weight=None):
 
 
 def pooled(estimates, errors):
-    """Combine what several models say of one share, from the same labels.
+    """Combine the estimates of one share by several models, from the same labels.
 
     Parameters
     ----------
@@ -289,7 +289,7 @@ class Refits:
 
 
 def label_folds(margins, codes, n_folds):
-    """Deal labeled rows out to folds that depend on neither their order nor their copies.
+    """Assign labeled rows to folds that depend on neither their order nor their copies.
 
     Within each class the rows are sorted by the margin that a supervised machine gives them and
     dealt out in turn; rows of equal margin, copies among them, stay together.

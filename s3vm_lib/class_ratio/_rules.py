@@ -232,7 +232,7 @@ class Evidence:
 
 
 def indistinct(outputs):
-    """Return whether all rows have one output, which then tells nothing of the classes."""
+    """Return whether all rows have one output, which then has no information on the classes."""
     return bool(np.all(np.ptp(outputs, axis=0) <= 1e-12 * np.abs(outputs).max()))
 
 

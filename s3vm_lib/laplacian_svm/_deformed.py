@@ -31,7 +31,7 @@ class Solution(NamedTuple):
 
 @njit
 def best_offset(t, upper, f):
-    """Return minimizer b of ½ Σ_i u_i max(0, 1 − t_i (f_i + b))², the middle where there are many.
+    """Return the minimizer b of ½ Σ_i u_i max(0, 1 − t_i (f_i + b))², or the middle of many.
 
     The derivative is piecewise linear and increasing in b, with kinks where f_i + b = t_i: walk
     along them until it changes its sign.

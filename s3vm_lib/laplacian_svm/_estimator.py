@@ -284,7 +284,7 @@ class LapSVM(KernelParameters, BaseS3VM):
         return super()._training(X, codes, weight, classes)
 
     def _prepare(self, data):
-        """Return graph and the kernel, full, deformed or factorized, which all problems share."""
+        """Return the graph and the (full, deformed or factorized) kernel, which problems share."""
         n, labeled = data.X.shape[0], np.flatnonzero(data.codes >= 0)
         if self.labeled_loss == "hinge" and self.solver == "pcg":
             raise ValueError("solver='pcg' is for labeled_loss='squared_hinge', got 'hinge'")
@@ -319,7 +319,7 @@ class LapSVM(KernelParameters, BaseS3VM):
         return Shared(kernel, lap, kappa, labeled, data.X, shift)
 
     def _what_fits(self, n, n_labeled):
-        """Return solver, the rank (or None), and the number of columns of a factor in blocks."""
+        """Return the solver, the rank (or None), and how many columns a factor in blocks has."""
         if self.client is not None and (self._precomputed or self.solver == "pcg"):
             raise ValueError(
                 "client needs a kernel of rows and solver='auto' or 'newton', got "
@@ -392,7 +392,7 @@ class LapSVM(KernelParameters, BaseS3VM):
         return LowRankDeformedKernel(low, lap, kappa, labeled)
 
     def _solve(self, data, shared, t, problem, careful):
-        """Return fit in a list, "stalled" where rounding has spoiled it; [] without a factor."""
+        """Return the fit in a list, "stalled" if rounding has spoiled it; [] without a factor."""
         kernel, lap, kappa, labeled, X, shift = shared
         kernel = self._factored(data.kernel, shared) if careful else kernel
         if kernel is None:

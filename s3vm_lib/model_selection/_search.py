@@ -317,7 +317,7 @@ class Leader(NamedTuple):
     key: tuple = ()
 
     def is_beaten_by(self, mean, key):
-        """Tell whether a setting that has this mean, or can still reach it, would be taken."""
+        """Return whether a setting that has this mean, or can still reach it, would be taken."""
         level = abs(mean - self.mean) <= PreferSmallest().tolerance
         return key < self.key if level else mean > self.mean
 

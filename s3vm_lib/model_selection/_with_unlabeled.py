@@ -32,7 +32,7 @@ def _fitted_has(name):
 
 
 def told_unlabeled(estimator, y, mask):
-    """Return labels and mask for ``fit``; −1 in y without a mask where that will do."""
+    """Return labels and mask for ``fit``; where −1 is no class, −1 in y and no mask."""
     # Without routing, a pipeline hands arguments to its last step by its name, as step__argument.
     prefix = ""
     while isinstance(estimator, Pipeline) and not get_config()["enable_metadata_routing"]:

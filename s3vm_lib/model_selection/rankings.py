@@ -101,7 +101,7 @@ def accept(
     *,
     right_share: float | None = None,
 ) -> np.ndarray:
-    """Say which targets to accept at a false discovery rate.
+    """Return which targets to accept at a false discovery rate.
 
     Parameters
     ----------

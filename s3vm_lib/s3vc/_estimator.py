@@ -137,7 +137,7 @@ class S3VC(SemiSupervisedMixin, MetaEstimatorMixin, BaseEstimator):
         0 and 1.
     expected_error_ : float
         Share of the held-out labels on which the vote is wrong; NaN where none was held out. The
-        weights of the vote on a label do not know that label.
+        weights of the vote on a label do not depend on that label.
     expected_error_interval_ : tuple of two floats
         The exact 90 % interval (Clopper and Pearson) for labels that are a random sample.
     members_ : list of Member

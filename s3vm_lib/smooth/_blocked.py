@@ -289,7 +289,7 @@ class BlockFeatures(Features):
         return chosen
 
     def close(self):
-        """Forget the coordinates; what was in a file is deleted."""
+        """Delete the coordinates, and their file if there is one."""
         self.blocks.close()
 
 
@@ -387,7 +387,7 @@ def _on_workers(client, X, features, kept):
 
 
 def reads_the_disk(X):
-    """Say whether the linear kernel should read X in each pass: else it would be copied."""
+    """Return whether the linear kernel should read X in each pass: else it would be copied."""
     return not sp.issparse(X) and X.dtype == np.float32 and is_mapped(X)
 
 

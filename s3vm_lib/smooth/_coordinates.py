@@ -252,7 +252,7 @@ class RawLinearCoefficients(RawCoefficients):
         return self.features.applied(a)
 
     def model(self, c):
-        """Return weight vector and constant of f on new points (see `Features.model`)."""
+        """Return the weight vector and the constant of f on new points (see `Features.model`)."""
         return self.features.model(self.features.gradient(c, 0.0, 0.0))
 
 

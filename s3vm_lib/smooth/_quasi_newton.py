@@ -338,7 +338,7 @@ def reconsidered(first, coordinates, t, sample_weight, problem, solve):
     -------
     Solution
         With the stages of all that was tried. The first one, with the status ``"stopped"``, where
-        the search for the next one is stopped: half of an annealing says nothing.
+        the search for the next one is stopped: half of an annealing has no meaning.
     """
     wrong, total = contradicted(coordinates, first, t, sample_weight, problem)
     if wrong < DOUBT * total or not wrong > 0 or not first.w.any():

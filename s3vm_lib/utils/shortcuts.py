@@ -133,7 +133,7 @@ def _columns(X):
 
 
 def _is_wrong(entries, gap, infinite):
-    """Tell whether a column has NaN or infinite entries or, without both, no numbers."""
+    """Return whether a column has NaN or infinite entries or, without both, no numbers."""
     entries = np.asarray(entries)
     if entries.dtype.kind in "mMc":  # dates and complex numbers, which NumPy converts
         return not (gap or infinite)
@@ -156,7 +156,7 @@ def canonical(X):
 
 
 def is_plain(X, dtypes):
-    """Tell whether X is a matrix of finite numbers in C order, not empty, of one of the dtypes."""
+    """Return whether X is a finite matrix in C order, not empty, of one of the dtypes."""
     return (
         type(X) is np.ndarray
         and X.ndim == 2
@@ -168,13 +168,13 @@ def is_plain(X, dtypes):
 
 
 def fits(estimator, X):
-    """Tell whether a fitted estimator without names of features takes rows like those of X."""
+    """Return whether a fitted estimator without names of features takes rows like those of X."""
     known = vars(estimator)
     return X.shape[1] == known.get("n_features_in_") and "feature_names_in_" not in known
 
 
 def parameters_hold(estimator, names=None):
-    """Tell whether the parameters of an estimator, or those named, meet their constraints."""
+    """Return whether the parameters of an estimator, or those named, meet their constraints."""
     return all(
         any(constraint.is_satisfied_by(getattr(estimator, name)) for constraint in constraints)
         for name, constraints in _constraints(type(estimator))
