@@ -121,7 +121,7 @@ class Slots(NamedTuple):
     counts: np.ndarray  # slots in use of each kind, (2,)
 
 
-class Draws(NamedTuple):
+class StepRows(NamedTuple):
     """The rows of some steps: the labeled row and both ends of the edge of each."""
 
     points: np.ndarray  # (3, steps, d)
@@ -222,7 +222,7 @@ def budgeted_steps(
     ----------
     first : int
         Number of steps done before.
-    draws : Draws
+    draws : StepRows
     terms : Terms
         See `s3vm_lib.graph_kernel_machine`; the loss is the hinge, and there is no ball.
     code, parameters
@@ -367,7 +367,7 @@ class BudgetedAccumulators(Accumulators):
             points = self.X[index.ravel()]
             points = points.toarray() if sp.issparse(points) else points
             kinds = 1 - self.labeled[index].astype(np.int64)
-            draws = Draws(points.reshape(3, m, -1), index, kinds, factor, targets[drawn])
+            draws = StepRows(points.reshape(3, m, -1), index, kinds, factor, targets[drawn])
             budgeted_steps(
                 first, draws, terms, kernel.code, parameters, self.maintenance, self.budgets,
                 slots, self.state, self.totals,

@@ -422,7 +422,7 @@ class BranchBoundS3VM(KernelParameters, BaseS3VM):
     n_iter_ : int
         Nodes whose convex problem was solved, the largest number over the two-class problems.
     history_ : list
-        One `Progress` (n_iter, objective, lower_bound) per report.
+        One `SearchProgress` (n_iter, objective, lower_bound) per report.
     termination_condition_ : str
         ``"converged"``, ``"max_iter"``, ``"stopped"`` (by the callback) or ``"inexact"``
         (``gap_``, though valid, is larger than ``tol`` asks for: a convex problem took too many

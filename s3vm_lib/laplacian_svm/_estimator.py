@@ -33,7 +33,7 @@ _NEAR = 1e-6  # relative rounding of J that is always accepted
 _RANK_TOL = 1e-6  # largest entry of the diagonal of K − GGᵀ, as a share of that of K
 
 
-class Shared(NamedTuple):
+class SharedKernel(NamedTuple):
     """What all two-class problems of a fit have in common."""
 
     # The first for gradients.
@@ -316,7 +316,7 @@ class LapSVM(KernelParameters, BaseS3VM):
         except LinAlgError:
             raise _spoiled(data.X, data.kernel) from None
         self.solver_, self.rank_ = solver, rank
-        return Shared(kernel, lap, kappa, labeled, data.X, shift)
+        return SharedKernel(kernel, lap, kappa, labeled, data.X, shift)
 
     def _what_fits(self, n, n_labeled):
         """Return the solver, the rank (or None), and how many columns a factor in blocks has."""

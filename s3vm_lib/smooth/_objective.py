@@ -176,11 +176,11 @@ class ScaledObjective:
         ∇F = Z̃ᵀa + 2λw,   ∇²F = Z̃ᵀDZ̃ + 2λI,
 
     and a row and a column of one more feature, 1 on every row and without penalty, for b. Second
-    derivatives, and a search along a ray, need `Features`.
+    derivatives, and a search along a ray, need `FeatureMatrix`.
 
     Parameters
     ----------
-    coordinates : Features or RawCoefficients
+    coordinates : FeatureMatrix or RawCoefficients
     t : ndarray of shape (n,)
         −1, +1, and 0 for unlabeled rows.
     weight : ndarray of shape (n,)
@@ -289,7 +289,7 @@ class ScaledObjective:
         return search_ray(self.losses, f, change, terms, step, accuracy, max_evaluations)
 
     def coarsen(self):
-        """Go on in single precision where that pays (`Features.coarse`); return whether it does."""
+        """Go on in single precision where that pays, and return whether it does."""
         coarse = getattr(self.coordinates, "coarse", lambda: None)()
         if coarse is not None:
             self.coordinates = coarse
