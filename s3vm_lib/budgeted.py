@@ -2,7 +2,7 @@
 
 The method is that of `s3vm_lib.graph_kernel_machine` with the hinge and p = 1. Its memory grows
 with every row that is visited; here rows that carried a label and all others get a budget each, B_l
-and B_u, and after a step that exceeds one of them the row with the smallest coefficient goes,
+and B_u, and after a step that exceeds one of them the row with the smallest coefficient is removed,
 
 - *removal*: as it is;
 - *projection*: onto the nearest row r' that stays, which takes over the share k(r, r')/k(r', r');
@@ -266,7 +266,7 @@ def budgeted_steps(
             if delta != 0.0:
                 row, kind = draws.rows[k, s], draws.kinds[k, s]
                 _put(draws.points[k, s], row, kind, delta, now.h, slots)
-        # The budgets: whatever is too much goes, the smallest coefficients first.
+        # The budgets: rows beyond them are removed, the smallest coefficients first.
         for kind in range(2):
             while slots.counts[kind] > budgets[kind]:
                 _maintain(code, parameters, maintenance, kind, slots)

@@ -105,7 +105,7 @@ def fetch_row(cache, rows, i):
 
 @njit
 def used_slot(slot, stamp, clock, i):
-    """Return the slot of row i, which is there, and mark it as used now.
+    """Return the slot of row i, which is in the cache, and mark it as used now.
 
     Inner loops ask for it themselves: to hand a whole cache on counts the references to all of
     its arrays.
@@ -282,7 +282,7 @@ class Gram:
     diagonal : ndarray of shape (n,) or (n + 1,)
         Values k(x, x), and a tiny number in place of 0.
     rows : KernelRows or None
-        What computes the values; None where all are there.
+        What computes the values; None where all are in memory.
     null : ndarray of shape (n + 1,) or None
         (ω, −1) with a mean point: a direction v with Kv = 0 and Σv = 0 exactly.
 

@@ -166,7 +166,7 @@ class NNBBS3VM(KernelParameters, KeepingS3VM):
 
     with f_i = f(x_i) + b. When a row arrives, the labels of its nearest unlabeled neighbors are
     chosen anew, by an exact search, together with f and b; the other unlabeled rows keep their
-    signs. A baseline: the method is reconstructed from what other papers say of Emara et al.
+    signs. A baseline: the method is reconstructed from how other papers describe Emara et al.
     (2007), whose text and program were not available.
 
     Parameters

@@ -47,7 +47,7 @@ class Problem:
         Constraint on the unlabeled rows: none; the mean output equals 2r − 1; the share of
         positive outputs differs from r by less than ``balance_tol``; round(r u) rows are labeled
         positive. The last binds the labels that a method assigns: the signs of the outputs may
-        contradict them, and `balance_residual` says how far.
+        contradict them, and `balance_residual` measures how far.
     ratio : float or None, default=None
         Share r of positives; needed with every balance but ``"none"``.
     balance_tol : float, default=0.0

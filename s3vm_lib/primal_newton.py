@@ -459,7 +459,7 @@ class NewtonS3VM(SmoothS3VM):
     that rises to 1, and each stage starts where the last one ended. The balance constraint
     Σ_U s_j (f(x_j) + b) / Σ_U s_j = 2r − 1 keeps all unlabeled rows from falling into one class.
     Newton's method uses the second derivatives of the losses, of which the unlabeled one has
-    negative ones inside the margin: ``curvature`` says what becomes of them.
+    negative ones inside the margin: ``curvature`` names what replaces them.
 
     Parameters
     ----------
@@ -482,7 +482,7 @@ class NewtonS3VM(SmoothS3VM):
         Output standard deviation: kernels are multiplied by its square.
     labeled_loss : {"squared_hinge", "modified_logistic", "smooth_hinge", "logistic"} or \
 LabeledLoss, default="squared_hinge"
-        Loss ℓ of labeled rows. An object says the parameter too:
+        Loss ℓ of labeled rows. An object holds the parameter too:
         ``LabeledLoss("modified_logistic", 100.0)`` in place of a sharpness of 20, with which ℓ
         differs from the hinge by at most log(2)/20.
     unlabeled_loss : {"gaussian", "squared_symmetric_hinge"}, default="gaussian"

@@ -143,7 +143,7 @@ class QNS3VM(SmoothS3VM):
         Output standard deviation: kernels are multiplied by its square.
     labeled_loss : {"modified_logistic", "squared_hinge", "smooth_hinge", "logistic"} or \
 LabeledLoss, default="modified_logistic"
-        Loss ℓ of labeled rows. An object says the parameter too:
+        Loss ℓ of labeled rows. An object holds the parameter too:
         ``LabeledLoss("modified_logistic", 100.0)`` in place of a sharpness of 20, with which ℓ
         differs from the hinge by at most log(2)/20.
     unlabeled_loss : {"gaussian", "squared_symmetric_hinge"}, default="gaussian"

@@ -100,9 +100,9 @@ class BaseS3VM(SemiSupervisedMixin, BaseMachine):
     """Validation, labels, one-vs-rest and prediction; subclasses add ``_fit_binary``.
 
     A subclass implements ``_prepare(data)``, which returns whatever its two-class problems share
-    (a Gram matrix, a factorization), ``_problem(data, ratio)``, which says what is minimized, and
-    ``_fit_binary(data, shared, t, problem, index)``, which returns a `BinaryFit`. A fit that raises
-    leaves the estimator as it was.
+    (a Gram matrix, a factorization), ``_problem(data, ratio)``, which returns what is minimized,
+    and ``_fit_binary(data, shared, t, problem, index)``, which returns a `BinaryFit`. A fit that
+    raises leaves the estimator as it was.
     """
 
     class_weight: Literal["balanced"] | dict | None = None
@@ -137,8 +137,8 @@ class BaseS3VM(SemiSupervisedMixin, BaseMachine):
             Non-negative weights of labeled and unlabeled rows; a weight of k equals k copies of
             the row, and a weight of 0 leaves it out.
         unlabeled_mask : array-like of bool, shape (n,), default=None
-            True for unlabeled rows. With it −1 is a label like any other, and what ``y`` says of
-            the unlabeled rows is ignored.
+            True for unlabeled rows. With it −1 is a label like any other, and ``y`` is ignored
+            where the mask is True.
 
         Returns
         -------
@@ -277,7 +277,7 @@ class BaseS3VM(SemiSupervisedMixin, BaseMachine):
                 model.fit(K, codes, weight)
             except ValueError:  # costs beyond what LIBSVM can solve
                 return minority
-        if data.n_classes == 2:  # as `predict` says, which takes longer than the sums
+        if data.n_classes == 2:  # as `predict` does, which takes longer than the sums
             found = (model.dual_coef_ @ K[model.support_] + model.intercept_)[0] > 0
         else:
             found = model.predict(K)
@@ -358,7 +358,7 @@ class BaseS3VM(SemiSupervisedMixin, BaseMachine):
         if len(classes) > 2:
             raise ValueError(
                 f"balance must be a name, None or a dict of shares with {len(classes)} classes, "
-                f"got {balance}: one number cannot say the share of every class"
+                f"got {balance}: one number cannot give the share of every class"
             )
         return np.array([1.0 - balance, balance])
 

@@ -240,9 +240,9 @@ class OnlineS3VM(BaseS3VM):
 class KeepingS3VM(OnlineS3VM):
     """An `OnlineS3VM` that keeps all its rows, in the `RowTable` ``_held``.
 
-    A `BinaryFit` of a subclass is one on ``_held.used``, in this order. ``_kept_X()`` returns the
-    data of these rows, or None where support vectors are computed when they are asked for, and
-    ``_next_place()`` the place of the first row of the next batch.
+    The `BinaryFit` of a subclass has one entry for each row of ``_held.used``, in their order.
+    ``_kept_X()`` returns the data of these rows, or None where support vectors are computed on
+    demand, and ``_next_place()`` the place of the first row of the next batch.
     """
 
     def _training(self, X, codes, weight, classes):

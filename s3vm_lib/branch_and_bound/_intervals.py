@@ -302,7 +302,7 @@ class _Boxes(Search):
         return bracket, costs, found, J
 
     def descend(self, f):
-        """Minimize over a box around the outputs, move it there, and so on, keeping the best."""
+        """Minimize over a box around the outputs, move the box there, repeat, and keep the best."""
         radius, J = np.full(f.size, 0.5 / np.sqrt(self.s)), np.inf
         for _ in range(60):
             low, high = f - radius, f + radius

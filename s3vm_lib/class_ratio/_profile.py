@@ -1,4 +1,4 @@
-"""What labels, scores and outputs say of the share of a class, and one machine at many ratios."""
+"""Estimates of a class's share from labels, scores and outputs, and one machine at many ratios."""
 
 from typing import NamedTuple
 
@@ -385,7 +385,7 @@ class BalanceProfile(NamedTuple):
 
     @property
     def held_out(self):
-        """What all ratios say together (`pooled`), or None where no labels were held out."""
+        """The estimate from all ratios (`pooled`), or None where no labels were held out."""
         return None if self.estimate is None else pooled(self.estimate, self.error)
 
     def posterior(self, structure=None):

@@ -102,7 +102,7 @@ def knn_graph(
 ):
     """Join every row to its k nearest neighbors.
 
-    An edge is there if one of its ends is among the k nearest neighbors of the other.
+    An edge exists if one of its ends is among the k nearest neighbors of the other.
 
     Parameters
     ----------

@@ -137,7 +137,7 @@ class DeformedKernel:
         return c, f, float(c @ f)
 
 
-COLUMNS = 32  # of G, whose products with M are there at once
+COLUMNS = 32  # of G, whose products with M are in memory at once
 
 
 class LowRankDeformedKernel:
@@ -188,14 +188,14 @@ class BlockDeformedKernel:
     """`LowRankDeformedKernel` whose factor G lies in blocks of rows, in memory or in a file.
 
     GᵀMG needs all rows of a column of G at once, since a row of M may name any of them: a few
-    columns at a time are there in double precision.
+    columns at a time are in memory, in double precision.
 
     Parameters
     ----------
     features : BlockFeatures
         Rows of G, not centered.
     columns : int
-        Columns of G that are there at once.
+        Columns of G that are in memory at once.
     lap, kappa, labeled
         See `DeformedKernel`.
     """

@@ -127,7 +127,7 @@ class LapSVM(KernelParameters, BaseS3VM):
         sooner where no diagonal entry of K − GGᵀ exceeds 1e-6 of the largest of K.
     client : dask.distributed.Client, default=None
         The workers of this cluster make the factor in blocks and keep it, as many columns as
-        ``rank`` says, or 500. They open the rows themselves: X has to be a `numpy.memmap` that all
+        ``rank`` gives, or 500. They open the rows themselves: X has to be a `numpy.memmap` that all
         workers can open, or a CSR matrix of three of them. The graph stays in this process, which
         takes X and, a few at a time, columns of the factor into its memory. A clone of the
         estimator has the client, a pickle or a copy has None.
@@ -526,8 +526,8 @@ def choose_blocks(n, megabytes, rank):
     -------
     rank : int
     columns : int
-        Columns of the factor that are there at once with their products, in half of the budget; 0
-        where nothing fits.
+        Columns of the factor that are in memory at once with their products, in half of the
+        budget; 0 where nothing fits.
     needed : float
         The least budget of which anything fits.
     """
@@ -554,7 +554,7 @@ def choose_rank(n, n_labeled, megabytes, rank, loss, solver, precomputed=False):
     loss : {"squared_hinge", "hinge"}
     solver : {"auto", "newton", "pcg"}
     precomputed : bool, default=False
-        Whether the Gram matrix is there already.
+        Whether the Gram matrix is in memory already.
 
     Returns
     -------

@@ -101,7 +101,7 @@ class WithUnlabeled(SemiSupervisedMixin, MetaEstimatorMixin, BaseEstimator):
             Their labels; −1 is one like any other if the estimator, or the last step of a pipeline,
             takes ``unlabeled_mask``.
         unlabeled_mask : array-like of bool, shape (n,), default=None
-            True for rows of X that join the unlabeled ones, whatever ``y`` says of them.
+            True for rows of X that join the unlabeled ones, whatever their ``y``.
 
         Returns
         -------

@@ -202,7 +202,7 @@ class Follower:
         ends.reweigh(self.store.view, self.state, ids[new], weight[new], self.store.n)
 
     def mode(self):
-        """Return how rows are to come in where ``update`` is "auto"."""
+        """Return how rows are to be added where ``update`` is "auto"."""
         return "block" if self.n_margin > _LARGE_MARGIN else "together"
 
     def learn(self, ids, block=False, max_steps=None, work=np.inf):

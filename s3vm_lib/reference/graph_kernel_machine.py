@@ -19,7 +19,7 @@ def objective(alpha, K, y, labeled, edges, mu, C_mean, C_graph, p, loss):
 def fit(K, y, edges, mu, C_mean, C_graph, p, draws, loss="hinge", printed=False, radius=np.inf):
     """Return coefficients of the average w̄ and of the last w; ``draws`` has (labeled row, edge)s.
 
-    With ``printed=True`` the average takes the new w, as line 5 of the paper says; Lemma 1 and
+    With ``printed=True`` the average takes the new w, as in line 5 of the paper; Lemma 1 and
     Theorem 1 are about the average of the old ones. A finite radius projects w onto a ball.
     """
     loss = LabeledLoss(loss) if isinstance(loss, str) else loss

@@ -73,7 +73,7 @@ class S3VC(SemiSupervisedMixin, MetaEstimatorMixin, BaseEstimator):
     It scales columns of different units, estimates the class ratio, fits linear and kernel
     machines with and without the unlabeled rows, and lets them vote. A vote weighs the more, the
     fewer labels the machine gets wrong that were held out from it; where there are few labels, the
-    more the wider the gap that it found among the unlabeled rows. `summary` says in words and
+    more the wider the gap that it found among the unlabeled rows. `summary` reports in words and
     numbers what was compared, which error to expect, and of which rows the vote is least sure.
 
     Parameters
@@ -573,7 +573,7 @@ class S3VC(SemiSupervisedMixin, MetaEstimatorMixin, BaseEstimator):
             "probabilities assume the class shares of the labels."
         )
 
-    # What is said --------------------------------------------------------------------------------
+    # The report ----------------------------------------------------------------------------------
 
     def _report_members(self, codes):
         """Report what was compared, and what the votes weigh."""

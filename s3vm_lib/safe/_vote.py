@@ -69,7 +69,7 @@ def votes(pool, baseline, shares, loss_weight, tie, n_classes):
     Parameters
     ----------
     pool : int ndarray of shape (T, m)
-        What the members say of rows, which need not be those of the linear program.
+        Answers of the members on rows, which need not be those of the linear program.
     baseline : int ndarray of shape (m,)
     shares : ndarray of shape (T,)
         Weights α of the members.

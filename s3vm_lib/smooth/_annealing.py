@@ -113,7 +113,7 @@ class Continuation:
     def factors(self, annealing):
         """Return the factors α of the stages, from 0 on, or after that of the start.
 
-        From a start C* rises tenfold at most in one stage.
+        After a given start, C* rises at most tenfold in a stage.
         """
         every = (0.0, *(annealing if self.strength > 0 else ()))
         left = [alpha for alpha in every if alpha > self._passed] or [every[-1]]

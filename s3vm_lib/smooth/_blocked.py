@@ -266,7 +266,7 @@ class BlockFeatures(FeatureMatrix):
         product : callable
             F ↦ MF for F of shape (n, m).
         columns : int
-            Columns that are there at once, all rows of them.
+            Columns that are in memory at once, all rows of them.
 
         Returns
         -------

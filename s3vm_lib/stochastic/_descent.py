@@ -1,6 +1,6 @@
 """Stochastic gradients on features that stay, and on a fresh block in every step.
 
-Features that stay are there from the start or join block by block (FRS3VM, and TSGS3VM by default).
+Features that stay are drawn at the start or block by block (FRS3VM, and TSGS3VM by default).
 Those that are drawn anew are Algorithms 1 and 2 of TSGS3VM.
 """
 
@@ -29,7 +29,7 @@ def solve_stored(
 
     where a_i are the slopes of `Slopes` on the labeled rows and a batch of unlabeled ones. D is the
     final number from the first step on: while features are few, each would otherwise be moved by
-    D over that number, and what the first of them are made to say is never quite unlearned.
+    D over that number, and the coefficients of the first of them keep an influence to the end.
 
     Parameters
     ----------

@@ -159,7 +159,7 @@ class Polish(Checked):
     max_iter : int, default=500
         Largest number of iterations (of a stage).
     client : dask.distributed.Client, default=None
-        The sums, over all rows whatever ``rows`` says, are taken on this cluster, by blocks of
+        The sums, over all rows whatever ``rows`` is, are taken on this cluster, by blocks of
         rows; the rows have to be given as a `numpy.memmap` that all workers can open. A clone of
         the estimator has the client, a pickle or a copy has None.
 

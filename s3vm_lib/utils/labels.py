@@ -100,7 +100,7 @@ def encode_labels(y: Labels, unlabeled: Any = None) -> tuple[np.ndarray, np.ndar
 
 
 def listed(names):
-    """List names in brackets; of many the first ten."""
+    """List names in brackets, at most the first ten."""
     return f"[{', '.join(map(repr, names[:10]))}{', ...' if len(names) > 10 else ''}]"
 
 

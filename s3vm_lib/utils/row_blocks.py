@@ -209,7 +209,7 @@ class BlockStore:
         return np.memmap(self._file, self.dtype, "r", offset, shape).view(np.ndarray)
 
     def __setitem__(self, k, block):
-        """Store block k; on the disk the blocks come in their order."""
+        """Store block k; on the disk blocks are stored in their order."""
         if not self.on_disk:
             self._matrix[self.slices[k]] = block
             return

@@ -64,7 +64,7 @@ def checked_new_rows(estimator, X, dtypes):
 
 
 def validated_data(estimator, X, y="no_validation", **options):
-    """Call scikit-learn's `validate_data`; its errors say what to do, see `explained`."""
+    """Call scikit-learn's `validate_data`; its errors name the remedy, see `explained`."""
     with explained(X, "X", y, getattr(estimator, "_precomputed", False)):
         return validate_data(estimator, X, y, **options)
 

@@ -16,7 +16,7 @@ from numbers import Integral
 
 MOST = 1024  # threads
 _PATIENCE = 0.2  # seconds between looks at Ctrl-C
-_chosen = contextvars.ContextVar("n_jobs", default=None)  # what `using` says
+_chosen = contextvars.ContextVar("n_jobs", default=None)  # set by `using`
 _lock, _limiting, _held = threading.Lock(), [], [0]
 
 
