@@ -302,7 +302,7 @@ class BudgetedAccumulators(Accumulators):
         self.state["scale"] = 1.0
 
     def allow(self, budgets):
-        """Take over budgets; what is beyond them goes in the next step."""
+        """Set new budgets; the next step removes the rows beyond them."""
         self.budgets = np.asarray(budgets, dtype=np.int64)
         more = int(self.budgets.sum()) + 3 - self.a.size
         for name in ("S", "ids", "kinds", "a", "b") if more > 0 else ():

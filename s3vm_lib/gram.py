@@ -397,7 +397,7 @@ class Gram:
         return X if scale == 1 else scale * X
 
     def apart(self):
-        """Return the same values, all of them there, for a thread of its own."""
+        """Return the same values, all in memory, for a thread of its own."""
         twin, cache = copy.copy(self), self.cache
         twin.cache = cache._replace(stamp=cache.stamp.copy(), clock=cache.clock.copy())
         return twin

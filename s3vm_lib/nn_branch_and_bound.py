@@ -114,7 +114,7 @@ def solve_arrival(
 
 
 class Kept(NamedTuple):
-    """The rows that an estimator has seen, those of weight zero left out.
+    """The rows given to an estimator so far, those of weight zero left out.
 
     Nothing is written to, unlike a `KernelStore`: after an error the old one is still there.
     """
@@ -138,7 +138,7 @@ class Kept(NamedTuple):
             new = sp.csr_matrix(new)
         elif sp.issparse(new):
             new = new.toarray()
-        # The kernel sees centered rows, those that are kept are as they came.
+        # Kernel values are those of centered rows; rows are kept as they came.
         own, others, K = new, self.X, np.empty((n, n))
         if self.center is not None:
             own, others = new - self.center, self.X - self.center

@@ -169,7 +169,7 @@ class Problem:
 
     @property
     def losses(self):
-        """ℓ and u; where there is no u, one whose factor is zero."""
+        """The losses ℓ and u; a u whose factor is zero where there is none."""
         return self.labeled_loss, self.unlabeled_loss or UnlabeledLoss("gaussian")
 
     def graph_term(self, f, b=0.0):

@@ -1,7 +1,7 @@
 """What all semi-supervised classifiers share: labels, one-vs-rest, balance and prediction.
 
 Unlabeled rows have ``y == -1``, as everywhere in scikit-learn; any other values are the classes.
-The labels −1 and +1 of the formulas exist only inside: a solver sees ``t`` with entries +1, −1
+The labels −1 and +1 of the formulas exist only inside: a solver gets ``t`` with entries +1, −1
 and 0, where 0 means unlabeled.
 """
 

@@ -176,7 +176,7 @@ class OnlineS3VM(BaseS3VM):
         return self
 
     def _batch_findings(self, data, fits):
-        """Say what is wrong with the machine after a batch, where J is known of nothing else."""
+        """Return what is wrong after a batch; overridden where J of all rows is computed."""
         return {}
 
     def _training(self, X, codes, weight, classes):

@@ -109,7 +109,7 @@ class Search:
         return min([self.objective, self.closed, *(node.sure for node in self.open)])
 
     def report(self, callback):
-        """Keep the state of the search; true when the callback stops it."""
+        """Record the state of the search; return whether the callback stops it."""
         progress = SearchProgress(self.n_iter, self.objective, self.lower_bound)
         self.history.append(progress)
         return callback is not None and bool(callback(progress._asdict()))

@@ -140,7 +140,7 @@ def powered_share(y, predicted, share, weight=None):
     y : ndarray of shape (l,)
         1 for labeled rows of the class, 0 for others.
     predicted : ndarray of shape (l,)
-        1 or 0, as predicted for these rows by a model that has not seen their labels.
+        1 or 0, as predicted for these rows by a model fitted without their labels.
     share : float
         Share of rows without label for which that model predicts 1.
     weight : ndarray of shape (l,), default=None
@@ -258,7 +258,7 @@ class Refits:
         self.last = {}  # result of each status
 
     def fit(self, ratio, hidden=()):
-        """Solve at this ratio; the labels of the rows ``hidden`` are not seen."""
+        """Solve at this ratio; the labels of the rows ``hidden`` are left out."""
         data = self.data
         if len(hidden):
             codes, weight = data.codes.copy(), data.loss_weight.copy()

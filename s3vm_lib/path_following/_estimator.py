@@ -397,7 +397,7 @@ class ILS3VM(KernelParameters, KeepingS3VM):
         return found.status
 
     def _start_over(self, tally):
-        """Run CCCP on all rows, when it is due or the path has cost as much as it should.
+        """Run CCCP on all rows, after much growth or when the path has cost as much as CCCP should.
 
         If that expectation is right, the two cost at most twice as much as the better one of them.
         """
@@ -411,7 +411,7 @@ class ILS3VM(KernelParameters, KeepingS3VM):
         self._finish(tally)
 
     def _follow_C_star(self, tally, index, end):
-        """Return where ``C_star`` is None, take that of all rows held; whether CCCP on all is due.
+        """Where ``C_star`` is None, set that of all rows held; return whether CCCP has to run.
 
         Otherwise a path brings α of the rows at places before ``end`` to the new weights.
         """

@@ -301,7 +301,7 @@ class Follower:
         ends.to_targets(p, triangular(p.R, m, top - delta * one, 1), delta)
 
     def run(self, max_steps=None, budget=np.inf):
-        """Walk until A is empty; True unless ``max_steps`` or ``budget`` came before.
+        """Follow the path until A is empty; return False if ``max_steps`` or ``budget`` ends it.
 
         Without ``max_steps`` the finite order takes over where the path has become long.
         """

@@ -349,7 +349,7 @@ class S3VC(SemiSupervisedMixin, MetaEstimatorMixin, BaseEstimator):
     # What is chosen ------------------------------------------------------------------------------
 
     def _scaled(self, X, weight):
-        """Scale the columns to variance 1, where that is wanted."""
+        """Return X with columns scaled to variance 1 if ``scale`` requires it."""
         self.scaler_ = None
         if self._precomputed:
             return X

@@ -1,4 +1,4 @@
-"""What is told in groups; draws, slopes and the course of a run, which both solvers share."""
+"""Parameters in groups; draws, slopes and the course of a run, which both solvers share."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -406,7 +406,7 @@ class Slopes:
 
 
 class Course:
-    """The course of a run: the rows of its steps, their gradients and sizes, and what is told.
+    """The course of a run: the rows of its steps, their gradients and sizes, and what is reported.
 
     Parameters
     ----------

@@ -260,7 +260,7 @@ if HAVE_NUMBA:
                 gc.enable()
 
     class _Lean(Compiler):
-        """Leaves passes out that have nothing to do in this library, which has no closures."""
+        """A compiler without the passes for closures, which this library does not have."""
 
         def define_pipelines(self):
             managers = super().define_pipelines()
