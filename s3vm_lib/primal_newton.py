@@ -387,7 +387,7 @@ def solve_newton(
 
     Parameters
     ----------
-    coordinates : FeatureMatrix
+    coordinates : FeatureMap
         Where the search takes place, for the kernel of the problem. With ``balance="mean"`` they
         must be centered on the weighted mean of the unlabeled rows.
     t : ndarray of shape (n,)

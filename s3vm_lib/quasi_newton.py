@@ -16,7 +16,7 @@ from s3vm_lib.losses import LabeledLoss, unlabeled_loss
 from s3vm_lib.objective import Problem
 
 from s3vm_lib.smooth import (  # isort: skip
-    ANNEALING, CoordinateName, Coordinates, FeatureMatrix, annealing_stages, contradicted,
+    ANNEALING, CoordinateName, Coordinates, FeatureMap, annealing_stages, contradicted,
     mean_weight, reconsidered, solve_quasi_newton,
 )  # fmt: skip
 from s3vm_lib.utils.limits import (  # isort: skip
@@ -296,7 +296,7 @@ default="cholesky"
 
     def _prepare(self, data):
         coordinates = super()._prepare(data)
-        if self.reconsider and not isinstance(coordinates, FeatureMatrix):
+        if self.reconsider and not isinstance(coordinates, FeatureMap):
             raise ValueError("reconsider must be False with coordinates='raw', got True")
         return coordinates
 

@@ -74,7 +74,7 @@ class Continuation:
 
     Parameters
     ----------
-    coordinates : FeatureMatrix or RawCoefficients
+    coordinates : FeatureMap or RawCoefficients
     t : ndarray of shape (n,)
         −1 and +1, and 0 for unlabeled rows; at least one labeled row.
     sample_weight : ndarray of shape (n,)

@@ -20,7 +20,7 @@ from sklearn.utils._param_validation import Interval
 
 from s3vm_lib.kernels import Kernel, squared_norms
 from s3vm_lib.smooth._coordinates import (
-    FeatureMatrix,
+    FeatureMap,
     RawCoefficients,
     cholesky_coordinates,
     default_rank,
@@ -111,7 +111,7 @@ def _adjoint(Z, a):
 
 
 def _gram(Z, D):
-    return FeatureMatrix(doubles(Z))._gram_of(D)
+    return FeatureMap(doubles(Z))._gram_of(D)
 
 
 # --- Where the blocks are -------------------------------------------------------------------------
@@ -183,8 +183,8 @@ def block_rows(width):
 # --- The coordinates ------------------------------------------------------------------------------
 
 
-class BlockFeatures(FeatureMatrix):
-    """`FeatureMatrix` whose rows lie in blocks.
+class BlockFeatures(FeatureMap):
+    """`FeatureMap` whose rows lie in blocks.
 
     Parameters
     ----------
@@ -192,9 +192,9 @@ class BlockFeatures(FeatureMatrix):
     width : int
         Number of coordinates.
     mean_weight : ndarray of shape (n,) or None
-        As in `FeatureMatrix`.
+        As in `FeatureMap`.
     expand : callable, default=None
-        As in `FeatureMatrix`.
+        As in `FeatureMap`.
     """
 
     def __init__(self, blocks, width, mean_weight=None, expand=None):
@@ -284,9 +284,7 @@ class BlockFeatures(FeatureMatrix):
         wanted = np.zeros(self.blocks.slices[-1].stop, dtype=bool)
         wanted[index] = True  # sorted, as those of the labeled rows are
         parts = [doubles(part) for part in self.blocks.each(getitem, (wanted,))]
-        chosen = FeatureMatrix(
-            sp.vstack(parts, "csr") if sp.issparse(parts[0]) else np.vstack(parts)
-        )
+        chosen = FeatureMap(sp.vstack(parts, "csr") if sp.issparse(parts[0]) else np.vstack(parts))
         chosen.mean = self.mean
         return chosen
 
@@ -328,7 +326,7 @@ def block_coordinates(
     tol : float
         See `s3vm_lib.kernels.pivoted_cholesky`.
     mean_weight : ndarray of shape (n,) or None
-        See `FeatureMatrix`.
+        See `FeatureMap`.
     first : ndarray of shape (m,) or None
         As in `cholesky_coordinates`.
     index : ndarray of shape (r,), default=None

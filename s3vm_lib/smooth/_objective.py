@@ -176,11 +176,11 @@ class ScaledObjective:
         ∇F = Z̃ᵀa + 2λw,   ∇²F = Z̃ᵀDZ̃ + 2λI,
 
     and a row and a column of one more feature, 1 on every row and without penalty, for b. Second
-    derivatives, and a search along a ray, need `FeatureMatrix`.
+    derivatives, and a search along a ray, need `FeatureMap`.
 
     Parameters
     ----------
-    coordinates : FeatureMatrix or RawCoefficients
+    coordinates : FeatureMap or RawCoefficients
     t : ndarray of shape (n,)
         −1, +1, and 0 for unlabeled rows.
     weight : ndarray of shape (n,)
