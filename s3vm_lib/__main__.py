@@ -23,7 +23,7 @@ _HEADERS = {".arff": readers.read_arff, ".dat": readers.read_keel}
 
 
 def fit(options):
-    """Read a file, fit, say what was read and what was fitted, and write what was asked for."""
+    """Read a file, fit, print what was read and fitted, and write what was asked for."""
     table = _read(options.file, options.label, options.unlabeled)
     print(table)
     model = make_pipeline(_columns(table.X), S3VC(random_state=options.seed))
@@ -44,7 +44,7 @@ def predict(options):
         raise ValueError(f"{options.model} must be a model that `fit --model` has saved")
     path = Path(options.file)
     if path.suffix in _TABLES:
-        X = readers.read_table(path).X  # the model takes its columns out, or says which are missing
+        X = readers.read_table(path).X  # the model takes its columns out, or names those missing
     else:
         X = _read(path, kept["label"], None, kept).X
     _write(options.predict, lambda path: _predictions(path, kept, X))

@@ -47,7 +47,7 @@ class Problem:
         Constraint on the unlabeled rows: none; the mean output equals 2r − 1; the share of
         positive outputs differs from r by less than ``balance_tol``; round(r u) rows are labeled
         positive. The last binds the labels that a method assigns: the signs of the outputs may
-        contradict them, and `balance_residual` says how far.
+        contradict them, and `balance_residual` measures how far.
     ratio : float or None, default=None
         Share r of positives; needed with every balance but ``"none"``.
     balance_tol : float, default=0.0
@@ -170,7 +170,7 @@ class Problem:
 
     @property
     def losses(self):
-        """ℓ and u; where there is no u, one whose factor is zero."""
+        """The losses ℓ and u; a u whose factor is zero where there is none."""
         return self.labeled_loss, self.unlabeled_loss or UnlabeledLoss("gaussian")
 
     def graph_term(self, f, b=0.0):
@@ -349,7 +349,7 @@ def svm_infeasibility(beta, t, upper):
 
 
 def svm_duality_gap(K, beta, b, t, upper):
-    """Return primal minus dual value of an SVM: an upper bound on what is left to gain.
+    """Return the primal minus the dual value of an SVM, a bound on J minus its minimum.
 
     Parameters
     ----------

@@ -26,10 +26,10 @@ from s3vm_lib.utils.linear import nearer
 from s3vm_lib.utils.shortcuts import checked_new_rows
 from s3vm_lib.utils.validation import Rows, checked_input, parameters, validated
 
-__all__ = ["Round", "SelfTrainingKNN", "Solution", "solve_self_training"]
+__all__ = ["VoteRound", "SelfTrainingKNN", "Solution", "solve_self_training"]
 
 
-class Round(NamedTuple):
+class VoteRound(NamedTuple):
     """What happened in one round."""
 
     n_iter: int  # number of the round
@@ -45,7 +45,7 @@ class Solution(NamedTuple):
     rounds: np.ndarray  # round in which it was given, 0 for labeled rows, −1 for none, (n,)
     n_iter: int
     status: str  # "converged" (nothing left to label), "max_iter" or "stopped"
-    history: list  # of Round
+    history: list  # of VoteRound
 
 
 def solve_self_training(
@@ -72,7 +72,7 @@ def solve_self_training(
     max_iter : int, default=100
         Largest number of rounds.
     callback : callable, default=None
-        Called with each `Round`; a true value stops.
+        Called with each `VoteRound`; a true value stops.
 
     Returns
     -------
@@ -104,7 +104,7 @@ def solve_self_training(
         codes[left[chosen]] = np.argmax(shares[chosen], axis=1)
         rounds[left[chosen]] = len(history) + 1
         lowest = float(sure[chosen].min())
-        history.append(Round(len(history) + 1, chosen.size, left.size - chosen.size, lowest))
+        history.append(VoteRound(len(history) + 1, chosen.size, left.size - chosen.size, lowest))
         if callback is not None and callback(history[-1]):
             status = "stopped"
             break
@@ -147,7 +147,7 @@ class SelfTrainingKNN(SemiSupervisedMixin, BaseEstimator):
     n_iter_ : int
         Times that neighbors were searched: the rounds, and once more at the end.
     history_ : list
-        One `Round` (n_iter, n_added, n_left, lowest) per round.
+        One `VoteRound` (n_iter, n_added, n_left, lowest) per round.
     termination_condition_ : str
         ``"converged"``, ``"max_iter"`` or ``"stopped"`` (by the callback).
     findings_ : dict of str to str

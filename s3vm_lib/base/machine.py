@@ -61,7 +61,7 @@ class Training(NamedTuple):
 class BinaryFit(NamedTuple):
     """What a solver reports of one two-class problem.
 
-    What only one method knows travels in ``extra``. Names with a trailing underscore become
+    What only one method reports is in ``extra``. Names with a trailing underscore become
     attributes of the estimator: one value, or with several problems an array of numbers or a list.
     """
 
@@ -191,7 +191,7 @@ class BaseMachine(BaseEstimator):
     def _warn_of_limits(self, fits, stacklevel=5, findings=(), X=None):
         """Keep what is wrong with the fits in ``findings_``; warn at the line that called `fit`.
 
-        The warning says which column of the rows X to scale, where they are given.
+        The warning names the column of X to scale, where X is given.
         """
         found, statuses = {}, {fit.status for fit in fits}
         for fit in fits:

@@ -37,7 +37,7 @@ class RowTable(NamedTuple):
 
     @classmethod
     def of(cls, data, codes, weight, first=0):
-        """Return the rows of a batch, in ``data`` without zero weights; places from ``first``."""
+        """Return the rows of a batch; those of ``data`` get the places from ``first`` on."""
         # Rows of weight zero have neither a place nor a weight in the loss.
         loss_weight, place = np.zeros(codes.size), np.full(codes.size, -1)
         loss_weight[data.rows] = data.loss_weight
@@ -179,7 +179,7 @@ class OnlineS3VM(BaseS3VM):
         return self
 
     def _batch_findings(self, data, fits):
-        """Say what is wrong with the machine after a batch, where J is known of nothing else."""
+        """Return what is wrong after a batch; overridden where J of all rows is computed."""
         return {}
 
     def _training(self, X, codes, weight, classes):
@@ -244,9 +244,9 @@ class OnlineS3VM(BaseS3VM):
 class KeepingS3VM(OnlineS3VM):
     """An `OnlineS3VM` that keeps all its rows, in the `RowTable` ``_held``.
 
-    A `BinaryFit` of a subclass is one on ``_held.used``, in this order. ``_kept_X()`` returns the
-    data of these rows, or None where support vectors are computed when they are asked for, and
-    ``_next_place()`` the place of the first row of the next batch.
+    The `BinaryFit` of a subclass has one entry for each row of ``_held.used``, in their order.
+    ``_kept_X()`` returns the data of these rows, or None where support vectors are computed on
+    demand, and ``_next_place()`` the place of the first row of the next batch.
     """
 
     def _training(self, X, codes, weight, classes):

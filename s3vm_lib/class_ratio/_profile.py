@@ -1,4 +1,4 @@
-"""What labels, scores and outputs say of the share of a class, and one machine at many ratios."""
+"""Estimates of a class's share from labels, scores and outputs, and one machine at many ratios."""
 
 from typing import NamedTuple
 
@@ -141,7 +141,7 @@ def powered_share(y, predicted, share, weight=None):
     y : ndarray of shape (l,)
         1 for labeled rows of the class, 0 for others.
     predicted : ndarray of shape (l,)
-        1 or 0, as predicted for these rows by a model that has not seen their labels.
+        1 or 0, as predicted for these rows by a model fitted without their labels.
     share : float
         Share of rows without label for which that model predicts 1.
     weight : ndarray of shape (l,), default=None
@@ -172,7 +172,7 @@ def powered_share(y, predicted, share, weight=None):
 
 
 def pooled(estimates, errors):
-    """Combine what several models say of one share, from the same labels.
+    """Combine the estimates of one share by several models, from the same labels.
 
     Parameters
     ----------
@@ -259,7 +259,7 @@ class Refits:
         self.last = {}  # result of each status
 
     def fit(self, ratio, hidden=()):
-        """Solve at this ratio; the labels of the rows ``hidden`` are not seen."""
+        """Solve at this ratio; the labels of the rows ``hidden`` are left out."""
         data = self.data
         if len(hidden):
             codes, weight = data.codes.copy(), data.loss_weight.copy()
@@ -290,7 +290,7 @@ class Refits:
 
 
 def label_folds(margins, codes, n_folds):
-    """Deal labeled rows out to folds that depend on neither their order nor their copies.
+    """Assign labeled rows to folds that depend on neither their order nor their copies.
 
     Within each class the rows are sorted by the margin that a supervised machine gives them and
     dealt out in turn; rows of equal margin, copies among them, stay together.
@@ -388,7 +388,7 @@ class BalanceProfile(NamedTuple):
 
     @property
     def held_out(self):
-        """What all ratios say together (`pooled`), or None where no labels were held out."""
+        """The estimate from all ratios (`pooled`), or None where no labels were held out."""
         return None if self.estimate is None else pooled(self.estimate, self.error)
 
     def posterior(self, structure=None):

@@ -234,7 +234,7 @@ class Evidence:
 
 
 def indistinct(outputs):
-    """Return whether all rows have one output, which then tells nothing of the classes."""
+    """Return whether all rows have one output, which then has no information on the classes."""
     return bool(np.all(np.ptp(outputs, axis=0) <= 1e-12 * np.abs(outputs).max()))
 
 
@@ -268,7 +268,7 @@ def held_out_scores(data, C):
     Returns
     -------
     scores : ndarray of shape (n, 1), or (n, n_classes) with more than two classes
-        Of labeled rows by machines that have not seen their label, of others by all labels.
+        Of labeled rows by machines fitted without their label, of others by one fitted to all.
     """
     classes = [1] if data.n_classes == 2 else range(data.n_classes)
     scores = np.empty((data.codes.size, len(classes)))

@@ -460,7 +460,7 @@ class GraphClassifier(GraphMachine, OnlineS3VM):
         self._transduce(X, codes, data.rows, fits)
 
     def _snapshot(self, machine):
-        """Return what is there; the steps to come change a copy of the accumulators."""
+        """Return the present model; later steps change a copy of the accumulators."""
         before = dict(vars(machine))
         machine.accumulators = machine.accumulators.copied()
         return before

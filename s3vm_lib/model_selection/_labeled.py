@@ -162,7 +162,7 @@ labeled_accuracy_scorer = make_scorer(labeled_accuracy)
 
 
 def is_labeled_accuracy(scoring):
-    """Tell whether a ``scoring`` is `labeled_accuracy_scorer`, or a clone's copy of it."""
+    """Return whether a ``scoring`` is `labeled_accuracy_scorer`, or a clone's copy of it."""
     mine = labeled_accuracy_scorer
     return type(scoring) is type(mine) and vars(scoring) == vars(mine)
 

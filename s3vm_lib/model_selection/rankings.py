@@ -1,8 +1,8 @@
 """Rank rows by scores of machines that have not seen them, and accept those on top.
 
-In screening some rows, decoys, are known to be wrong, and others, targets, may be right. How many
-decoys lie above a score says how many of the targets above it are wrong. Elsewhere some rows are
-known to be right, positives, and of the others nothing is known.
+In screening some rows, decoys, are known to be wrong, and others, targets, may be right. The
+number of decoys above a score estimates how many of the targets above it are wrong. Elsewhere some
+rows are known to be right, positives, and of the others nothing is known.
 """
 
 import numpy as np
@@ -103,7 +103,7 @@ def accept(
     *,
     right_share: float | None = None,
 ) -> np.ndarray:
-    """Say which targets to accept at a false discovery rate.
+    """Return which targets to accept at a false discovery rate.
 
     Parameters
     ----------

@@ -81,7 +81,7 @@ class S3VC(SemiSupervisedMixin, MetaEstimatorMixin, BaseEstimator):
     It scales columns of different units, estimates the class ratio, fits linear and kernel
     machines with and without the unlabeled rows, and lets them vote. A vote weighs the more, the
     fewer labels the machine gets wrong that were held out from it; where there are few labels, the
-    more the wider the gap that it found among the unlabeled rows. `summary` says in words and
+    more the wider the gap that it found among the unlabeled rows. `summary` reports in words and
     numbers what was compared, which error to expect, and of which rows the vote is least sure.
 
     Parameters
@@ -146,7 +146,7 @@ class S3VC(SemiSupervisedMixin, MetaEstimatorMixin, BaseEstimator):
         0 and 1.
     expected_error_ : float
         Share of the held-out labels on which the vote is wrong; NaN where none was held out. The
-        weights of the vote on a label do not know that label.
+        weights of the vote on a label do not depend on that label.
     expected_error_interval_ : tuple of two floats
         The exact 90 % interval (Clopper and Pearson) for labels that are a random sample.
     members_ : list of Member
@@ -358,7 +358,7 @@ class S3VC(SemiSupervisedMixin, MetaEstimatorMixin, BaseEstimator):
     # What is chosen ------------------------------------------------------------------------------
 
     def _scaled(self, X, weight):
-        """Scale the columns to variance 1, where that is wanted."""
+        """Return X with columns scaled to variance 1 if ``scale`` requires it."""
         self.scaler_ = None
         if self._precomputed:
             return X
@@ -587,7 +587,7 @@ class S3VC(SemiSupervisedMixin, MetaEstimatorMixin, BaseEstimator):
             "probabilities assume the class shares of the labels."
         )
 
-    # What is said --------------------------------------------------------------------------------
+    # The report ----------------------------------------------------------------------------------
 
     def _report_members(self, codes):
         """Report what was compared, and what the votes weigh."""

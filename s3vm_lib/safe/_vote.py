@@ -1,6 +1,6 @@
 """The linear program of the worst case, and the weighted vote that solves it.
 
-Rows i have a weight s_i, the baseline says b_i, member t of the pool says ŷ_ti. If ŷ_t were the
+Rows i have a weight s_i, the baseline gives b_i, member t of the pool gives ŷ_ti. If ŷ_t were the
 truth, a labeling y would gain
 
     g_t(y) = Σ_i s_i ([y_i = ŷ_ti, b_i ≠ ŷ_ti] − λ [y_i ≠ ŷ_ti, b_i = ŷ_ti]) / Σ_i s_i
@@ -69,7 +69,7 @@ def votes(pool, baseline, shares, loss_weight, tie, n_classes):
     Parameters
     ----------
     pool : int ndarray of shape (T, m)
-        What the members say of rows, which need not be those of the linear program.
+        Answers of the members on rows, which need not be those of the linear program.
     baseline : int ndarray of shape (m,)
     shares : ndarray of shape (T,)
         Weights α of the members.

@@ -1,4 +1,4 @@
-"""What is told in groups; draws, slopes and the course of a run, which both solvers share."""
+"""Parameters in groups; draws, slopes and the course of a run, which both solvers share."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ from s3vm_lib.utils.threads import in_threads
 from s3vm_lib.utils.validation import Client
 
 # Streams below the one of the data: draws of labeled and unlabeled rows, of the rows on which
-# features are centered, and of those that the polish sees.
+# features are centered, and of those that the polish reads.
 LABELED, UNLABELED, CENTER, POLISH = range(4)
 REPORTS = 10  # stages of a run
 
@@ -145,7 +145,7 @@ class Polish(Checked):
     Parameters
     ----------
     rows : int, default=10000
-        Largest number of unlabeled rows that L-BFGS sees, a random sample; None means all.
+        Largest number of unlabeled rows that L-BFGS takes, a random sample; None means all.
     annealing : {"geometric", "paper"} or sequence of float, default="geometric"
         Factors of C* with ``n_steps=0``, see `QNS3VM`. After stochastic steps there is no need.
     tol : float, default=1e-5
@@ -157,7 +157,7 @@ class Polish(Checked):
     max_iter : int, default=500
         Largest number of iterations (of a stage).
     client : dask.distributed.Client, default=None
-        The sums, over all rows whatever ``rows`` says, are taken on this cluster, by blocks of
+        The sums, over all rows whatever ``rows`` is, are taken on this cluster, by blocks of
         rows; the rows have to be given as a `numpy.memmap` that all workers can open. A clone of
         the estimator has the client, a pickle or a copy has None.
 
@@ -239,7 +239,7 @@ class Sampler:
             self.cumulative = np.cumsum(weight) / weight.sum()
 
     def draw(self, start, count):
-        """Return rows number start, …, start + count − 1, as indices of shape (count,)."""
+        """Return the rows number start, …, start + count − 1, as indices of shape (count,)."""
         if self.cumulative is None:
             index = np.empty(count, np.int64)
             integers(self.key, start, self.rows.size, index)
@@ -404,7 +404,7 @@ class Slopes:
 
 
 class Course:
-    """The course of a run: the rows of its steps, their gradients and sizes, and what is told.
+    """The course of a run: the rows of its steps, their gradients and sizes, and what is reported.
 
     Parameters
     ----------

@@ -89,7 +89,7 @@ class SparseRowsOnDisk(NamedTuple):
 
 
 def is_mapped(X):
-    """Tell whether an array, or the values of a CSR matrix, are a memory map or a view of one."""
+    """Return whether an array, or the values of a CSR matrix, are a memory map or a view of one."""
     return _map_of(X.data if sp.issparse(X) and X.format == "csr" else X) is not None
 
 
@@ -210,7 +210,7 @@ class BlockStore:
         return np.memmap(self._file, self.dtype, "r", offset, shape).view(np.ndarray)
 
     def __setitem__(self, k, block):
-        """Store block k; on the disk the blocks come in their order."""
+        """Store block k; on the disk blocks are stored in their order."""
         if not self.on_disk:
             self._matrix[self.slices[k]] = block
             return
@@ -219,7 +219,7 @@ class BlockStore:
             left = left[self._file.write(left) :]
 
     def close(self):
-        """Forget the blocks, and delete the file."""
+        """Delete the blocks and the file."""
         self._matrix = None
         if self._file is not None:
             self._file.close()
@@ -294,7 +294,7 @@ class ClusterBlocks:
             yield from found
 
     def close(self):
-        """Let the workers forget the blocks."""
+        """Delete the blocks on the workers."""
         self.parts, self._sent = [], (None, [])
 
 

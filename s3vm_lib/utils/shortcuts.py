@@ -65,7 +65,7 @@ def checked_new_rows(estimator, X, dtypes):
 
 
 def validated_data(estimator, X, y="no_validation", **options):
-    """Call scikit-learn's `validate_data`; its errors say what to do, see `explained`."""
+    """Call scikit-learn's `validate_data`; its errors name the remedy, see `explained`."""
     with explained(X, "X", y, getattr(estimator, "_precomputed", False)):
         return validate_data(estimator, X, y, **options)
 
@@ -136,7 +136,7 @@ def _columns(X):
 
 
 def _is_wrong(entries, gap, infinite):
-    """Tell whether a column has NaN or infinite entries or, without both, no numbers."""
+    """Return whether a column has NaN or infinite entries or, without both, no numbers."""
     entries = np.asarray(entries)
     if entries.dtype.kind in "mMc":  # dates and complex numbers, which NumPy converts
         return not (gap or infinite)
@@ -159,7 +159,7 @@ def canonical(X):
 
 
 def is_plain(X, dtypes):
-    """Tell whether X is a matrix of finite numbers in C order, not empty, of one of the dtypes."""
+    """Return whether X is a finite matrix in C order, not empty, of one of the dtypes."""
     return (
         type(X) is np.ndarray
         and X.ndim == 2
@@ -171,14 +171,14 @@ def is_plain(X, dtypes):
 
 
 def fits(estimator, X):
-    """Tell whether a fitted estimator without names of features takes rows like those of X."""
+    """Return whether a fitted estimator without names of features takes rows like those of X."""
     # Names of features, where there are some, are for scikit-learn to compare.
     known = vars(estimator)
     return X.shape[1] == known.get("n_features_in_") and "feature_names_in_" not in known
 
 
 def parameters_hold(estimator, names=None):
-    """Tell whether the parameters of an estimator, or those named, meet their constraints."""
+    """Return whether the parameters of an estimator, or those named, meet their constraints."""
     return all(
         any(constraint.is_satisfied_by(getattr(estimator, name)) for constraint in constraints)
         for name, constraints in _constraints(type(estimator))
