@@ -248,7 +248,7 @@ class BlockFeatures(FeatureMap):
         return sum(self.blocks.each(lambda Z, a: Z.T @ a, (a,)))
 
     def _gram_of(self, D):
-        return sum(self.blocks.each(lambda Z, D: Features(doubles(Z))._gram_of(D), (D,)))
+        return sum(self.blocks.each(lambda Z, D: FeatureMap(doubles(Z))._gram_of(D), (D,)))
 
     def quadratic(self, product, columns):
         """Return ZᵀMZ for a symmetric M of shape (n, n), some columns of Z at a time.
