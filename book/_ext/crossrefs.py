@@ -27,7 +27,7 @@ ESTIMATORS = {
     "DAS3VM": (
         "deterministic annealing",
         "squared hinge; squared symmetric hinge",
-        "switching",
+        "annealing",
     ),
     "NewtonS3VM": (
         "gradients, conjugate gradients and Newton steps in the primal",
@@ -78,7 +78,7 @@ EXPLAINED = {
     "svm": ["svm"],
     "branch_and_bound": ["exact_solutions", "landscape"],
     "label_switching": ["switching"],
-    "annealing": ["switching"],
+    "annealing": ["annealing"],
     "finite_newton": ["switching", "primal_newton"],
     "primal_newton": ["primal_newton"],
     "quasi_newton": ["quasi_newton"],

@@ -98,8 +98,9 @@ SUBJECTS = {
     ),
     "book/switching": (
         *("SVM-light", "S3VM-light", "label switching", "multi-switch", "SVMlin"),
-        *("deterministic annealing", "DA", "sparse text", "text classification"),
+        *("sparse text", "text classification"),
     ),
+    "book/annealing": ("deterministic annealing", "DA", "free energy", "temperature", "entropy"),
     "book/primal_newton": (
         *("nabla-TSVM", "NTS3VM", "finite Newton", "primal training"),
         *("trust region", "negative curvature", "saddle point"),
