@@ -83,7 +83,7 @@ EXPLAINED = {
     "primal_newton": ["primal_newton"],
     "quasi_newton": ["quasi_newton"],
     "smooth": ["quasi_newton", "primal_newton"],
-    "cccp": ["cccp"],
+    "cccp": ["cccp", "balance_smo"],
     "laplacian_svm": ["graphs"],
     "graphs": ["graphs"],
     "graph_kernel_machine": ["graph_kernel_machine"],

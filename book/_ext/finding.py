@@ -108,6 +108,7 @@ SUBJECTS = {
     "book/quasi_newton": ("QN-S3VM", "BFGS", "quasi-Newton", "out of core", "a million rows"),
     "book/paper_qn": ("replication of QN-S3VM", "errata of QN-S3VM"),
     "book/cccp": ("CCCP", "concave-convex procedure", "DC programming", "ramp loss", "UniverSVM"),
+    "book/balance_smo": ("balance row", "inner solver of CCCP", "doubled data set"),
     "book/paper_classics": (
         *(
             "published splits",
