@@ -106,6 +106,14 @@ def _moments(Z, weight):
     return np.asarray(Z.T @ weight), float(squared_norms(Z).sum())
 
 
+def _adjoint(Z, a):
+    return Z.T @ a
+
+
+def _gram(Z, D):
+    return FeatureMap(doubles(Z))._gram_of(D)
+
+
 # --- Where the blocks are -------------------------------------------------------------------------
 
 
@@ -245,10 +253,10 @@ class BlockFeatures(FeatureMap):
         return np.concatenate(list(self.blocks.each(matmul, (), w)))
 
     def _adjoint(self, a):
-        return sum(self.blocks.each(lambda Z, a: Z.T @ a, (a,)))
+        return sum(self.blocks.each(_adjoint, (a,)))
 
     def _gram_of(self, D):
-        return sum(self.blocks.each(lambda Z, D: FeatureMap(doubles(Z))._gram_of(D), (D,)))
+        return sum(self.blocks.each(_gram, (D,)))
 
     def quadratic(self, product, columns):
         """Return ZᵀMZ for a symmetric M of shape (n, n), some columns of Z at a time.
