@@ -54,13 +54,15 @@ def write_export(folder, random_state=0, *, n_labeled=24):
             row["treatment"] = {"malignant": "surgery", "benign": "none"}[diagnosis] if told else ""
             row["diagnosis"] = rng.choice(spellings if told else ("", "?", "pending"))
         rows.append(row)
-    # Some samples were exported twice; of a diagnosed one the first copy may still say "pending".
+    # Some samples were exported twice; of a diagnosed one either copy may be "pending".
     twice = np.concatenate(
         [rng.choice(np.flatnonzero(known), 6, replace=False), rng.choice(400, 12, replace=False)]
     )
     copies = [rows[k] for k in twice]
-    for k in twice[:3]:
-        rows[k] = rows[k] | {"treatment": "", "diagnosis": "pending"}
+    pending = {"treatment": "", "diagnosis": "pending"}
+    for k in twice[:2]:
+        rows[k] = rows[k] | pending
+    copies[2] = copies[2] | pending
     columns = list(rows[0])
     for name, part, header in (
         ("samples.csv", rows[:400] + copies, columns),

@@ -132,7 +132,7 @@ def scatter(ax, X, y, *, classes=None, size=46, unlabeled_size=7, label=True):
     drawn = []
     hidden = y == -1
     if np.any(hidden):
-        name = "unlabeled" if label else None
+        name = "unlabelled" if label else None
         drawn.append(ax.scatter(*X[hidden].T, s=unlabeled_size, c=GREY, lw=0, label=name, zorder=2))
     for value, color, marker in zip(classes, CLASS_COLORS, CLASS_MARKERS, strict=False):
         drawn.append(

@@ -23,7 +23,7 @@ _HEADERS = {".arff": readers.read_arff, ".dat": readers.read_keel}
 
 
 def fit(options):
-    """Read a file, fit, say what was read and what was fitted, and write what was asked for."""
+    """Read a file, fit, print what was read and fitted, and write what was asked for."""
     table = _read(options.file, options.label, options.unlabeled)
     print(table)
     model = make_pipeline(_columns(table.X), S3VC(random_state=options.seed))
@@ -44,7 +44,7 @@ def predict(options):
         raise ValueError(f"{options.model} must be a model that `fit --model` has saved")
     path = Path(options.file)
     if path.suffix in _TABLES:
-        X = readers.read_table(path).X  # the model takes its columns out, or says which are missing
+        X = readers.read_table(path).X  # the model takes its columns out, or names those missing
     else:
         X = _read(path, kept["label"], None, kept).X
     _write(options.predict, lambda path: _predictions(path, kept, X))
@@ -53,6 +53,7 @@ def predict(options):
 def _read(file, label, unlabeled, kept=None):
     """Read a file by its ending; SVMlight where that is none of the others."""
     path = Path(file)
+    # A mark on the command line is text: it is a number where the column holds that number.
     mark = "auto" if unlabeled is None else unlabeled
     if path.suffix in _TABLES:
         if label is None:
@@ -93,6 +94,7 @@ def _predictions(path, kept, X):
     """Write the class of each row, and its margin, the lead in output over the next class."""
     model, classes = kept["model"], kept["classes"]
     outputs = np.asarray(model.decision_function(X))
+    # Of two classes there is one output f: f/2 and −f/2 lead by |f|.
     best = np.sort(outputs if outputs.ndim == 2 else np.c_[outputs, -outputs] / 2, axis=1)
     margins = best[:, -1] - best[:, -2]
     with open(path, "w", newline="", encoding="utf-8") as stream:
@@ -135,6 +137,7 @@ def main(arguments=None):
     two.add_argument("--predict", metavar="OUT", required=True, help="csv file to write")
     two.set_defaults(run=predict)
     options = parser.parse_args(arguments)
+    # One line for what the user can mend; anything else shows where it came from.
     try:
         options.run(options)
     except (ValueError, TypeError, OSError, ImportError, FloatingPointError) as error:

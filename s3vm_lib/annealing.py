@@ -144,7 +144,7 @@ def balance_multiplier(gap, share, ratio, T, nu, p):
 
 @njit
 def mean_divergence(p, q, share):
-    """Return weighted mean of p log(p/q) + (1 − p) log((1 − p)/(1 − q))."""
+    """Return the weighted mean of p log(p/q) + (1 − p) log((1 − p)/(1 − q))."""
     total = 0.0
     for j in range(p.size):
         if p[j] > 0.0:
@@ -156,7 +156,7 @@ def mean_divergence(p, q, share):
 
 @njit
 def mean_entropy(p, share):
-    """Return weighted mean of −p log p − (1 − p) log(1 − p)."""
+    """Return the weighted mean of −p log p − (1 − p) log(1 − p)."""
     total = 0.0
     for j in range(p.size):
         if 0.0 < p[j] < 1.0:

@@ -2,7 +2,7 @@
 
 The method is that of `s3vm_lib.graph_kernel_machine` with the hinge and p = 1. Its memory grows
 with every row that is visited; here rows that carried a label and all others get a budget each, B_l
-and B_u, and after a step that exceeds one of them the row with the smallest coefficient goes,
+and B_u, and after a step that exceeds one of them the row with the smallest coefficient is removed,
 
 - *removal*: as it is;
 - *projection*: onto the nearest row r' that stays, which takes over the share k(r, r')/k(r', r');
@@ -65,7 +65,7 @@ def kernel_value(code, parameters, x, z, row):
 
 @njit
 def _kept(a_r, a_s, kappa, h):
-    """Return length of the projection of a_r Φ_r + a_s Φ_s onto Φ_z, z = h x_r + (1 − h) x_s."""
+    """Return the length of a_r Φ_r + a_s Φ_s projected onto Φ_z, z = h x_r + (1 − h) x_s."""
     return abs(a_r * kappa ** ((1.0 - h) ** 2) + a_s * kappa ** (h * h))
 
 
@@ -121,7 +121,7 @@ class Slots(NamedTuple):
     counts: np.ndarray  # slots in use of each kind, (2,)
 
 
-class Draws(NamedTuple):
+class StepRows(NamedTuple):
     """The rows of some steps: the labeled row and both ends of the edge of each."""
 
     points: np.ndarray  # (3, steps, d)
@@ -222,7 +222,7 @@ def budgeted_steps(
     ----------
     first : int
         Number of steps done before.
-    draws : Draws
+    draws : StepRows
     terms : Terms
         See `s3vm_lib.graph_kernel_machine`; the loss is the hinge, and there is no ball.
     code, parameters
@@ -266,7 +266,7 @@ def budgeted_steps(
             if delta != 0.0:
                 row, kind = draws.rows[k, s], draws.kinds[k, s]
                 _put(draws.points[k, s], row, kind, delta, now.h, slots)
-        # The budgets: whatever is too much goes, the smallest coefficients first.
+        # The budgets: rows beyond them are removed, the smallest coefficients first.
         for kind in range(2):
             while slots.counts[kind] > budgets[kind]:
                 _maintain(code, parameters, maintenance, kind, slots)
@@ -302,7 +302,7 @@ class BudgetedAccumulators(Accumulators):
         self.state["scale"] = 1.0
 
     def allow(self, budgets):
-        """Take over budgets; what is beyond them goes in the next step."""
+        """Set new budgets; the next step removes the rows beyond them."""
         self.budgets = np.asarray(budgets, dtype=np.int64)
         more = int(self.budgets.sum()) + 3 - self.a.size
         for name in ("S", "ids", "kinds", "a", "b") if more > 0 else ():
@@ -367,7 +367,7 @@ class BudgetedAccumulators(Accumulators):
             points = self.X[index.ravel()]
             points = points.toarray() if sp.issparse(points) else points
             kinds = 1 - self.labeled[index].astype(np.int64)
-            draws = Draws(points.reshape(3, m, -1), index, kinds, factor, targets[drawn])
+            draws = StepRows(points.reshape(3, m, -1), index, kinds, factor, targets[drawn])
             budgeted_steps(
                 first, draws, terms, kernel.code, parameters, self.maintenance, self.budgets,
                 slots, self.state, self.totals,
@@ -393,7 +393,7 @@ class BGS3VM(GraphClassifier):
     ----------
     C : float, default=1.0
         Weight of the losses of labeled rows.
-    C_graph : float, "labels", "paper", "theorem" or None, default=None
+    C_graph : float, "labels", "paper" or None, default=None
         Weight of the mean over the edges, see `GKM`.
     budget_labeled : int, default=100
         B_l: largest number of support rows that carry a label.

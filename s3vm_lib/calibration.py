@@ -141,6 +141,7 @@ class CalibratedS3VM(SemiSupervisedMixin, MetaEstimatorMixin, BaseEstimator):
                 f"out in turn; it holds one of {self.classes_.tolist()[np.argmin(counts)]!r}"
             )
         labels = self.classes_[np.where(labeled, codes, 0)]
+        # The labeled rows leave in turn, while the unlabeled ones are in every fold.
         self._calibrated = CalibratedClassifierCV(
             _ByLabel(self.estimator, X[~labeled], self.classes_),
             method=self.method,

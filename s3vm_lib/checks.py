@@ -33,6 +33,7 @@ def numerical_gradient(function, x, step=1e-3):
     for index in np.ndindex(x.shape):
         h = np.zeros(x.shape)
         h[index] = step
+        # Two central differences, whose errors of second order cancel.
         near = function(x + h) - function(x - h)
         far = function(x + 2 * h) - function(x - 2 * h)
         gradient[index] = (8 * near - far) / (12 * step)
@@ -235,6 +236,7 @@ def brute_force(problem, K, t, sample_weight=None):
     labeled = t != 0
     s = np.ones(len(t)) if sample_weight is None else sample_weight
     weight = problem.C_star * s[unlabeled]
+    # Every row takes each label in turn, and on the ramp its flat piece.
     best, solved = None, 0
     for signs in itertools.product(
         (-1.0, 0.0, 1.0) if ramp else (-1.0, 1.0), repeat=len(unlabeled)

@@ -274,8 +274,8 @@ class DenseRows(_Rows):
 class ClusterRows:
     """The products with X̃ = (X, 1) for rows in blocks on the workers of a Dask cluster.
 
-    The workers open their rows once and keep them, in double precision. To and fro go vectors of
-    d + 1 numbers for each block, and a number for each row that costs or outputs have. Blocks are
+    The workers open their rows once and keep them, in double precision. Each call sends vectors of
+    d + 1 numbers for each block, and the costs or outputs of the rows. Blocks are
     added in the order of their rows: results do not depend on the workers.
 
     Parameters
@@ -309,12 +309,15 @@ class ClusterRows:
         return lambda p: sum(self.blocks.each(_curvature, (c,), p), p)
 
     def close(self):
-        """Let the workers forget the rows."""
+        """Delete the rows on the workers."""
         self.blocks.close()
 
 
 def _doubled(X):
     return linear_rows(doubles(X))
+
+
+# Workers are sent these by name, so that they are no lambdas.
 
 
 def _outputs(block, v):

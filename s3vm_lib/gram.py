@@ -1,7 +1,7 @@
 """Kernel values in memory, for all solvers that read them row by row.
 
 `Gram` holds those of a fixed set of rows: the whole matrix, or the rows that are visited, in a
-cache where the one used longest ago makes room. `KernelStore` holds those of rows that come and go:
+cache that overwrites the row used longest ago. `KernelStore` holds those of rows that come and go:
 a stored matrix, a cache of rows, or X itself.
 """
 
@@ -69,7 +69,7 @@ def give_slot(cache, s, i):
 
 @njit
 def oldest(stamp):
-    """Return slot used longest ago, the first of them: what `np.argmin` takes longer to compile."""
+    """Return the slot used longest ago, the first of equals; `np.argmin` compiles slowly."""
     s = 0
     for k in range(1, stamp.size):
         if stamp[k] < stamp[s]:
@@ -79,7 +79,7 @@ def oldest(stamp):
 
 @njit
 def compute_row(cache, rows, i):
-    """Have row i of the kernel, which is not there, in memory.
+    """Compute row i of the kernel, which is not in memory, and keep it there.
 
     With ``rows=None`` it is in the cache that this one is a sub-matrix of, and nothing that
     computes kernel values is compiled.
@@ -114,7 +114,7 @@ def fetch_row(cache, rows, i):
 
 @njit
 def used_slot(slot, stamp, clock, i):
-    """Return the slot of row i, which is there, and mark it as used now.
+    """Return the slot of row i, which is in the cache, and mark it as used now.
 
     Inner loops ask for it themselves: to hand a whole cache on counts the references to all of
     its arrays.
@@ -126,7 +126,7 @@ def used_slot(slot, stamp, clock, i):
 
 @njit
 def fetch_rows(cache, rows, index):
-    """Have the rows ``index`` in memory, which has room for all of them."""
+    """Compute those of the rows ``index`` that are not in memory, which holds all of them."""
     for i in index:
         fetch_row(cache, rows, i)
 
@@ -293,7 +293,7 @@ class Gram:
     diagonal : ndarray of shape (n,) or (n + 1,)
         Values k(x, x), and a tiny number in place of 0.
     rows : KernelRows or None
-        What computes the values; None where all are there.
+        What computes the values; None where all are in memory.
     in_blocks : bool
         Whether `among` and `add` compute kernel values in blocks, whatever the cache holds: with
         rbf and more than 8,192 dense rows near enough to each other for ‖x‖² + ‖z‖² − 2⟨x, z⟩.
@@ -441,7 +441,7 @@ class Gram:
         return X if scale == 1 else scale * X
 
     def apart(self):
-        """Return the same values, all of them there, for a thread of its own."""
+        """Return the same values, all in memory, for a thread of its own."""
         twin, cache = copy.copy(self), self.cache
         twin.cache = cache._replace(stamp=cache.stamp.copy(), clock=cache.clock.copy())
         return twin
@@ -625,7 +625,7 @@ class KernelStore:
                 v.values[slots, start:end] = block
 
     def _drop(self, slots):
-        """Forget what the marked slots of a cache hold: they are the next to be taken."""
+        """Free the marked slots of a cache: they are the next to be taken."""
         v = self.view
         v.slot[v.owner[slots]] = -1
         v.owner[slots], v.stamp[slots] = -1, 0

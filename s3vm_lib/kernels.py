@@ -292,7 +292,7 @@ def kernel_rows(X, kernel, dtype=np.float64):
     ----------
     X : ndarray or CSR matrix of shape (n, d)
     kernel : Kernel
-        Any kernel but ``precomputed``, whose rows are there already.
+        Any kernel but ``precomputed``, whose rows are given.
     dtype : {np.float32, np.float64}, default=np.float64
         Precision of the rows.
 
@@ -793,7 +793,7 @@ def pivoted_cholesky(
     pivoting : {"greedy", "residual"}, default="greedy"
         ``"greedy"`` proposes the rows with the largest residuals and keeps those that stay above
         half of the largest: the fastest way to a small residual. It visits outliers, however, and
-        where the rank is far too small for the kernel the bulk of the data is seen last.
+        where the rank is far too small for the kernel the bulk of the data comes last.
         ``"residual"`` proposes a systematic sample in proportion to the residual, together with
         the row of the largest. No random numbers are needed.
     block : int, default=32

@@ -166,7 +166,7 @@ def labeled_derivative(code, y, f, p):
 
 @njit
 def labeled_curvature(code, y, f, p):
-    """Return second derivative of `labeled_value` with respect to the output f; same parameters.
+    """Return the second derivative of `labeled_value` with respect to f; same parameters.
 
     Where it jumps (at z = yf = 1 of the squared hinge, and at both ends of the curved part of the
     smooth hinge) the value of the flat side; 0 for the piecewise linear losses.
@@ -394,7 +394,7 @@ def unlabeled_derivative(code, f, p):
 
 @njit
 def unlabeled_curvature(code, f, p):
-    """Return second derivative of `unlabeled_value` with respect to the output f; same parameters.
+    """Return the second derivative of `unlabeled_value` with respect to f; same parameters.
 
     2s(2sf² − 1) exp(−sf²) for the Gaussian: negative for ``|f| < 1/√(2s)``. The squared symmetric
     hinge has 1 inside the margin; its downward kink at 0, where the slope falls from 1 to −1, is
@@ -714,7 +714,7 @@ class UnlabeledLoss(_Loss):
         return self.value(f) + self.p * f * f, self.derivative(f) + 2 * self.p * f
 
     def concave_part(self, f):
-        """Return value and (super)derivative of the concave part of u: u minus the convex part.
+        """Return the value and the (super)derivative of u minus its convex part.
 
         ``1 − |f|`` for the symmetric hinge; ``−|f|`` for its square; −H_s(f) − H_s(−f) for the
         ramp; −sf² for the Gaussian; ``u'(0+)|f|`` for the other effective losses.

@@ -114,7 +114,7 @@ def solve_arrival(
 
 
 class Kept(NamedTuple):
-    """The rows that an estimator has seen, those of weight zero left out.
+    """The rows given to an estimator so far, those of weight zero left out.
 
     Nothing is written to, unlike a `KernelStore`: after an error the old one is still there.
     """
@@ -130,7 +130,7 @@ class Kept(NamedTuple):
         return cls(X, kernel.gram(rows) if X.shape[0] else np.empty((0, 0)), center)
 
     def extended(self, new, kernel):
-        """Return with the rows of another batch."""
+        """Return these rows followed by those of another batch."""
         old, n = len(self.K), len(self.K) + new.shape[0]
         if old in (0, n):
             return self if old else Kept.first(new, kernel)
@@ -138,7 +138,7 @@ class Kept(NamedTuple):
             new = sp.csr_matrix(new)
         elif sp.issparse(new):
             new = new.toarray()
-        # The kernel sees centered rows, those that are kept are as they came.
+        # Kernel values are those of centered rows; rows are kept as they came.
         own, others, K = new, self.X, np.empty((n, n))
         if self.center is not None:
             own, others = new - self.center, self.X - self.center
@@ -166,7 +166,7 @@ class NNBBS3VM(KernelParameters, KeepingS3VM):
 
     with f_i = f(x_i) + b. When a row arrives, the labels of its nearest unlabeled neighbors are
     chosen anew, by an exact search, together with f and b; the other unlabeled rows keep their
-    signs. A baseline: the method is reconstructed from what other papers say of Emara et al.
+    signs. A baseline: the method is reconstructed from how other papers describe Emara et al.
     (2007), whose text and program were not available.
 
     Parameters

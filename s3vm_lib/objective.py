@@ -47,7 +47,7 @@ class Problem:
         Constraint on the unlabeled rows: none; the mean output equals 2r − 1; the share of
         positive outputs differs from r by less than ``balance_tol``; round(r u) rows are labeled
         positive. The last binds the labels that a method assigns: the signs of the outputs may
-        contradict them, and `balance_residual` says how far.
+        contradict them, and `balance_residual` measures how far.
     ratio : float or None, default=None
         Share r of positives; needed with every balance but ``"none"``.
     balance_tol : float, default=0.0
@@ -161,6 +161,7 @@ class Problem:
         """
         labeled = t != 0
         mass, mass_u = sample_weight[labeled].sum(), sample_weight[~labeled].sum()
+        # In means the tolerances of a solver mean the same for any number of rows.
         weight = sample_weight / np.where(labeled, mass, max(mass_u, 1e-300))
         strength = 0.0
         if self.unlabeled_loss is not None:
@@ -169,7 +170,7 @@ class Problem:
 
     @property
     def losses(self):
-        """ℓ and u; where there is no u, one whose factor is zero."""
+        """The losses ℓ and u; a u whose factor is zero where there is none."""
         return self.labeled_loss, self.unlabeled_loss or UnlabeledLoss("gaussian")
 
     def graph_term(self, f, b=0.0):
@@ -348,7 +349,7 @@ def svm_infeasibility(beta, t, upper):
 
 
 def svm_duality_gap(K, beta, b, t, upper):
-    """Return primal minus dual value of an SVM: an upper bound on what is left to gain.
+    """Return the primal minus the dual value of an SVM, a bound on J minus its minimum.
 
     Parameters
     ----------
@@ -393,6 +394,7 @@ def svm_kkt_residual(K, beta, b, t, upper):
     """
     t = signed_labels(t)
     alpha, margin = t * beta, t * (K @ beta + (0.0 if b is None else b))
+    # Below the upper bound a margin of 1 is due at least, above the lower bound at most.
     short = np.where(alpha < upper, 1 - margin, 0.0)
     beyond = np.where(alpha > 0, margin - 1, 0.0)
     box = np.maximum(-alpha, alpha - upper)
@@ -459,6 +461,7 @@ def evaluate(estimator, X, y, problem, sample_weight=None):
             )
     codes, _ = split_labels(np.asarray(mark_missing(y)), classes=estimator.classes_)
     t = np.select([codes < 0, codes == 0], [0.0, -1.0], 1.0)
+    # ‖f‖² from what the estimator keeps: features, weights of columns, or coefficients.
     if hasattr(estimator, "squared_norm_"):
         norm2 = float(estimator.squared_norm_)
     elif hasattr(estimator, "coef_"):

@@ -317,10 +317,10 @@ class GradientDirections:
         return d, 0.0, False
 
     def moved(self, length):
-        """Nothing to adapt."""
+        """Do nothing: there is nothing to adapt."""
 
     def escape(self, x, gradient):
-        """Return None: first derivatives do not tell a saddle point from a minimum."""
+        """Return None: first derivatives are 0 at a saddle point and at a minimum."""
 
 
 def minimize(objective, x, directions, tol=1e-5, ftol=1e-9, max_iter=500, certify=True):
@@ -387,7 +387,7 @@ def solve_newton(
 
     Parameters
     ----------
-    coordinates : Features
+    coordinates : FeatureMap
         Where the search takes place, for the kernel of the problem. With ``balance="mean"`` they
         must be centered on the weighted mean of the unlabeled rows.
     t : ndarray of shape (n,)
@@ -459,7 +459,7 @@ class NewtonS3VM(SmoothS3VM):
     that rises to 1, and each stage starts where the last one ended. The balance constraint
     Σ_U s_j (f(x_j) + b) / Σ_U s_j = 2r − 1 keeps all unlabeled rows from falling into one class.
     Newton's method uses the second derivatives of the losses, of which the unlabeled one has
-    negative ones inside the margin: ``curvature`` says what becomes of them.
+    negative ones inside the margin: ``curvature`` names what replaces them.
 
     Parameters
     ----------
@@ -482,7 +482,7 @@ class NewtonS3VM(SmoothS3VM):
         Output standard deviation: kernels are multiplied by its square.
     labeled_loss : {"squared_hinge", "modified_logistic", "smooth_hinge", "logistic"} or \
 LabeledLoss, default="squared_hinge"
-        Loss ℓ of labeled rows. An object says the parameter too:
+        Loss ℓ of labeled rows. An object holds the parameter too:
         ``LabeledLoss("modified_logistic", 100.0)`` in place of a sharpness of 20, with which ℓ
         differs from the hinge by at most log(2)/20.
     unlabeled_loss : {"gaussian", "squared_symmetric_hinge"}, default="gaussian"

@@ -16,8 +16,8 @@ from s3vm_lib.losses import LabeledLoss, unlabeled_loss
 from s3vm_lib.objective import Problem
 
 from s3vm_lib.smooth import (  # isort: skip
-    ANNEALING, CoordinateName, Coordinates, Features, annealing_stages, contradicted, mean_weight,
-    reconsidered, solve_quasi_newton,
+    ANNEALING, CoordinateName, Coordinates, FeatureMap, annealing_stages, contradicted,
+    mean_weight, reconsidered, solve_quasi_newton,
 )  # fmt: skip
 from s3vm_lib.utils.limits import (  # isort: skip
     Count, InnerShare, RandomState, Shape, Tolerance, ToleranceOrZero, WeightOrZero,
@@ -97,6 +97,7 @@ class SmoothS3VM(KernelParameters, BaseS3VM):
         """Return the solution in coordinates as a `BinaryFit`."""
         wrong, total = contradicted(coordinates, solution, t, data.sample_weight, problem)
         support, coefficients, constant = coordinates.model(solution.w)
+        # Coordinates without support rows are columns of X: the model has weights alone.
         dual, coef = None, None
         if support is None:
             coef = data.kernel.sigma_f * coefficients
@@ -143,7 +144,7 @@ class QNS3VM(SmoothS3VM):
         Output standard deviation: kernels are multiplied by its square.
     labeled_loss : {"modified_logistic", "squared_hinge", "smooth_hinge", "logistic"} or \
 LabeledLoss, default="modified_logistic"
-        Loss ℓ of labeled rows. An object says the parameter too:
+        Loss ℓ of labeled rows. An object holds the parameter too:
         ``LabeledLoss("modified_logistic", 100.0)`` in place of a sharpness of 20, with which ℓ
         differs from the hinge by at most log(2)/20.
     unlabeled_loss : {"gaussian", "squared_symmetric_hinge"}, default="gaussian"
@@ -296,7 +297,7 @@ default="cholesky"
 
     def _prepare(self, data):
         coordinates = super()._prepare(data)
-        if self.reconsider and not isinstance(coordinates, Features):
+        if self.reconsider and not isinstance(coordinates, FeatureMap):
             raise ValueError("reconsider must be False with coordinates='raw', got True")
         return coordinates
 

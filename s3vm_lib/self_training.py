@@ -26,10 +26,10 @@ from s3vm_lib.utils.linear import nearer
 from s3vm_lib.utils.shortcuts import checked_new_rows
 from s3vm_lib.utils.validation import Rows, checked_input, parameters, validated
 
-__all__ = ["Round", "SelfTrainingKNN", "Solution", "solve_self_training"]
+__all__ = ["VoteRound", "SelfTrainingKNN", "Solution", "solve_self_training"]
 
 
-class Round(NamedTuple):
+class VoteRound(NamedTuple):
     """What happened in one round."""
 
     n_iter: int  # number of the round
@@ -45,7 +45,7 @@ class Solution(NamedTuple):
     rounds: np.ndarray  # round in which it was given, 0 for labeled rows, −1 for none, (n,)
     n_iter: int
     status: str  # "converged" (nothing left to label), "max_iter" or "stopped"
-    history: list  # of Round
+    history: list  # of VoteRound
 
 
 def solve_self_training(
@@ -72,7 +72,7 @@ def solve_self_training(
     max_iter : int, default=100
         Largest number of rounds.
     callback : callable, default=None
-        Called with each `Round`; a true value stops.
+        Called with each `VoteRound`; a true value stops.
 
     Returns
     -------
@@ -104,7 +104,7 @@ def solve_self_training(
         codes[left[chosen]] = np.argmax(shares[chosen], axis=1)
         rounds[left[chosen]] = len(history) + 1
         lowest = float(sure[chosen].min())
-        history.append(Round(len(history) + 1, chosen.size, left.size - chosen.size, lowest))
+        history.append(VoteRound(len(history) + 1, chosen.size, left.size - chosen.size, lowest))
         if callback is not None and callback(history[-1]):
             status = "stopped"
             break
@@ -147,7 +147,7 @@ class SelfTrainingKNN(SemiSupervisedMixin, BaseEstimator):
     n_iter_ : int
         Times that neighbors were searched: the rounds, and once more at the end.
     history_ : list
-        One `Round` (n_iter, n_added, n_left, lowest) per round.
+        One `VoteRound` (n_iter, n_added, n_left, lowest) per round.
     termination_condition_ : str
         ``"converged"``, ``"max_iter"`` or ``"stopped"`` (by the callback).
     findings_ : dict of str to str
@@ -221,13 +221,10 @@ class SelfTrainingKNN(SemiSupervisedMixin, BaseEstimator):
         ValueError
             When fewer than two classes are labeled, or when a parameter or an input is not valid.
         """
-        return self._fit(X, y, unlabeled_mask)
-
-    def _fit(self, X, y, unlabeled_mask):
         X, codes, _ = checked_input(self, X, y, unlabeled_mask=unlabeled_mask)
         if unlabeled_mask is None:
             self._warn_of_no_unlabeled(codes)
-        warn_of_time(self, codes.size, 4)
+        warn_of_time(self, codes.size, 3)
         X, self._center = nearer(X, Kernel("linear"))  # distances stay, with more digits
         max_iter = np.inf if self.max_iter is None else self.max_iter
         solution = solve_self_training(
@@ -251,7 +248,7 @@ class SelfTrainingKNN(SemiSupervisedMixin, BaseEstimator):
             answers[U] = self._model.predict(X[U])
         share = share_finding(codes, np.ones(codes.size), answers, self.classes_)
         self.findings_ = given(share=share)
-        warn(type(self).__name__, self.findings_, 4)
+        warn(type(self).__name__, self.findings_, 3)
         return self
 
     _report = BaseMachine._report

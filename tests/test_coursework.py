@@ -495,6 +495,9 @@ HIDDEN = {
     "capitals and spaces": (
         "messy_file", "messy-read-test", ".strip().lower()", "", "have a diagnosis",
     ),
+    "the last copy decides": (
+        "messy_file", "messy-read-test", "labels.get(name) or known", "known", "the other copy",
+    ),
     "the first copy decides": (
         "messy_file", "messy-read-test", "labels.get(name) or known", "labels.get(name, known)",
         "the other copy",

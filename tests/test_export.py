@@ -36,7 +36,8 @@ def fitted(name, kernel, n_classes=2, form=np.asarray, **options):
     if name == "GKMRegressor":
         y = np.where(y < 0, np.nan, X[:, 0] + 0.1 * truth)
     given = FEWER.get(name, {}) | ({"kernel": kernel} if kernel else {}) | options
-    given |= {"vote": False, "random_state": 0} if name == "S3VC" else {}
+    given |= {"vote": False} if name == "S3VC" else {}
+    given |= {"random_state": 0} if name in ("S3VC", "SafeS3VM") else {}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return getattr(s3vm_lib, name)(**given).fit(form(X), y)

@@ -54,7 +54,8 @@ FLOORS = {
 DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 LOADERS = ("import_module", "__import__")
 MOST_ROOMS, MOST_FLOORS, MOST_FILES = 35, 8, 120
-MOST_LINES = 17_859
+BUDGET = "the library stays small: take something away, or say in the commit why the limit rises"
+MOST_LINES = 17_795
 FEWEST_COMMENTS = 4  # lines with a comment, among 100 of code
 ESTIMATORS = [name for name in s3vm_lib.__all__ if hasattr(getattr(s3vm_lib, name), "fit")]
 LONGEST = 40  # lines of code of a twin
@@ -122,8 +123,8 @@ def test_the_floors_name_rooms():
     named = [name for part in FLOORS.values() for name in part]
     assert set(named) <= rooms
     assert len(named) == len(set(named))
-    assert len(rooms) <= MOST_ROOMS
-    assert len(FLOORS) <= MOST_FLOORS
+    assert len(rooms) <= MOST_ROOMS, BUDGET
+    assert len(FLOORS) <= MOST_FLOORS, BUDGET
 
 
 @pytest.mark.parametrize(
@@ -159,9 +160,16 @@ def test_the_house_stays_small_and_explained():
                 code |= set(lines)
         n_lines += len(code - docstrings)
         n_comments += len(comments)
-    assert n_lines <= MOST_LINES
-    assert len(MODULES) <= MOST_FILES
+    assert n_lines <= MOST_LINES, BUDGET
+    assert len(MODULES) <= MOST_FILES, BUDGET
     assert n_comments >= FEWEST_COMMENTS * n_lines / 100
+
+
+def test_a_class_has_a_name_of_its_own():
+    """Each solver returns a `Solution`; any other name means one thing across the library."""
+    trees = [ast.parse(path.read_text(encoding="utf-8")) for path in MODULES.values()]
+    names = [node.name for tree in trees for node in tree.body if isinstance(node, ast.ClassDef)]
+    assert {name for name in names if names.count(name) > 1} == {"Solution"}
 
 
 def test_the_library_stands_without_the_book():

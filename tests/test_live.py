@@ -235,7 +235,11 @@ def test_what_cannot_be_derived_is_an_error(book, text, message):
             "{cite}`cortes1995support`",
             "([Cortes and Vapnik, 1995](bibliography.ipynb#cortes1995support)",
         ),
-        ("{prf:ref}`svm-thm-representer`", "[Theorem {svm}.2](#svm-thm-representer)"),
+        ("{prf:ref}`svm-thm-loo`", "[Theorem {svm}.3](#svm-thm-loo)"),
+        (
+            "{prf:ref}`svm-thm-representer`",
+            "[Theorem {kernels}.2](kernels.ipynb#svm-thm-representer)",
+        ),
         ("{eq}`eq-balance`", "[({unlabelled}.4)](unlabelled.ipynb#equation-eq-balance)"),
         ("```{prf:proof}\n- one\n```", "*Proof.*\n\n- one ∎"),
     ],
@@ -246,7 +250,7 @@ def test_roles_and_directives_in_plain_markdown(book, text, expected):
         value = book.pages["svm"].glued["svm_steps_apart"]
         assert written == format(float(value), ".0f")
     else:
-        for name in ("svm", "unlabelled"):
+        for name in ("svm", "kernels", "unlabelled"):
             expected = expected.replace(f"{{{name}}}", str(book.pages[name].number))
         assert written.startswith(expected)
 
@@ -274,7 +278,7 @@ def test_links_for_colab_and_a_cell_that_installs(book):
     made = live.Book("s3vm-lib @ git+https://github.com/a/b@main", colab, "https://a.github.io/b")
     notebook = made.notebook(made.pages["cccp"])
     text = "\n".join(texts(notebook))
-    assert f"]({colab}/svm.ipynb#scrollTo=svm-thm-representer)" in text
+    assert f"]({colab}/kernels.ipynb#scrollTo=svm-thm-representer)" in text
     assert f"]({colab}/bibliography.ipynb#scrollTo=bibliography)" in text
     assert "](#cccp-thm-which)" in text
     assert all(cell.metadata["id"] == cell.id for cell in notebook.cells)
@@ -497,7 +501,7 @@ def test_a_link_opens_the_other_notebook_at_its_place(lab, server):
     for _ in range(20):
         lab.locator("li.lm-TabBar-tab", has_text="cccp.ipynb").click()
         link.click()
-        lab.locator(".lm-mod-current", has_text="svm.ipynb").wait_for()
+        lab.locator(".lm-mod-current", has_text="kernels.ipynb").wait_for()
         for _ in range(10):  # half a second each
             lab.wait_for_timeout(500)
             if lab.evaluate(IN_SIGHT, "svm-thm-representer"):

@@ -70,7 +70,7 @@ def test_scatter_draws_unlabeled_points_first_and_smaller(ax):
     assert grey.get_sizes()[0] < lower.get_sizes()[0] == upper.get_sizes()[0]
     assert not np.array_equal(lower.get_facecolor(), upper.get_facecolor())
     labels = [text.get_text() for text in ax.legend().get_texts()]
-    assert labels == ["unlabeled", "class 0", "class 1"]
+    assert labels == ["unlabelled", "class 0", "class 1"]
 
 
 def test_scatter_keeps_the_order_of_given_classes(ax):

@@ -30,7 +30,7 @@ from s3vm_lib.primal_newton import (
 from s3vm_lib.reference import primal_newton as twin
 from s3vm_lib.smooth import (
     Coordinates,
-    Features,
+    FeatureMap,
     ScaledObjective,
     cholesky_coordinates,
     eigen_coordinates,
@@ -156,7 +156,7 @@ def test_weighted_gram_of_centered_features(sparse, centered):
     rng = np.random.default_rng(0)
     Z = rng.standard_normal((30, 5)) * (rng.random((30, 5)) < 0.6)
     m = mean_of(cloud()[1], cloud()[2]) if centered else None
-    features = Features(sp.csr_matrix(Z) if sparse else Z, m)
+    features = FeatureMap(sp.csr_matrix(Z) if sparse else Z, m)
     shifted = Z - (m @ Z if centered else 0.0)
     for D in (rng.standard_normal(30), rng.random(30), np.zeros(30), -rng.random(30)):
         D[:4] = 0.0
@@ -211,7 +211,7 @@ def test_a_step_along_a_ray_meets_its_conditions(losses, first):
 def test_a_ray_without_slope_but_with_negative_curvature_goes_down():
     """At f = 0 the Gaussian is flat and bends down: first derivatives see nothing."""
     t = np.array([1.0, -1.0, 0.0, 0.0])
-    features = Features(np.array([[2.0, 0], [-2, 0], [0, 1], [0, -1]]))
+    features = FeatureMap(np.array([[2.0, 0], [-2, 0], [0, 1], [0, -1]]))
     objective = ScaledObjective(features, t, np.full(4, 0.5), *SQUARED, 1.0, 0.05, 0.0)
     x, d = np.array([0.4, 0.0]), np.array([0.0, 1.0])
     f = objective.outputs(x)
@@ -544,7 +544,7 @@ def test_plain_twin_finds_the_same_solution(curvature):
     m = (t == 0) / 40
     centered = (np.eye(50) - m) @ K @ (np.eye(50) - m).T
     assert_allclose(Z @ Z.T, centered, atol=1e-9)
-    features = Features(Z)
+    features = FeatureMap(Z)
     objective = ScaledObjective(
         features, t, np.where(t != 0, 0.1, 1 / 40), *SQUARED, C_star * 40 / 20, 0.5 / 20, b
     )

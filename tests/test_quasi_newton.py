@@ -36,7 +36,7 @@ from s3vm_lib.smooth import (
     two_loop,
 )
 from s3vm_lib.smooth._coordinates import (
-    Features,
+    FeatureMap,
     SingleFeatures,
     kpca_coordinates,
     regressor_coordinates,
@@ -550,7 +550,7 @@ def test_what_the_compiled_loop_cannot_take_is_left_to_python():
     rows, mean = dense.arrays()
     assert rows is dense.Z and mean is dense.mean
     sparse = linear_coordinates(sp.csr_matrix(X), mean_weight=mean_weight(t, weight))
-    single = Features(dense.Z.astype(np.float32))
+    single = FeatureMap(dense.Z.astype(np.float32))
     assert sparse.arrays() is single.arrays() is Without(single, np.ones(1)).arrays() is None
     losses = LabeledLoss("modified_logistic"), UnlabeledLoss("gaussian")
     function = ScaledObjective(RawCoefficients(X @ X.T), t, weight, *losses, 0.3, 0.02, 0.2)
@@ -1006,7 +1006,7 @@ def test_reconsider_needs_explicit_features_and_respects_the_callback():
 
 def test_single_precision_features_are_whole_when_others_see_them(monkeypatch):
     m = np.full(2**20, 2.0**-20)
-    features, seen = Features(np.ones((2**20, 1)), m), []
+    features, seen = FeatureMap(np.ones((2**20, 1)), m), []
 
     def look(self, name, value):
         object.__setattr__(self, name, value)

@@ -30,6 +30,7 @@ from s3vm_lib import (
     BranchBoundS3VM,
     NewtonS3VM,
     S3VMLight,
+    safe,
 )
 from s3vm_lib.objective import evaluate
 from s3vm_lib.stochastic import Schedule
@@ -386,7 +387,6 @@ def test_a_limit_that_one_problem_meets_is_reported_wherever_it_stands(case):
 
 ONLINE = [one for one in SETTINGS if hasattr(one.values[0].cls, "partial_fit")]
 KEEPING = (NNBBS3VM, ILS3VM, GKM, BGS3VM)  # the others report of the last rows alone
-OF_THE_FIRST_BATCH = {("sigma_f", "theorem"): ("problem_.kernel.sigma_f",)}
 
 
 def problem_numbers(model, without):
@@ -421,8 +421,6 @@ def test_one_batch_and_several_have_the_problem_of_a_fit(semi_supervised, case, 
             assert_allclose(several.objective_, value, rtol=1e-5, atol=1e-8)
     # New rows are joined to those that are there: other edges than of all rows at once.
     without = ("problem_.graph", *(["bounds_"] if case.graph else []))
-    for item in setting.items():
-        without += OF_THE_FIRST_BATCH.get(item, ())
     assert_equal(problem_numbers(several, without), problem_numbers(whole, without), rtol=1e-12)
 
 
@@ -496,7 +494,9 @@ def test_counts_are_those_that_an_observer_makes(semi_supervised, case, setting)
 # --- The one door ---------------------------------------------------------------------------------
 
 
-def test_a_row_without_weight_is_absent_from_what_the_one_door_reports():
+def test_a_row_without_weight_is_absent_from_what_the_one_door_reports(monkeypatch):
+    # Sums of other length round otherwise, which steps to a coarse tolerance magnify.
+    monkeypatch.setattr(safe, "QUICK", safe.QUICK | {"tol": 1e-9, "ftol": 0.0})
     X, y = tangled(40, 20)
     kept = np.arange(40) % 5 != 1
     X[~kept] *= 50  # seen in every mean, scale and distance
@@ -514,8 +514,7 @@ def test_a_row_without_weight_is_absent_from_what_the_one_door_reports():
     assert np.mean(sure) > 0.8
     for one in (all_rows, alone):
         one["transduction_"] = one["transduction_"][sure]
-    # Sums of other length round otherwise, which steps to a tolerance of 1e-3 magnify.
     within = [r"(model_|members_\[\d+\]\.model)\.", r"members_\[\d+\]\.held_out"]
-    assert_equal(numbers(all_rows, within), numbers(alone, within), rtol=0.01)
+    assert_equal(numbers(all_rows, within), numbers(alone, within), rtol=1e-4)
     for one, other in zip(all_rows["members_"], alone["members_"], strict=True):
-        assert_allclose(one["held_out"], other["held_out"], rtol=0, atol=0.05)
+        assert_allclose(one["held_out"], other["held_out"], rtol=0, atol=1e-3)

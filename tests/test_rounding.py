@@ -12,13 +12,12 @@ import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
 from test_estimators import ESTIMATORS
 
-from s3vm_lib.annealing import DAS3VM
 from s3vm_lib.branch_and_bound import BranchBoundS3VM
 from s3vm_lib.budgeted import BGS3VM
 from s3vm_lib.cccp import CCCPS3VM
 from s3vm_lib.graph_kernel_machine import GKM
 from s3vm_lib.kernels import Kernel, resolve_gamma
-from s3vm_lib.label_switching import MultiSwitchTSVM, S3VMLight
+from s3vm_lib.label_switching import S3VMLight
 from s3vm_lib.laplacian_svm import LapSVM
 from s3vm_lib.nn_branch_and_bound import NNBBS3VM
 from s3vm_lib.path_following import ILS3VM
@@ -33,13 +32,11 @@ from s3vm_lib.utils.linear import nearer
 
 SCALES = [2.0**20, 2.0**-20, 1e6, 1e-6]
 
-# Methods that penalize the offset like a weight have a feature 1, which keeps its unit. GKM and
-# BGS3VM take part without it.
-PENALIZED_OFFSET = (MultiSwitchTSVM, DAS3VM)
+# GKM and BGS3VM take part without an offset: theirs is penalized like a weight.
 # Their coordinates, first steps and trust regions have a unit: other steps, to the same minimum.
 COORDINATES = (QNS3VM, NewtonS3VM, FRS3VM, TSGS3VM)
 WITHOUT_OFFSET = (GKM, BGS3VM)
-HINT = "a method with a penalized offset, or a unit of its own, is named at the top of this file"
+HINT = "a method whose steps have a unit of their own is named at the top of this file"
 
 VARIANTS = [
     (LapSVM, dict(solver="pcg")),
@@ -91,10 +88,10 @@ def rescaled(way, a, X, kernel):
 @cases()
 @pytest.mark.parametrize("way", ["rows", "kernel", "weights"])
 def test_the_unit_of_data_kernel_and_weights_is_free(case, kernel, way, semi_supervised):
-    if case.cls in PENALIZED_OFFSET and way != "weights":
-        pytest.skip("the feature 1 of the penalized offset keeps its unit")
     X, y = data(case, semi_supervised)
     model = fit(case, X, y, kernel)
+    if model.problem_.bias == "regularized" and way != "weights":
+        pytest.skip("a penalized offset is the weight of a feature 1, which keeps its unit")
     expected = model.decision_function(X)
     for a in SCALES:
         rows, weight, parameters = rescaled(way, a, X, kernel)
@@ -209,11 +206,14 @@ def test_the_order_of_the_sums_decides_nothing(case, kernel, semi_supervised):
         assert_array_equal(found.transduction_, model.transduction_[order])
 
 
-@cases(lambda case: not case.graph and case.dual and case.cls not in PENALIZED_OFFSET)
+@cases(lambda case: not case.graph and case.dual)
 def test_the_origin_decides_nothing(case, kernel, semi_supervised):
     """A free offset makes up for a shift of the rows, whose products are rounded to 1e-12 then."""
     X, y = data(case, semi_supervised)
-    expected = fit(case, X, y, kernel).decision_function(X)
+    model = fit(case, X, y, kernel)
+    if model.problem_.bias == "regularized":
+        pytest.skip("a penalized offset does not make up for a shift")
+    expected = model.decision_function(X)
     found = fit(case, X + 100, y, kernel).decision_function(X + 100)
     assert_allclose(found, expected, atol=case.decimals, err_msg=HINT)
 

@@ -97,7 +97,7 @@ def test_members_are_machines_of_the_library(clusters):
     assert all(np.array_equal(member.known, known) for member in model.members_)
     linear = members["QNS3VM(C=10, kernel='linear')"]
     shares = linear.model.balance
-    own = {"kernel": "linear", "C": 10.0, "balance": shares, "balance_tol": 0.01}
+    own = {"kernel": "linear", "C": 10.0, "balance": shares}
     by_hand = QNS3VM(**own, reconsider=True, **QUICK).fit(X, y)
     assert_array_equal(linear.model.decision_function(X), by_hand.decision_function(X))
     supervised = members["SVM(C=10, kernel='linear')"]
@@ -113,6 +113,20 @@ def test_members_are_machines_of_the_library(clusters):
         assert_array_equal(linear.held_out[fold, 1], f)
         f = SVM(kernel="linear", C=10).fit(X[part >= 0], part[part >= 0]).decision_function(X[rows])
         assert_allclose(supervised.held_out[fold, 1], f)
+
+
+@pytest.mark.parametrize(
+    ("balance", "classes", "held"),
+    [({0: 0.7, 1: 0.3}, 2, None), ({0: 0.8, 1: 0.2}, 2, 0.01), (0.8, 2, 0.01), (0.75, 2, None),
+     (None, 2, 0.01), ({0: 0.3, 1: 0.4, 2: 0.3}, 3, 0.01)],
+)  # fmt: skip
+def test_the_share_is_held_where_a_class_is_rare(clusters, balance, classes, held):
+    """With the mean output a linear machine starves a rare class."""
+    X, y, _ = clusters
+    y = np.where((y == 0) & (X[:, 1] > 0), classes - 1, y)
+    model = S3VC(balance=balance, random_state=0).fit(X, y)
+    found = [one.model.balance_tol for one in model.members_ if isinstance(one.model, QNS3VM)]
+    assert found == [held] * len(found) and len(found) > 2
 
 
 def test_labels_are_held_out_from_the_same_machine(clusters):

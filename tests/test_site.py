@@ -224,6 +224,8 @@ def test_page(visit, name):
         ".filter(img => !(img.alt || '').trim()).map(img => img.src.slice(0, 80))"
     )
     assert without_alt == []
+    # A film has no picture until its script has run.
+    page.wait_for_function("Array.from(document.images).every(img => img.src)")
     broken = page.evaluate(
         "Array.from(document.images).filter(img => img.complete && !img.naturalWidth)"
         ".map(img => img.src.slice(0, 80))"
@@ -554,6 +556,34 @@ def test_an_address_leads_to_its_section(visit, name):
         page.wait_for_function(AT_SECTION, arg=link, timeout=30_000)
 
 
+@pytest.mark.parametrize(
+    ("part", "page"),
+    [
+        ("svm-thm-representer", "kernels"),
+        ("equation-svm-point-bound", "kernels"),
+        ("fig-svm-grid", "kernels"),
+        ("kernels-curved-streets", "kernels"),
+        ("svm-thm-loo", "svm"),
+        ("no-such-part", "svm"),
+    ],
+)
+def test_the_address_of_a_part_that_has_moved_leads_on(browser, address, part, page):
+    visitor = browser.new_page()  # `visit` takes requests of a page that is left for lost
+    visitor.set_default_timeout(PATIENCE)
+    errors = []
+    visitor.on("pageerror", lambda error: errors.append(error))
+    visitor.goto(f"{address}book/svm.html#{part}", wait_until="networkidle")
+    visitor.wait_for_url(f"**/book/{page}.html#{part}")
+    if part != "no-such-part":
+        visitor.wait_for_function(
+            "id => { const box = document.getElementById(id)?.getBoundingClientRect();"
+            " return box && box.top < innerHeight && box.bottom > 0; }",
+            arg=part,
+        )
+    assert errors == []
+    visitor.close()
+
+
 QUERIES = {
     "S3VM": "What unlabelled points can tell",
     "S³VM": "What unlabelled points can tell",
@@ -563,7 +593,8 @@ QUERIES = {
     "QN-S3VM": "Quasi-Newton annealing",
     "Nyström": "Random features",
     "Nystrom": "Random features",
-    "SMO": "Support vector machines and the representer theorem",
+    "SMO": "Support vector machines",
+    "representer theorem": "Kernels and the representer theorem",
     "manifold regularization": "Graphs and manifolds",
     "Dask": "Beyond one machine",
     "glossary": "Glossary",

@@ -332,9 +332,7 @@ def test_step_sizes():
     assert_allclose(sizes("sqrt", 50, 10, 200, max_step=1), 50 / (200 * np.sqrt(t)))
     assert_allclose(sizes("constant", 0.1, 10), np.full(10, 0.1))
     assert_allclose(sizes("horizon", 1.0, 10, max_step=1), np.full(10, 10**-0.75))
-    assert_allclose(sizes("inverse", 1.0, 10, max_step=1.0), 1 / t)
-    assert_allclose(sizes("inverse", 1.0, 10), np.minimum(0.5, 1 / t))
-    assert_allclose(sizes("inverse", 1.0, 4, 1.0, 6), 1 / t[6:])
+    assert_allclose(sizes("sqrt", 1.0, 4, 1.0, 6), np.minimum(0.5, 1 / np.sqrt(t[6:])))
     assert_allclose(Schedule().step_sizes(10, 200), np.minimum(0.5, 50 / (200 * np.sqrt(t))))
 
 

@@ -76,8 +76,13 @@ SUBJECTS = {
     "book/notation": ("C_star", "C*", "symbols", "meaning of parameters"),
     "book/how_to_read": ("map of chapters", "tolerances", "where to begin"),
     "book/svm": (
-        *("SVM", "SMO", "representer theorem", "sequential minimal optimization"),
-        *("slack", "hinge loss", "kernel trick", "leave-one-out bound", "balance of forces"),
+        *("SVM", "SMO", "sequential minimal optimization", "duality gap"),
+        *("slack", "hinge loss", "leave-one-out bound", "balance of forces"),
+    ),
+    "book/kernels": (
+        *("representer theorem", "kernel trick", "RKHS", "reproducing kernel Hilbert space"),
+        *("positive definite kernel", "Moore and Aronszajn", "choosing gamma", "Gaussian kernel"),
+        *("kernel ridge regression", "median heuristic"),
     ),
     "book/unlabelled": (
         *("S3VM", "TSVM", "transductive SVM", "semi-supervised SVM"),
@@ -93,8 +98,9 @@ SUBJECTS = {
     ),
     "book/switching": (
         *("SVM-light", "S3VM-light", "label switching", "multi-switch", "SVMlin"),
-        *("deterministic annealing", "DA", "sparse text", "text classification"),
+        *("sparse text", "text classification"),
     ),
+    "book/annealing": ("deterministic annealing", "DA", "free energy", "temperature", "entropy"),
     "book/primal_newton": (
         *("nabla-TSVM", "NTS3VM", "finite Newton", "primal training"),
         *("trust region", "negative curvature", "saddle point"),
@@ -102,6 +108,7 @@ SUBJECTS = {
     "book/quasi_newton": ("QN-S3VM", "BFGS", "quasi-Newton", "out of core", "a million rows"),
     "book/paper_qn": ("replication of QN-S3VM", "errata of QN-S3VM"),
     "book/cccp": ("CCCP", "concave-convex procedure", "DC programming", "ramp loss", "UniverSVM"),
+    "book/balance_smo": ("balance row", "inner solver of CCCP", "doubled data set"),
     "book/paper_classics": (
         *(
             "published splits",

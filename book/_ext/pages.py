@@ -4,6 +4,7 @@ The theme loads an icon program of 1.5 MB and the search index on every page; th
 get a font with the icons they use, and the index when somebody searches.
 """
 
+import json
 import os
 import re
 from pathlib import Path
@@ -78,6 +79,10 @@ NAME = re.compile(r'(?<=<span class="pre">)[A-Za-z0-9]+(?=</span>)')
 PARTS = re.compile("(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 
 SOURCE_LINK = re.compile(r'(<a class="viewcode-back" href=)"([^"#]*)\.html#([^"]*)"')
+
+# Anchors of sections, figures, equations and statements; not those that Sphinx numbers.
+ARTICLE = re.compile(r"<article.*</article>", re.DOTALL)
+ANCHOR = re.compile(r'\sid="([a-z]+(?:-[a-z0-9-]+)+)"')
 
 ICON = re.compile(r'class="([^"]*\bfa-[^"]*)"')
 ICON_RULE = re.compile(r'((?:\.fa-[a-z0-9-]+:before,?)+)\{content:"(?:\\([0-9a-f]+) ?|([^"]+))"\}')
@@ -241,6 +246,24 @@ def write_sitemap(app, exception):
     robots.write_text(f"Sitemap: {SITE}/sitemap.xml\n", encoding="utf-8", newline="\n")
 
 
+def write_places(app, exception):
+    """List the page of each anchor that only one chapter has.
+
+    `book.js` asks for it where an address names an anchor that its page does not have: a part may
+    have moved to another page.
+    """
+    if exception or app.builder.format != "html":
+        return
+    pages = {}
+    for path in sorted((Path(app.outdir) / "book").glob("*.html")):
+        article = ARTICLE.search(path.read_text(encoding="utf-8"))
+        for anchor in set(ANCHOR.findall(article[0])) if article else ():
+            pages.setdefault(anchor, []).append(path.name)
+    places = {anchor: names[0] for anchor, names in sorted(pages.items()) if len(names) == 1}
+    target = Path(app.outdir) / "_static" / "places.json"
+    target.write_text(json.dumps(places), encoding="utf-8", newline="\n")
+
+
 def set_address(app, config):
     """Canonical addresses, where the address of the site is known."""
     if SITE:
@@ -253,5 +276,6 @@ def setup(app):
     app.connect("doctree-read", name_parts)
     app.connect("html-page-context", describe)
     app.connect("build-finished", finish_pages)
+    app.connect("build-finished", write_places)
     app.connect("build-finished", write_sitemap)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

@@ -147,3 +147,16 @@ addEventListener("beforeprint", () => {
   opened.forEach((fold) => (fold.open = true));
 });
 addEventListener("afterprint", () => opened.forEach((fold) => (fold.open = false)));
+
+// An address whose part has moved to another chapter leads on.
+addEventListener("DOMContentLoaded", async () => {
+  const part = decodeURIComponent(location.hash.slice(1));
+  const chapter = /\/book\/[^/]*$/.test(location.pathname);
+  if (!part || !chapter || document.getElementById(part)) {
+    return;
+  }
+  const places = await (await fetch("../_static/places.json")).json();
+  if (Object.hasOwn(places, part)) {
+    location.replace(places[part] + location.hash);
+  }
+});

@@ -270,7 +270,10 @@ def _caption_problems(cell):
     if figure is None:
         return
     if not re.fullmatch(r"fig-[a-z0-9-]+", str(figure.get("name", ""))):
-        yield "has a figure whose name is not like fig-svm-street (metadata mystnb.figure.name)"
+        yield (
+            "has a figure whose name is not like fig-svm-street: lower-case letters, digits and "
+            "hyphens (metadata mystnb.figure.name)"
+        )
     if not str(figure.get("caption", "")).strip():
         yield "has a figure without a caption (metadata mystnb.figure.caption)"
     elif "\n\n" in figure["caption"]:

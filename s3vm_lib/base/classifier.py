@@ -1,7 +1,7 @@
 """What all semi-supervised classifiers share: labels, one-vs-rest, balance and prediction.
 
 Unlabeled rows have ``y == -1``, as everywhere in scikit-learn; any other values are the classes.
-The labels −1 and +1 of the formulas exist only inside: a solver sees ``t`` with entries +1, −1
+The labels −1 and +1 of the formulas exist only inside: a solver gets ``t`` with entries +1, −1
 and 0, where 0 means unlabeled.
 """
 
@@ -100,9 +100,9 @@ class BaseS3VM(SemiSupervisedMixin, BaseMachine):
     """Validation, labels, one-vs-rest and prediction; subclasses add ``_fit_binary``.
 
     A subclass implements ``_prepare(data)``, which returns whatever its two-class problems share
-    (a Gram matrix, a factorization), ``_problem(data, ratio)``, which says what is minimized, and
-    ``_fit_binary(data, shared, t, problem, index)``, which returns a `BinaryFit`. A fit that raises
-    leaves the estimator as it was.
+    (a Gram matrix, a factorization), ``_problem(data, ratio)``, which returns what is minimized,
+    and ``_fit_binary(data, shared, t, problem, index)``, which returns a `BinaryFit`. A fit that
+    raises leaves the estimator as it was.
     """
 
     class_weight: Literal["balanced"] | dict | None = None
@@ -137,8 +137,8 @@ class BaseS3VM(SemiSupervisedMixin, BaseMachine):
             Non-negative weights of labeled and unlabeled rows; a weight of k equals k copies of
             the row, and a weight of 0 leaves it out.
         unlabeled_mask : array-like of bool, shape (n,), default=None
-            True for unlabeled rows. With it −1 is a label like any other, and what ``y`` says of
-            the unlabeled rows is ignored.
+            True for unlabeled rows. With it −1 is a label like any other, and ``y`` is ignored
+            where the mask is True.
 
         Returns
         -------
@@ -225,7 +225,7 @@ class BaseS3VM(SemiSupervisedMixin, BaseMachine):
         self._warn_of_limits(fits, stacklevel, findings, data.X)
 
     def _objective_finding(self, data, fits):
-        """Say whether a constant has a lower objective: then the solver has not converged."""
+        """Report where a constant has a lower objective: then the solver has not converged."""
         found, statuses = {}, [fit.status for fit in fits]
         for index, k in enumerate(positives(data)):
             J = fits[index].objective
@@ -243,7 +243,7 @@ class BaseS3VM(SemiSupervisedMixin, BaseMachine):
         return found
 
     def _answer_findings(self, data, found):
-        """Say what the classes that rows are given contradict: the shares, the labels."""
+        """Report which shares or labels the classes found contradict."""
         problem = self._problems[0]
         supervised = problem.unlabeled_loss is None and problem.graph is None
         if found is None or not np.any(data.codes < 0):
@@ -277,7 +277,7 @@ class BaseS3VM(SemiSupervisedMixin, BaseMachine):
                 model.fit(K, codes, weight)
             except ValueError:  # costs beyond what LIBSVM can solve
                 return minority
-        if data.n_classes == 2:  # as `predict` says, which takes longer than the sums
+        if data.n_classes == 2:  # as `predict` does, which takes longer than the sums
             found = (model.dual_coef_ @ K[model.support_] + model.intercept_)[0] > 0
         else:
             found = model.predict(K)
@@ -358,7 +358,7 @@ class BaseS3VM(SemiSupervisedMixin, BaseMachine):
         if len(classes) > 2:
             raise ValueError(
                 f"balance must be a name, None or a dict of shares with {len(classes)} classes, "
-                f"got {balance}: one number cannot say the share of every class"
+                f"got {balance}: one number cannot give the share of every class"
             )
         return np.array([1.0 - balance, balance])
 

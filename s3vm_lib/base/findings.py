@@ -90,8 +90,8 @@ def share_finding(codes, weight, found, classes, asked=None):
         Class that the machine gives each row.
     classes : ndarray of shape (n_classes,)
     asked : ndarray of shape (n_classes,), default=None
-        Shares that the machine was to give the unlabeled rows; without them those of the labels
-        say which class must not be missing.
+        Shares that the machine was to give the unlabeled rows; without them no
+        class of the labels may be missing.
 
     Returns
     -------
@@ -101,10 +101,11 @@ def share_finding(codes, weight, found, classes, asked=None):
     s, n_classes = weight[U], classes.size
     if not s.sum() > 0:
         return None
-    rows = s.sum() ** 2 / np.sum(s**2)  # as many of equal weight say as much
+    rows = s.sum() ** 2 / np.sum(s**2)  # so many of equal weight have the same error
     given = np.minimum(np.bincount(found[U], s, n_classes) / s.sum(), 1.0)
     own = np.bincount(codes[L], weight[L], n_classes) / weight[L].sum()
     expected = own if asked is None else asked
+    # A rare class may be missing by chance.
     enough = rows * np.minimum(expected, 1 - expected) >= FEWEST
     with np.errstate(divide="ignore"):
         odds = np.log(given / (1 - given)) - np.log(expected / (1 - expected))
@@ -160,7 +161,7 @@ def constant_objective(problem, t, weight):
     -------
     float
         Infinity where no constant is feasible. Of convex problems the outputs −1, 0 and +1 are
-        compared, of others, where one of these may be a minimum that nobody wants, 0 alone.
+        compared, of others, where one of these may be a useless minimum, 0 alone.
     """
     # Outputs that the balance allows: 0, or the mean asked for; margins where only labels count.
     levels = [2 * problem.ratio - 1 if problem.balance == "mean" else 0.0]
@@ -171,6 +172,7 @@ def constant_objective(problem, t, weight):
     if problem.bias == "none":
         levels = [level for level in levels if level == 0]
     f = np.array(levels)
+    # Constant outputs have three losses: of both labels, and of the unlabeled rows.
     masses = np.bincount(t.astype(np.intp) + 1, weight, 3)  # of −1, of the unlabeled rows, of +1
     values = problem.C * masses[::2] @ problem.labeled_loss.value(np.array([[-1.0], [1.0]]), f)
     if problem.unlabeled_loss is not None:
@@ -181,7 +183,7 @@ def constant_objective(problem, t, weight):
 
 
 def parted(problem, fit, f, rows, t, weight):
-    """Say whether the outputs of a `BinaryFit` are others than those of its coefficients.
+    """Return whether the outputs of a `BinaryFit` differ from those of its coefficients.
 
     Parameters
     ----------

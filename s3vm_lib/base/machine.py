@@ -61,7 +61,7 @@ class Training(NamedTuple):
 class BinaryFit(NamedTuple):
     """What a solver reports of one two-class problem.
 
-    What only one method knows travels in ``extra``. Names with a trailing underscore become
+    What only one method reports is in ``extra``. Names with a trailing underscore become
     attributes of the estimator: one value, or with several problems an array of numbers or a list.
     """
 
@@ -191,7 +191,7 @@ class BaseMachine(BaseEstimator):
     def _warn_of_limits(self, fits, stacklevel=5, findings=(), X=None):
         """Keep what is wrong with the fits in ``findings_``; warn at the line that called `fit`.
 
-        The warning says which column of the rows X to scale, where they are given.
+        The warning names the column of X to scale, where X is given.
         """
         found, statuses = {}, {fit.status for fit in fits}
         for fit in fits:
@@ -269,16 +269,15 @@ class BaseMachine(BaseEstimator):
         kernel = self._resolve_kernel(X, weight) if kernel is None else kernel
         return Training(X, kept, codes, weight, loss_weight, kernel, classes.size)
 
-    def _resolve_kernel(self, X, weight, sigma_f=None):
+    def _resolve_kernel(self, X, weight):
         """Return the kernel with the number that ``gamma`` stands for on these rows."""
         if not hasattr(self, "kernel"):
             return Kernel("linear")
-        sigma_f = self.sigma_f if sigma_f is None else sigma_f
         if self.kernel in ("linear", "precomputed"):
             # Neither has a scale; gamma="scale" would cost a pass over the data.
-            return Kernel(self.kernel, sigma_f=sigma_f if self.kernel == "linear" else 1.0)
+            return Kernel(self.kernel, sigma_f=self.sigma_f if self.kernel == "linear" else 1.0)
         gamma = resolve_gamma(self.gamma, X, weight)
-        return Kernel(self.kernel, gamma, self.degree, float(self.coef0), float(sigma_f))
+        return Kernel(self.kernel, gamma, self.degree, float(self.coef0), float(self.sigma_f))
 
     def _class_weights(self, codes, weight, classes):
         """Factor of each row; 1 on unlabeled rows."""

@@ -37,7 +37,8 @@ class RowTable(NamedTuple):
 
     @classmethod
     def of(cls, data, codes, weight, first=0):
-        """Return the rows of a batch, in ``data`` without zero weights; places from ``first``."""
+        """Return the rows of a batch; those of ``data`` get the places from ``first`` on."""
+        # Rows of weight zero have neither a place nor a weight in the loss.
         loss_weight, place = np.zeros(codes.size), np.full(codes.size, -1)
         loss_weight[data.rows] = data.loss_weight
         place[data.rows] = np.arange(first, first + data.rows.size)
@@ -134,6 +135,7 @@ class OnlineS3VM(BaseS3VM):
             raise
 
     def _partial_fit(self, X, y, sample_weight, unlabeled_mask, classes):
+        # The first call, or an earlier fit, settles classes and kernel for all calls to come.
         first = not hasattr(self, "classes_")
         marked = mark_missing(y, unlabeled_mask)
         told = marked is not y
@@ -166,6 +168,7 @@ class OnlineS3VM(BaseS3VM):
             self._machines = [self._start(data, p, i) for i, p in enumerate(problems)]
         else:
             problems = self._problems
+        # One machine a class learns the same batch.
         fits = []
         for index, k in enumerate(positives(data)):
             machine, t = self._machines[index], targets(data, k)
@@ -176,7 +179,7 @@ class OnlineS3VM(BaseS3VM):
         return self
 
     def _batch_findings(self, data, fits):
-        """Say what is wrong with the machine after a batch, where J is known of nothing else."""
+        """Return what is wrong after a batch; overridden where J of all rows is computed."""
         return {}
 
     def _training(self, X, codes, weight, classes):
@@ -209,6 +212,7 @@ class OnlineS3VM(BaseS3VM):
                 "classes must not hold -1, which means unlabeled: encode your targets with "
                 "s3vm_lib.encode_labels(y), or pass unlabeled_mask"
             )
+        # Later calls may name the classes again, but not others.
         if not first and not np.array_equal(given, self.classes_):
             raise ValueError(
                 f"classes must be those of the first call, {self.classes_.tolist()}, got "
@@ -240,9 +244,9 @@ class OnlineS3VM(BaseS3VM):
 class KeepingS3VM(OnlineS3VM):
     """An `OnlineS3VM` that keeps all its rows, in the `RowTable` ``_held``.
 
-    A `BinaryFit` of a subclass is one on ``_held.used``, in this order. ``_kept_X()`` returns the
-    data of these rows, or None where support vectors are computed when they are asked for, and
-    ``_next_place()`` the place of the first row of the next batch.
+    The `BinaryFit` of a subclass has one entry for each row of ``_held.used``, in their order.
+    ``_kept_X()`` returns the data of these rows, or None where support vectors are computed on
+    demand, and ``_next_place()`` the place of the first row of the next batch.
     """
 
     def _training(self, X, codes, weight, classes):
@@ -268,6 +272,7 @@ class KeepingS3VM(OnlineS3VM):
 
     def _transduce(self, X, codes, rows, fits):
         """Set the labels of all rows; zero-weight rows keep the label assigned on arrival."""
+        # A row without a place has no output in the fits: it is predicted once, on arrival.
         held = self._held
         found, new = held.guess.copy(), np.flatnonzero((held.place < 0) & (held.guess < 0))
         if new.size:

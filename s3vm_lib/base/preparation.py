@@ -108,6 +108,7 @@ class Preparation:
             model._check_scales(self._data)
             self._largest_C = settings["C"]
         model._previous = self._last if go_on else None
+        # Other weights change losses and ratios, and nothing of what was prepared.
         if sample_weight is None:
             data, ratios = self._data, self._known_ratios(model)
             model._kept = self._kept
@@ -247,18 +248,21 @@ def balance_profile(
         inside = ratios.ndim == 1 and ratios.size > 0 and np.all((ratios > 0) & (ratios < 1))
         if not inside or np.any(np.diff(ratios) <= 0):
             raise ValueError(f"ratios must be increasing numbers in (0, 1), got {ratios}")
+    # The class that is asked for against all others.
     data = data._replace(codes=two_classes(data.codes, code), n_classes=2)
     if hasattr(machine, "transduce"):  # the outputs are what is looked at
         machine.set_params(transduce=True)
     folds = ()
     with using(machine.n_jobs):
         refits = refits_of(machine, data)
+        # Folds are dealt out along the outputs of a machine that has seen all labels.
         if held_out:
             positive, negative = label_masses(data)
             outputs = refits.fit(positive / (positive + negative)).outputs
             folds = label_folds(np.where(data.codes == 1, outputs, -outputs), data.codes, held_out)
             if not folds:
                 raise ValueError("held_out needs two labeled rows of each class that differ")
+        # Rows without clusters: what the same machine reaches where there is no gap to find.
         generator = check_random_state(random_state)
         sets = [structureless(data, generator) for _ in range(surrogates)]
         others = [refits_of(copy(machine), one) for one in sets]

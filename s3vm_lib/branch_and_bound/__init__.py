@@ -7,10 +7,10 @@ over intervals of outputs instead: `_envelopes` (the loss on an interval, and it
 `_intervals` (the convex problem of a box, and the tree).
 """
 
-from s3vm_lib.branch_and_bound._decisions import Progress, Solution
+from s3vm_lib.branch_and_bound._decisions import SearchProgress, Solution
 from s3vm_lib.branch_and_bound._intervals import solve_intervals
 from s3vm_lib.branch_and_bound._search import BranchBoundS3VM, solve_branch_and_bound
 
 __all__ = [
-    "BranchBoundS3VM", "Progress", "Solution", "solve_branch_and_bound", "solve_intervals",
+    "BranchBoundS3VM", "SearchProgress", "Solution", "solve_branch_and_bound", "solve_intervals",
 ]  # fmt: skip

@@ -11,7 +11,7 @@ from s3vm_lib.utils.jit import njit
 _ROUND = 100  # nodes between two reports
 
 
-class Progress(NamedTuple):
+class SearchProgress(NamedTuple):
     """State of the search."""
 
     n_iter: int  # nodes so far
@@ -32,7 +32,7 @@ class Solution(NamedTuple):
     status: str  # "converged", "max_iter", "stopped" (by the callback) or "inexact": the gap,
     # though valid, is larger than ``tol``, because a convex problem took too many iterations or
     # because rounding errors may be as large
-    history: list  # of Progress
+    history: list  # of SearchProgress
 
 
 class Distinct:
@@ -109,14 +109,14 @@ class Search:
         return min([self.objective, self.closed, *(node.sure for node in self.open)])
 
     def report(self, callback):
-        """Keep the state of the search; true when the callback stops it."""
-        progress = Progress(self.n_iter, self.objective, self.lower_bound)
+        """Record the state of the search; return whether the callback stops it."""
+        progress = SearchProgress(self.n_iter, self.objective, self.lower_bound)
         self.history.append(progress)
         return callback is not None and bool(callback(progress._asdict()))
 
     def walk(self, max_iter, callback):
         """Visit nodes until none is open; return the status."""
-        reported = Progress(0, np.inf, 0.0)
+        reported = SearchProgress(0, np.inf, 0.0)
         while self.open and self.n_iter < max_iter:
             self.visit(self.take())
             # A better solution is reported at once, anything else now and then.

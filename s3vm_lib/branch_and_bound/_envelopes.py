@@ -123,8 +123,8 @@ def slope_point(c, s, q, low, high, slope, scale, target):
 def interval_conjugate(c, s, q, turn, a, b, slope):
     """Return the largest slope·f − φ(f) over f in [a, b].
 
-    It is found at an end, or in one of the convex parts of φ, where the derivative vanishes or a
-    turning point is best: between the turning points a convex function is largest at an end.
+    The maximum is at a or b, at a turning point, or where the derivative vanishes in a convex part
+    of φ: where φ is concave, slope·f − φ(f) is convex and largest at an end.
     """
     best = max(slope * a - cost(c, s, q, a), slope * b - cost(c, s, q, b))
     for side in range(2):

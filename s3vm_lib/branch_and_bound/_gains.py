@@ -46,9 +46,10 @@ def push_and_cap(code, p, weight, y, f):
 
 @njit
 def reference(c, beta, F):
-    """Return a mixture q of rows that can give and take, its A − F, and how far it can move.
+    """Return weights q of the rows between two breakpoints, their A − F, and how far they can move.
 
-    Where Σβ = 0, a row that opens needs a partner. The rows strictly between two breakpoints
+    Where Σβ = 0, another β has to change with that of a row that opens. The rows
+    strictly between two breakpoints
     together can move by the sum of their distances to them, in proportion to these distances, and
     D changes along them at the rate A − F, as a smooth function would.
     """

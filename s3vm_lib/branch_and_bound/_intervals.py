@@ -118,7 +118,7 @@ def dual_bound(bracket, costs, alpha):
 
 
 def face_step(bracket, alpha, pattern):
-    """Return maximizer of D on the pieces of its rows on which ``alpha`` lies, by an active set.
+    """Return the maximizer of D on the pieces of its rows that hold ``alpha``, by an active set.
 
     A piece is a curve, or a line as long as the output sits on a kink or at an end; from ``alpha``
     Newton steps are cut where a row reaches the end of its piece, which it then keeps.
@@ -149,7 +149,7 @@ def face_step(bracket, alpha, pattern):
 
 
 def line_search(bracket, costs, alpha, target, best):
-    """Return first point on the way back from ``target`` to ``alpha`` where D exceeds ``best``."""
+    """Return the first point from ``target`` back to ``alpha`` where D exceeds ``best``."""
     step = 1.0
     while step > _SHORTEST:
         trial = alpha + step * (target - alpha)
@@ -278,7 +278,7 @@ class _Boxes(Search):
         return value
 
     def relax(self, low, high, f, cutoff=np.inf, patient=True):
-        """Return convex problem of a box: its bracket, costs and `BoxBound`, J and coefficients."""
+        """Solve the problem of a box; return bracket, costs, `BoxBound`, J and coefficients."""
         # The least curvature of each cost on its interval, as far as the bracket bears it.
         bend = np.zeros(f.size)
         for j in self.rows:
@@ -302,7 +302,7 @@ class _Boxes(Search):
         return bracket, costs, found, J
 
     def descend(self, f):
-        """Minimize over a box around the outputs, move it there, and so on, keeping the best."""
+        """Minimize over a box around the outputs, move the box there, repeat, and keep the best."""
         radius, J = np.full(f.size, 0.5 / np.sqrt(self.s)), np.inf
         for _ in range(60):
             low, high = f - radius, f + radius

@@ -294,7 +294,7 @@ def feasible_dual(code, p, weight, y, f, free, beta):
 
 @njit
 def level(code, p, weight, y, g, free):
-    """Return offset b that minimizes Σ_open c_i ℓ(y_i, g_i + b), by bisection of its derivative."""
+    """Return the b that minimizes Σ_open c_i ℓ(y_i, g_i + b), by bisection of its derivative."""
     if not free:
         return 0.0
     low, high = -1.0, 1.0

@@ -104,7 +104,7 @@ class _Search(Search):
                 return
 
     def choose(self, open_, found, value, opening, dual):
-        """Return row to branch on, and (label, bound, own bound) of children, unlikeliest first."""
+        """Return the row to branch on and its children (label, bound, own bound), the best last."""
         output, flat = found.f[self.rows[open_]], self.decisions.flat[open_]
         gains = np.zeros((open_.size, 2)) if opening is None else single_gains(*opening)
         if self.branching == "gain" and gains.any():
@@ -289,7 +289,7 @@ def solve_branch_and_bound(
 
 
 def _charges(problem, unlabeled):
-    """Return code and parameter of the labeled loss of each row, height of the flat piece, base."""
+    """Return each row's labeled loss (code, parameter), the height of the flat piece, and base."""
     labeled, u = problem.labeled_loss, problem.unlabeled_loss
     pieces = Pieces(labeled, np.inf, 0.0) if u is None else u.pieces
     if (labeled.name in LOGISTIC_LOSSES) != (pieces.loss.name in LOGISTIC_LOSSES):
@@ -422,7 +422,7 @@ class BranchBoundS3VM(KernelParameters, BaseS3VM):
     n_iter_ : int
         Nodes whose convex problem was solved, the largest number over the two-class problems.
     history_ : list
-        One `Progress` (n_iter, objective, lower_bound) per report.
+        One `SearchProgress` (n_iter, objective, lower_bound) per report.
     termination_condition_ : str
         ``"converged"``, ``"max_iter"``, ``"stopped"`` (by the callback) or ``"inexact"``
         (``gap_``, though valid, is larger than ``tol`` asks for: a convex problem took too many

@@ -1,4 +1,4 @@
-"""The share of a class among the unlabeled rows: what labels, scores and outputs say about it.
+"""Estimate the share of a class among the unlabeled rows, from labels, scores and outputs.
 
 Read in this order: `_profile` (the formulas, and one machine at many ratios), `_rules` (what the
 names of the parameter ``balance`` stand for). Fits are those of `s3vm_lib.smooth`.

@@ -1,4 +1,4 @@
-"""What labels, scores and outputs say of the share of a class, and one machine at many ratios."""
+"""Estimates of a class's share from labels, scores and outputs, and one machine at many ratios."""
 
 from typing import NamedTuple
 
@@ -107,6 +107,7 @@ def em_shares(posterior, prior, weight=None, tol=1e-8, max_iter=10_000):
     s = np.full(len(posterior), 1 / len(posterior)) if weight is None else weight / np.sum(weight)
     shares = prior.copy()
     for _ in range(max_iter):
+        # Probabilities under the new shares by the rule of Bayes; their mean is the next guess.
         corrected = posterior * (shares / prior)
         found = s @ (corrected / corrected.sum(axis=1, keepdims=True))
         change = np.abs(found - shares).max()
@@ -140,7 +141,7 @@ def powered_share(y, predicted, share, weight=None):
     y : ndarray of shape (l,)
         1 for labeled rows of the class, 0 for others.
     predicted : ndarray of shape (l,)
-        1 or 0, as predicted for these rows by a model that has not seen their labels.
+        1 or 0, as predicted for these rows by a model fitted without their labels.
     share : float
         Share of rows without label for which that model predicts 1.
     weight : ndarray of shape (l,), default=None
@@ -171,7 +172,7 @@ def powered_share(y, predicted, share, weight=None):
 
 
 def pooled(estimates, errors):
-    """Combine what several models say of one share, from the same labels.
+    """Combine the estimates of one share by several models, from the same labels.
 
     Parameters
     ----------
@@ -258,7 +259,7 @@ class Refits:
         self.last = {}  # result of each status
 
     def fit(self, ratio, hidden=()):
-        """Solve at this ratio; the labels of the rows ``hidden`` are not seen."""
+        """Solve at this ratio; the labels of the rows ``hidden`` are left out."""
         data = self.data
         if len(hidden):
             codes, weight = data.codes.copy(), data.loss_weight.copy()
@@ -289,7 +290,7 @@ class Refits:
 
 
 def label_folds(margins, codes, n_folds):
-    """Deal labeled rows out to folds that depend on neither their order nor their copies.
+    """Assign labeled rows to folds that depend on neither their order nor their copies.
 
     Within each class the rows are sorted by the margin that a supervised machine gives them and
     dealt out in turn; rows of equal margin, copies among them, stay together.
@@ -313,6 +314,7 @@ def label_folds(margins, codes, n_folds):
     for k in range(codes.max() + 1):
         rows = np.flatnonzero(codes == k)
         rows = rows[np.argsort(margins[rows], kind="stable")]
+        # Rows of equal margins are copies, which stay together in one fold.
         step = np.diff(margins[rows]) > 1e-9 * np.abs(margins[codes >= 0]).max(initial=1e-300)
         number[rows] = np.concatenate([[0], np.cumsum(step)])
         fewest = min(fewest, 1 + int(step.sum()))
@@ -346,6 +348,7 @@ def structureless(data, random_state):
     X, n, s = data.X, data.codes.size, data.sample_weight
     if data.kernel.name == "precomputed":
         raise ValueError("surrogates need rows: kernel='precomputed' has none")
+    # Sparse columns are shuffled one by one; dense rows are drawn with the same covariance.
     if sp.issparse(X):
         columns = X.tocsc(copy=True)
         for j in range(X.shape[1]):
@@ -385,7 +388,7 @@ class BalanceProfile(NamedTuple):
 
     @property
     def held_out(self):
-        """What all ratios say together (`pooled`), or None where no labels were held out."""
+        """The estimate from all ratios (`pooled`), or None where no labels were held out."""
         return None if self.estimate is None else pooled(self.estimate, self.error)
 
     def posterior(self, structure=None):
@@ -467,6 +470,7 @@ class BalanceProfile(NamedTuple):
             raise ValueError(
                 f"criterion must be 'objective', 'gap' or 'separation', got {criterion!r}"
             )
+        # A ratio that the outputs do not follow is no candidate, where others are.
         consistent = np.abs(self.share - self.ratios) <= _CONSISTENT
         gain = np.where(consistent | ~consistent.any(), gain, -np.inf)
         return float(self.ratios[np.argmax(gain)])
@@ -540,6 +544,7 @@ def profile_of(refits, ratios=None, folds=(), references=()):
     """Return the `BalanceProfile` of a prepared problem."""
     data = refits.data
     positive, negative = label_masses(data)
+    # Without ratios of the caller's, each fold has the range that its labels leave possible.
     if ratios is None:
         ratios = ratio_grid(positive, negative, 11)
         asked = fold_ratios(data, folds, np.linspace(0, 1, 11))

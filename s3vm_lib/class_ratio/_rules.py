@@ -121,6 +121,7 @@ def thinned(data, outputs, largest=LARGEST):
     if unlabeled.size <= largest:
         return data
     order = unlabeled[np.argsort(outputs[unlabeled], kind="stable")]
+    # A systematic sample along the outputs: each row kept stands for its neighbors there.
     reached = np.cumsum(data.sample_weight[order])
     levels = (np.arange(largest) + 0.5) / largest * reached[-1]
     chosen, times = np.unique(order[np.searchsorted(reached, levels)], return_counts=True)
@@ -223,6 +224,7 @@ class Evidence:
         """Return the ratio that one criterion of `BalanceProfile.best` prefers."""
         if self.indistinct:
             return self.label_share()
+        # Only this criterion compares with rows that have no clusters.
         references = []
         if criterion == "gap":
             generator = np.random.RandomState(0)  # any sets will do, the same in every fit
@@ -232,7 +234,7 @@ class Evidence:
 
 
 def indistinct(outputs):
-    """Return whether all rows have one output, which then tells nothing of the classes."""
+    """Return whether all rows have one output, which then has no information on the classes."""
     return bool(np.all(np.ptp(outputs, axis=0) <= 1e-12 * np.abs(outputs).max()))
 
 
@@ -266,7 +268,7 @@ def held_out_scores(data, C):
     Returns
     -------
     scores : ndarray of shape (n, 1), or (n, n_classes) with more than two classes
-        Of labeled rows by machines that have not seen their label, of others by all labels.
+        Of labeled rows by machines fitted without their label, of others by one fitted to all.
     """
     classes = [1] if data.n_classes == 2 else range(data.n_classes)
     scores = np.empty((data.codes.size, len(classes)))
@@ -277,6 +279,7 @@ def held_out_scores(data, C):
         margins = np.where(part.codes == 1, outputs, -outputs)
         folds = label_folds(margins, part.codes, N_FOLDS)
         scores[:, column] = outputs
+        # A labeled row has the output of a machine that has not seen its label.
         for rows in folds:
             scores[rows, column] = supervised.outputs(rows)[rows]
     return scores

@@ -192,6 +192,7 @@ def _kernel_machine(kind, kernel, machine, beta, intercept, classes=None):
         degree=kernel.degree,
         coef0=float(kernel.coef0),
     )
+    # LIBSVM predicts after a fit alone: one to two rows makes all the parts.
     size, pairwise = beta.size, kernel.name == "precomputed"
     if pairwise:
         vectors, index, rows = np.empty((0, 0)), machine.support_, np.eye(2)

@@ -2,7 +2,7 @@
 
 Each function returns a `Table`: rows and codes of classes, −1 where a row has no label. Every
 program marks such rows in its own way. A value that may be a marker or a class raises an error that
-says what to pass.
+names what to pass.
 """
 
 import bz2

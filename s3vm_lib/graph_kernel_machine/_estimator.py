@@ -25,10 +25,10 @@ from s3vm_lib.graphs import (  # isort: skip
 )  # fmt: skip
 from s3vm_lib.losses import LabeledLoss
 from s3vm_lib.objective import Problem
-from s3vm_lib.utils.limits import Count, Deviation, RandomState, Tolerance, WeightOrZero
+from s3vm_lib.utils.limits import Count, RandomState, Tolerance, WeightOrZero
 from s3vm_lib.utils.validation import KernelParameters, parameters
 
-GraphWeight = Literal["labels", "paper", "theorem"] | WeightOrZero
+GraphWeight = Literal["labels", "paper"] | WeightOrZero
 Power = Annotated[float, Interval(Real, 1, 20, closed="both")]
 _PAIRS = 2**23  # of a complete graph that may be listed
 
@@ -126,49 +126,6 @@ def largest_C_graph(C, p, R, A, share=0.9):
     return largest_p_term(p) / (p * (2 * R) ** p * (C * A) ** (p - 2))
 
 
-def largest_sigma_f(C, C_graph, p, lipschitz, offset, share=0.9):
-    """Return an output deviation σ_f with which the conditions of Theorem 1 hold for p ≥ 2.
-
-    For kernels with k(x, x) = σ_f². The paper's two closed forms are those without an offset;
-    with the kernel k + 1 the constant enters A = lipschitz · √(σ_f² + 1).
-
-    Parameters
-    ----------
-    C, C_graph, p : float
-        As in `theorem_bounds`.
-    lipschitz : float
-        Largest slope of the loss.
-    offset : bool
-        Whether 1 is added to the kernel.
-    share : float, default=0.9
-        For p = 2, the value of a.
-
-    Returns
-    -------
-    float
-        1.0 for p < 2, where no condition is needed.
-    """
-    if p < 2 or C_graph == 0:
-        return 1.0
-    if p == 2:
-        return 0.5 * (share / (p * C_graph)) ** (1 / p)
-    if not offset:
-        return (largest_p_term(p) / (p * C_graph * 2**p * (C * lipschitz) ** (p - 2))) ** (
-            1 / (2 * p - 2)
-        )
-    # With an offset k(x, x) is σ_f² + 1, and no closed form is left: bisection.
-    low, high = 0.0, 1.0
-    while theorem_bounds(C, C_graph, p, high, lipschitz * math.hypot(high, 1)).holds:
-        high *= 2
-    for _ in range(60):
-        middle = 0.5 * (low + high)
-        if theorem_bounds(C, C_graph, p, middle, lipschitz * math.hypot(middle, 1)).holds:
-            low = middle
-        else:
-            high = middle
-    return low
-
-
 # --- What names stand for ------------------------------------------------------------------------
 
 
@@ -177,20 +134,6 @@ def space_radius(kernel, X):
     if kernel.name in ("rbf", "laplacian"):
         return float(kernel.sigma_f)
     return math.sqrt(max(0.0, float(np.max(kernel.diagonal(X)))))
-
-
-def gradient_bound(loss, R, offset):
-    """Return the bound A on the norm of the gradient of a loss, with the constant of an offset."""
-    return loss.lipschitz * math.hypot(R, 1.0 if offset else 0.0)
-
-
-def require_slope(loss, name):
-    """Return the largest slope of a loss; refuse one without, which Theorem 1 has no bound for."""
-    if not math.isfinite(loss.lipschitz):
-        raise ValueError(
-            f"{name}='theorem' needs a loss with a bounded slope, got loss={loss.name!r}"
-        )
-    return loss.lipschitz
 
 
 # --- Graphs ---------------------------------------------------------------------------------------
@@ -292,9 +235,9 @@ class GraphMachine(KernelParameters, BaseMachine):
         """
         loss, mean_C = problem.labeled_loss, problem.C * weight.sum()
         R = space_radius(problem.kernel, pool.X)
-        C_graph = self._graph_weight(mean_C, R, loss)
+        C_graph = self._graph_weight(mean_C)
         problem = dataclasses.replace(problem, graph=pool.graph, C_graph=C_graph)
-        A = gradient_bound(loss, R, self.fit_intercept)
+        A = loss.lipschitz * math.hypot(R, float(self.fit_intercept))  # 1 is the constant of b
         bounds, radius = theorem_bounds(mean_C, C_graph, problem.power, R, A), math.inf
         if self.projection and not (self.projection == "auto" and bounds.holds):
             # J(0), which J of the solution does not exceed.
@@ -302,27 +245,22 @@ class GraphMachine(KernelParameters, BaseMachine):
             radius = math.sqrt(2 * problem.C * float(weight @ losses))
         return problem, bounds, radius
 
-    def _graph_weight(self, mean_C, R, loss):
-        """Return the number that ``C_graph`` stands for, where k(x, x) ≤ R².
+    def _graph_weight(self, mean_C):
+        """Return the number that ``C_graph`` stands for.
 
         On a complete graph, where far rows pull at each other, the weight of the loss itself made
         outputs constant on most data that were tried: the rule "labels" gives it a tenth of that.
         """
         rule, p = self.C_graph, float(self.power)
-        share = 0.1 if joins_all(self._rule()) else 1.0
         if rule is None:
             return GRAPH_SHARE * mean_C
         if rule == "labels":
-            return share * mean_C
-        if rule not in ("paper", "theorem"):
+            return (0.1 if joins_all(self._rule()) else 1.0) * mean_C
+        if rule != "paper":
             return float(rule)
-        if mean_C == 0 or (rule == "paper" and p < 2):
+        if mean_C == 0 or p < 2:
             return mean_C
-        if rule == "paper":  # its bounds suppose R = A = 1
-            return largest_C_graph(mean_C, p, 1.0, 1.0, share=1.0)
-        require_slope(loss, "C_graph")
-        A = gradient_bound(loss, R, self.fit_intercept)
-        return min(share * mean_C, largest_C_graph(mean_C, p, R, A))
+        return largest_C_graph(mean_C, p, 1.0, 1.0, share=1.0)  # its bounds suppose R = A = 1
 
     # --- The solver ------------------------------------------------------------------------------
 
@@ -395,31 +333,8 @@ class GraphClassifier(GraphMachine, OnlineS3VM):
 
     # --- Before the solver -----------------------------------------------------------------------
 
-    def _resolve_kernel(self, X, weight, sigma_f=None):
-        if self.sigma_f != "theorem":
-            return super()._resolve_kernel(X, weight, sigma_f)
-        if self.kernel not in ("rbf", "laplacian"):
-            raise ValueError(
-                f"sigma_f='theorem' needs kernel='rbf' or 'laplacian', got {self.kernel!r}"
-            )
-        if self.C_graph == "theorem":
-            raise ValueError("only one of C_graph and sigma_f can be 'theorem'")
-        return super()._resolve_kernel(X, weight, 1.0)  # until `_with_sigma_f`
-
     def _loss(self):
         return checked_labeled_loss(self.labeled_loss, sorted(LOSSES))
-
-    def _training(self, X, codes, weight, classes):
-        return self._with_sigma_f(super()._training(X, codes, weight, classes))
-
-    def _with_sigma_f(self, data):
-        """Return the data with the output deviation that the rule gives."""
-        if self.sigma_f != "theorem":
-            return data
-        mean_C, loss = self.C * data.loss_weight[data.codes >= 0].sum(), self._loss()
-        C_graph, slope = self._graph_weight(mean_C, 1.0, loss), require_slope(loss, "sigma_f")
-        sigma_f = largest_sigma_f(mean_C, C_graph, self.power, slope, self.fit_intercept)
-        return data._replace(kernel=dataclasses.replace(data.kernel, sigma_f=sigma_f))
 
     # --- The solver ------------------------------------------------------------------------------
 
@@ -490,8 +405,7 @@ class GraphClassifier(GraphMachine, OnlineS3VM):
             )
         labeled = np.append(earlier.t != 0, codes >= 0)
         check_graph(rule, np.where(labeled, 0, -1), np.append(earlier.weight, weight))
-        data = super()._batch(X, codes, weight, classes, first)
-        return self._with_sigma_f(data) if first else data
+        return super()._batch(X, codes, weight, classes, first)
 
     def _update(self, machine, data, t, problem, index):
         # The first problem joins the batch to the graph, and the others take it from there.
@@ -546,7 +460,7 @@ class GraphClassifier(GraphMachine, OnlineS3VM):
         self._transduce(X, codes, data.rows, fits)
 
     def _snapshot(self, machine):
-        """Return what is there; the steps to come change a copy of the accumulators."""
+        """Return the present model; later steps change a copy of the accumulators."""
         before = dict(vars(machine))
         machine.accumulators = machine.accumulators.copied()
         return before
@@ -568,14 +482,13 @@ class GKM(GraphClassifier):
     ----------
     C : float, default=1.0
         Weight of the losses of labeled rows. The paper's C weights their *mean*: it is C Σ_L s_i.
-    C_graph : float, "labels", "paper", "theorem" or None, default=None
+    C_graph : float, "labels", "paper" or None, default=None
         Weight C' of the mean over the edges. None means C Σ_L s_i / 20 with the weights of the
         losses, ``class_weight`` included, which harms little where the neighbors do not follow the
         classes; where they do, with p = 2 on a k-NN graph, more of it often helps. ``"labels"`` is
         C Σ_L s_i, that of the mean loss, or a tenth of it with a complete graph. ``"paper"`` is
         C' = C Σ_L s_i for p < 2, and the paper's bounds for p = 2 and p > 2, which suppose
-        k(x, x) = 1 and no offset. ``"theorem"`` is that of ``"labels"``, or less where Theorem 1
-        asks for it with the kernel and the offset that are used.
+        k(x, x) = 1 and no offset.
     labeled_loss : str or LabeledLoss, default="hinge"
         ``"hinge"``, ``"smooth_hinge"``, ``"logistic"``, ``"l1"``, ``"epsilon_insensitive"``,
         ``"modified_logistic"`` or ``"squared_hinge"``; a `LabeledLoss` where its parameter is to be
@@ -591,9 +504,8 @@ class GKM(GraphClassifier):
         Degree of the polynomial kernel, at most 30.
     coef0 : float, default=0.0
         Constant of the polynomial kernel, non-negative.
-    sigma_f : float or "theorem", default=1.0
-        Output standard deviation: kernels are multiplied by its square. ``"theorem"`` is the
-        largest with which Theorem 1 holds for p ≥ 2 (rbf and laplacian).
+    sigma_f : float, default=1.0
+        Output standard deviation: kernels are multiplied by its square.
     graph : NeighborGraph, Graph, CompleteGraph or matrix of shape (n, n), default=None
         Which rows are joined, see `NeighborGraph`; ``NeighborGraph("all", gamma="kernel")`` is the
         graph of the paper. Two labeled rows are not joined then. A given graph of the n rows, or a
@@ -701,8 +613,8 @@ class GKM(GraphClassifier):
     Gaussian weights is to follow from the lengths of the edges, a complete graph has that of all
     rows so far; one of neighbors keeps that of the first call whose rows were joined (1 for their
     own edges, if a call came before): give a number where that call holds only a few rows.
-    ``sigma_f="theorem"`` is that of the first call, too. Where ``graph`` changes between two calls
-    to all pairs, or from them to neighbors, the next call makes the graph of all rows anew.
+    Where ``graph`` changes between two calls to all pairs, or from them to neighbors, the next call
+    makes the graph of all rows anew.
 
     References
     ----------
@@ -728,6 +640,5 @@ class GKM(GraphClassifier):
 
     labeled_loss: Annotated[str, StrOptions(LOSSES)] | LabeledLoss = "hinge"
     power: Power = 2.0
-    sigma_f: Deviation | Literal["theorem"] = 1.0
     projection: Literal["auto"] | bool = "auto"
     precision: Literal["single", "double"] = "single"

@@ -36,7 +36,7 @@ class GKMRegressor(RegressorMixin, GraphMachine):
     ----------
     C : float, default=1.0
         Weight of the losses of labeled rows. The paper's C weights their *mean*: it is C Σ_L s_i.
-    C_graph : float, "labels", "paper", "theorem" or None, default="labels"
+    C_graph : float, "labels", "paper" or None, default="labels"
         Weight of the mean over the edges, see `GKM`.
     labeled_loss : {"epsilon_insensitive", "l1"}, default="epsilon_insensitive"
         Loss of labeled rows.

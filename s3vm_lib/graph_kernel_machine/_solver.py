@@ -240,7 +240,7 @@ class Solution(NamedTuple):
 class KernelSums:
     """Sums Σ_j a_j k(x_j, x) over a growing list of rows.
 
-    No store of `s3vm_lib.gram`: each sum is of other rows, and no kernel value is kept.
+    It uses no store of `s3vm_lib.gram`: each sum is of other rows, and no kernel value is kept.
 
     Parameters
     ----------

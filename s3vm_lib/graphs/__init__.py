@@ -10,8 +10,8 @@ D their sums over each row.
 
 Two kinds of graphs answer the same questions. `Graph` holds a list of edges (k nearest neighbors,
 all neighbors within a radius, or any weights that are given). `CompleteGraph` joins all pairs and
-holds none of them: weights are computed when an edge is drawn. `NeighborGraph` says how either is
-made of rows. `sample_edge` draws edges inside compiled loops.
+holds none of them: weights are computed when an edge is drawn. `NeighborGraph` makes either
+of rows. `sample_edge` draws edges inside compiled loops.
 
 Read in this order: `_edges` (graphs, energies, Laplacians, edges at random), `_rules` (how they are
 made of rows, and what estimators take).

@@ -102,7 +102,7 @@ def knn_graph(
 ):
     """Join every row to its k nearest neighbors.
 
-    An edge is there if one of its ends is among the k nearest neighbors of the other.
+    An edge exists if one of its ends is among the k nearest neighbors of the other.
 
     Parameters
     ----------
@@ -228,9 +228,9 @@ def extend_graph(graph, X, labeled, rule, gamma):
 # --- What estimators take ------------------------------------------------------------------------
 
 
-NEIGHBORS = 5  # of a `NeighborGraph`, where nothing is said
+NEIGHBORS = 5  # of a `NeighborGraph`, where the user gives none
 _DENSE = 2**27  # values of sparse rows that are made dense, 1 GB
-GRAPH_SHARE = 0.05  # of the weight of the labeled rows that the graph gets, where nothing is said
+GRAPH_SHARE = 0.05  # weight of the graph over that of the labeled rows, by default
 
 
 @dataclass(frozen=True)

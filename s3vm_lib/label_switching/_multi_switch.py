@@ -100,7 +100,7 @@ def solve_multi_switch(
     rows, t, sample_weight, problem, *, start=1e-5, factor=1.5, n_switch=None, max_rounds=1000,
     tol=1e-3, path_tol=0.03, max_iter=50, callback=None,
 ):  # fmt: skip
-    """Train with assigned labels, switch them until no switch gains, raise C*, and so on.
+    """Train with assigned labels, switch them until no switch gains, then raise C* and repeat.
 
     Parameters
     ----------

@@ -31,7 +31,7 @@ class Solution(NamedTuple):
 
 @njit
 def best_offset(t, upper, f):
-    """Return minimizer b of ½ Σ_i u_i max(0, 1 − t_i (f_i + b))², the middle where there are many.
+    """Return the minimizer b of ½ Σ_i u_i max(0, 1 − t_i (f_i + b))², or the middle of many.
 
     The derivative is piecewise linear and increasing in b, with kinks where f_i + b = t_i: walk
     along them until it changes its sign.
@@ -137,7 +137,7 @@ class DeformedKernel:
         return c, f, float(c @ f)
 
 
-COLUMNS = 32  # of G, whose products with M are there at once
+COLUMNS = 32  # of G, whose products with M are in memory at once
 
 
 class LowRankDeformedKernel:
@@ -188,14 +188,14 @@ class BlockDeformedKernel:
     """`LowRankDeformedKernel` whose factor G lies in blocks of rows, in memory or in a file.
 
     GᵀMG needs all rows of a column of G at once, since a row of M may name any of them: a few
-    columns at a time are there in double precision.
+    columns at a time are in memory, in double precision.
 
     Parameters
     ----------
     features : BlockFeatures
         Rows of G, not centered.
     columns : int
-        Columns of G that are there at once.
+        Columns of G that are in memory at once.
     lap, kappa, labeled
         See `DeformedKernel`.
     """

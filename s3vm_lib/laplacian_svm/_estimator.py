@@ -33,7 +33,7 @@ _NEAR = 1e-6  # relative rounding of J that is always accepted
 _RANK_TOL = 1e-6  # largest entry of the diagonal of K − GGᵀ, as a share of that of K
 
 
-class Shared(NamedTuple):
+class SharedKernel(NamedTuple):
     """What all two-class problems of a fit have in common."""
 
     # The first for gradients.
@@ -127,7 +127,7 @@ class LapSVM(KernelParameters, BaseS3VM):
         sooner where no diagonal entry of K − GGᵀ exceeds 1e-6 of the largest of K.
     client : dask.distributed.Client, default=None
         The workers of this cluster make the factor in blocks and keep it, as many columns as
-        ``rank`` says, or 500. They open the rows themselves: X has to be a `numpy.memmap` that all
+        ``rank`` gives, or 500. They open the rows themselves: X has to be a `numpy.memmap` that all
         workers can open, or a CSR matrix of three of them. The graph stays in this process, which
         takes X and, a few at a time, columns of the factor into its memory. A clone of the
         estimator has the client, a pickle or a copy has None.
@@ -284,7 +284,7 @@ class LapSVM(KernelParameters, BaseS3VM):
         return super()._training(X, codes, weight, classes)
 
     def _prepare(self, data):
-        """Return graph and the kernel, full, deformed or factorized, which all problems share."""
+        """Return the graph and the (full, deformed or factorized) kernel, which problems share."""
         n, labeled = data.X.shape[0], np.flatnonzero(data.codes >= 0)
         if self.labeled_loss == "hinge" and self.solver == "pcg":
             raise ValueError("solver='pcg' is for labeled_loss='squared_hinge', got 'hinge'")
@@ -316,10 +316,10 @@ class LapSVM(KernelParameters, BaseS3VM):
         except LinAlgError:
             raise _spoiled(data.X, data.kernel) from None
         self.solver_, self.rank_ = solver, rank
-        return Shared(kernel, lap, kappa, labeled, data.X, shift)
+        return SharedKernel(kernel, lap, kappa, labeled, data.X, shift)
 
     def _what_fits(self, n, n_labeled):
-        """Return solver, the rank (or None), and the number of columns of a factor in blocks."""
+        """Return the solver, the rank (or None), and how many columns a factor in blocks has."""
         if self.client is not None and (self._precomputed or self.solver == "pcg"):
             raise ValueError(
                 "client needs a kernel of rows and solver='auto' or 'newton', got "
@@ -392,7 +392,7 @@ class LapSVM(KernelParameters, BaseS3VM):
         return LowRankDeformedKernel(low, lap, kappa, labeled)
 
     def _solve(self, data, shared, t, problem, careful):
-        """Return fit in a list, "stalled" where rounding has spoiled it; [] without a factor."""
+        """Return the fit in a list, "stalled" if rounding has spoiled it; [] without a factor."""
         kernel, lap, kappa, labeled, X, shift = shared
         kernel = self._factored(data.kernel, shared) if careful else kernel
         if kernel is None:
@@ -526,8 +526,8 @@ def choose_blocks(n, megabytes, rank):
     -------
     rank : int
     columns : int
-        Columns of the factor that are there at once with their products, in half of the budget; 0
-        where nothing fits.
+        Columns of the factor that are in memory at once with their products, in half of the
+        budget; 0 where nothing fits.
     needed : float
         The least budget of which anything fits.
     """
@@ -554,7 +554,7 @@ def choose_rank(n, n_labeled, megabytes, rank, loss, solver, precomputed=False):
     loss : {"squared_hinge", "hinge"}
     solver : {"auto", "newton", "pcg"}
     precomputed : bool, default=False
-        Whether the Gram matrix is there already.
+        Whether the Gram matrix is in memory already.
 
     Returns
     -------

@@ -30,7 +30,7 @@ class Watch(NamedTuple):
 
 
 class StoppingState:
-    """What the stopping rules have to remember.
+    """What the stopping rules compare with.
 
     Parameters
     ----------
@@ -205,7 +205,7 @@ class Directions:
         self.restart()
 
     def restart(self):
-        """Forget the directions so far."""
+        """Delete the directions so far."""
         self._p = self._Kp = self._Kz = None
         self._rKz, self._inside = 0.0, self.space is not None
 

@@ -83,6 +83,7 @@ class SemiSupervisedKFold(StratifiedKFold):
         """
         if X is not None and (X.shape[0] if hasattr(X, "shape") else len(X)) != len(y):
             raise ValueError("X and y must have the same number of rows")
+        # Unlabeled rows have nothing to test: they are in every training part.
         labeled, labels = labeled_rows(y, unlabeled_mask)
         unlabeled = np.delete(np.arange(len(y)), labeled)
         # The classes are passed as numbers: scikit-learn takes 0.5 and 1.5 for a regression.
@@ -161,7 +162,7 @@ labeled_accuracy_scorer = make_scorer(labeled_accuracy)
 
 
 def is_labeled_accuracy(scoring):
-    """Tell whether a ``scoring`` is `labeled_accuracy_scorer`, or a clone's copy of it."""
+    """Return whether a ``scoring`` is `labeled_accuracy_scorer`, or a clone's copy of it."""
     mine = labeled_accuracy_scorer
     return type(scoring) is type(mine) and vars(scoring) == vars(mine)
 

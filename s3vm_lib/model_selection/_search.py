@@ -51,7 +51,7 @@ from s3vm_lib.utils.validation import (
 TIES = ("C", "C_star", "gamma")
 
 
-class Candidate(NamedTuple):
+class Setting(NamedTuple):
     """One setting of one estimator."""
 
     name: str | None  # of the estimator; None where there is but one
@@ -102,7 +102,7 @@ def candidates(estimators, param_grid, X, codes, weight):
 
     Returns
     -------
-    list of Candidate
+    list of Setting
 
     Raises
     ------
@@ -123,7 +123,7 @@ def candidates(estimators, param_grid, X, codes, weight):
                     f"param_grid names {unknown}, which are not among the parameters of "
                     f"{type(estimator).__name__}: {sorted(known)}"
                 )
-            found.setdefault(joblib.hash((name, settings)), Candidate(name, settings))
+            found.setdefault(joblib.hash((name, settings)), Setting(name, settings))
     # With several estimators a name must belong to one of them, at least.
     for grid in grids or []:
         lost = [k for k in grid if not any(k in e.get_params() for e in estimators.values())]
@@ -317,7 +317,7 @@ class Leader(NamedTuple):
     key: tuple = ()
 
     def is_beaten_by(self, mean, key):
-        """Tell whether a setting that has this mean, or can still reach it, would be taken."""
+        """Return whether a setting that has this mean, or can still reach it, would be taken."""
         level = abs(mean - self.mean) <= PreferSmallest().tolerance
         return key < self.key if level else mean > self.mean
 

@@ -32,7 +32,7 @@ def _fitted_has(name):
 
 
 def told_unlabeled(estimator, y, mask):
-    """Return labels and mask for ``fit``; −1 in y without a mask where that will do."""
+    """Return labels and mask for ``fit``; where −1 is no class, −1 in y and no mask."""
     # Without routing, a pipeline hands arguments to its last step by its name, as step__argument.
     prefix = ""
     while isinstance(estimator, Pipeline) and not get_config()["enable_metadata_routing"]:
@@ -101,7 +101,7 @@ class WithUnlabeled(SemiSupervisedMixin, MetaEstimatorMixin, BaseEstimator):
             Their labels; −1 is one like any other if the estimator, or the last step of a pipeline,
             takes ``unlabeled_mask``.
         unlabeled_mask : array-like of bool, shape (n,), default=None
-            True for rows of X that join the unlabeled ones, whatever ``y`` says of them.
+            True for rows of X that join the unlabeled ones, whatever their ``y``.
 
         Returns
         -------

@@ -1,8 +1,8 @@
 """Rank rows by scores of machines that have not seen them, and accept those on top.
 
-In screening some rows, decoys, are known to be wrong, and others, targets, may be right. How many
-decoys lie above a score says how many of the targets above it are wrong. Elsewhere some rows are
-known to be right, positives, and of the others nothing is known.
+In screening some rows, decoys, are known to be wrong, and others, targets, may be right. The
+number of decoys above a score estimates how many of the targets above it are wrong. Elsewhere some
+rows are known to be right, positives, and of the others nothing is known.
 """
 
 import numpy as np
@@ -33,6 +33,7 @@ def out_of_fold(estimator, X, y, *, n_splits=5, random_state=0):
     -------
     ndarray of shape (n,) or (n, n_classes)
     """
+    # Unlabeled rows are a stratum of their own, so that each is left out once, too.
     labels = mark_missing(y)
     strata = np.unique(labels.astype(str), return_inverse=True)[1]
     folds = StratifiedKFold(n_splits, shuffle=True, random_state=random_state)
@@ -89,6 +90,7 @@ def q_values(
     values, index = np.unique(-scores, return_inverse=True)  # from the top; equal scores together
     targets = np.cumsum(np.bincount(index, is_target, values.size))
     decoys = np.cumsum(np.bincount(index, ~is_target, values.size))
+    # (decoys + 1) / targets from a score upwards; a q-value is the least of these up to it.
     rates = np.ones(values.size)
     np.divide(factor * (decoys + 1), targets, out=rates, where=targets > 0)
     return np.minimum(np.minimum.accumulate(rates[::-1])[::-1], 1.0)[index]
@@ -101,7 +103,7 @@ def accept(
     *,
     right_share: float | None = None,
 ) -> np.ndarray:
-    """Say which targets to accept at a false discovery rate.
+    """Return which targets to accept at a false discovery rate.
 
     Parameters
     ----------
@@ -138,6 +140,7 @@ def share_of_right_targets(scores: ArrayLike, is_target: ArrayLike) -> float:
         From 0 to 1.
     """
     scores, is_target = _checked(scores, is_target)
+    # Wrong targets score like decoys: half of them lie below this median, and hardly a right one.
     median = np.median(scores[~is_target])
     targets = scores[is_target]
     below = np.sum(targets < median) + 0.5 * np.sum(targets == median)
@@ -180,6 +183,7 @@ def bagged_scores(estimator, X, positive, *, n_bags=30, random_state=0):
     orders = [random.permutation(rows) for _ in range(0, n_bags, 5)]  # each row is left out in each
     for k in range(n_bags):
         kept = np.delete(orders[k // 5], np.s_[k % 5 :: 5])
+        # A third of the others at most: each has to be left out of many bags.
         drawn = random.permutation(others)[: max(1, min(kept.size, others.size // 3))]
         train = np.r_[kept, drawn]
         model = clone(estimator).fit(_safe_indexing(X, train), positive[train].astype(int))
@@ -231,6 +235,7 @@ def from_positives(
     scores, positive = _checked(scores, positive, "positive")
     known, others = np.sort(scores[positive]), np.sort(scores[~positive])
     if share is None:
+        # Known positives above a threshold, and unlabeled rows there: their ratio bounds the share.
         above = 1 - np.searchsorted(others, known) / others.size
         own = 1 - np.searchsorted(known, known) / known.size
         error = np.sqrt(np.log(40) / 2) * (others.size**-0.5 + known.size**-0.5)  # of 90 %

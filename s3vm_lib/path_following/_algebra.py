@@ -226,7 +226,7 @@ def triangular(R, m, b, trans=0):
 
 @njit
 def backward(R, m, x):
-    """Solve Rx = x in place."""
+    """Overwrite x by R⁻¹x."""
     for j in range(m - 1, -1, -1):
         x[j] = (x[j] - dot(R[j, j + 1 : m], x[j + 1 : m])) / R[j, j]
 

@@ -76,7 +76,7 @@ def reweigh(v, p, ids, weight, n):
 
 @njit
 def violators(v, p, n, hold, tol):
-    """Put into A, after a refresh, all that is not where it should be; return how many."""
+    """Put into A, after a refresh, all samples in a wrong set; return how many."""
     now = p.now[0]
     places, count = np.empty(now.n_margin, np.int64), 0
     # Rows of M outside their box go at once, in one update of the factor.
@@ -165,7 +165,7 @@ def residual(p, n):
 
 @njit
 def value(p, n, gone):
-    """Return J without the ridge, of the rows that are known and not on their way out.
+    """Return J without the ridge, of the registered rows that are not being removed.
 
     What the others still contribute to the outputs, ``gone`` of shape (n,), is left out.
     """

@@ -88,7 +88,7 @@ class ILS3VM(KernelParameters, KeepingS3VM):
         its output crosses 0. ``"finite"``: only when all that the new row set going has come to
         rest. The latter provably ends, and takes over where the former does not.
     update : {"auto", "path", "together", "block"}, default="auto"
-        How several new rows come in. ``"path"``: one after the other. ``"together"``: up to 20 on
+        How several new rows are added. ``"path"``: one after the other. ``"together"``: up to 20 on
         one path. ``"block"``: Newton steps over the sets, and a path for what they leave undone,
         which is fast where the margin set is large. ``"auto"`` chooses between ``"together"`` and
         ``"block"`` by the size of the margin set, and, with kernel values stored, gives a path up
@@ -194,7 +194,7 @@ class ILS3VM(KernelParameters, KeepingS3VM):
     different ones; none is better in general.
 
     Whatever a call of `partial_fit` learns, it costs about a millisecond, and more with the number
-    of rows held, to check its input and to set the attributes. Where rows come in numbers, give a
+    of rows held, to check its input and to set the attributes. Where many rows come at once, give a
     hundred at a time.
 
     The outputs that `decision_function` returns leave out the ridge, and differ from those that the
@@ -397,7 +397,7 @@ class ILS3VM(KernelParameters, KeepingS3VM):
         return found.status
 
     def _start_over(self, tally):
-        """Run CCCP on all rows, when it is due or the path has cost as much as it should.
+        """Run CCCP on all rows, after much growth or when the path has cost as much as CCCP should.
 
         If that expectation is right, the two cost at most twice as much as the better one of them.
         """
@@ -411,7 +411,7 @@ class ILS3VM(KernelParameters, KeepingS3VM):
         self._finish(tally)
 
     def _follow_C_star(self, tally, index, end):
-        """Return where ``C_star`` is None, take that of all rows held; whether CCCP on all is due.
+        """Where ``C_star`` is None, set that of all rows held; return whether CCCP has to run.
 
         Otherwise a path brings α of the rows at places before ``end`` to the new weights.
         """

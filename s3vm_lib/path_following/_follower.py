@@ -89,7 +89,7 @@ class Follower:
     # Rows --------------------------------------------------------------------------------------
 
     def take(self, ids, label, weight):
-        """Know rows of the store, without a part in the problem yet.
+        """Register rows of the store, which are not part of the problem yet.
 
         Parameters
         ----------
@@ -202,7 +202,7 @@ class Follower:
         ends.reweigh(self.store.view, self.state, ids[new], weight[new], self.store.n)
 
     def mode(self):
-        """Return how rows are to come in where ``update`` is "auto"."""
+        """Return how rows are to be added where ``update`` is "auto"."""
         return "block" if self.n_margin > _LARGE_MARGIN else "together"
 
     def learn(self, ids, block=False, max_steps=None, work=np.inf):
@@ -301,7 +301,7 @@ class Follower:
         ends.to_targets(p, triangular(p.R, m, top - delta * one, 1), delta)
 
     def run(self, max_steps=None, budget=np.inf):
-        """Walk until A is empty; True unless ``max_steps`` or ``budget`` came before.
+        """Follow the path until A is empty; return False if ``max_steps`` or ``budget`` ends it.
 
         Without ``max_steps`` the finite order takes over where the path has become long.
         """
@@ -446,7 +446,7 @@ class Follower:
         return ends.value(self.state, self.store.n, leaving)
 
     def of_leaving(self):
-        """Return what rows on their way out still contribute to the outputs of all, shape (n,)."""
+        """Return what rows that are being removed still add to all outputs, shape (n,)."""
         n = self.store.n
         x = self.state.x[:n]
         rows = np.flatnonzero((x["leaving"] == 1) & (x["alpha"] != 0))
@@ -464,7 +464,7 @@ class Follower:
         return {name: np.flatnonzero(where == k) for k, name in enumerate(SETS)}
 
     def counters(self):
-        """Return counts of steps, flips and what the guards saw, since the beginning."""
+        """Return the numbers of steps, flips and alarms of the guards since the beginning."""
         counts = {name: int(self.now[field]) for name, field in _COUNTS.items()}
         return counts | {"fallbacks": self.fallbacks, "factorizations": self.refactored}
 
@@ -479,7 +479,7 @@ class Follower:
     # Copies ------------------------------------------------------------------------------------
 
     def save(self):
-        """Return copies of all that an operation changes but the factor."""
+        """Return copies of all arrays that an operation changes, the factor apart."""
         known = self._known(self.store.n)
         # NumPy copies records field by field, and bytes at once.
         known = {name: part.view(np.uint8).copy() for name, part in known.items()}
@@ -499,7 +499,7 @@ class Follower:
         self.refactored = refactored
 
     def __getstate__(self):
-        """Return without workspace, and without the factor, which is computed again."""
+        """Return the state without workspace, and without the factor, which is computed again."""
         return self.__dict__ | {"state": None, "now": None, "saved": self.save()}
 
     def __setstate__(self, state):

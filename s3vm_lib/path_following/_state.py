@@ -100,7 +100,7 @@ def compute(v, rows, p, i, n):
 
 @njit(**INNER)
 def fetch(v, p, i, n):
-    """Have kernel row i in memory; False when every slot holds the row of a sample in T."""
+    """Keep kernel row i in memory; return False when all slots hold rows of samples in T."""
     if v.kind != CACHED:
         return True
     v.clock[0] += 1
@@ -123,7 +123,7 @@ def touch(v, p, i, n):
 
 @njit
 def fetch_touched(v, p, n):
-    """Have the kernel rows of T in memory, complete; False when there is no room for all."""
+    """Keep the whole kernel rows of T in memory; return False when they do not all fit."""
     for k in range(p.now[0].n_touched):
         if not fetch(v, p, p.T[k], n):
             return False
@@ -225,7 +225,7 @@ def flip(p, i, fresh):
 
 @njit(**INNER)
 def goal(p, i):
-    """Return where α_i is going."""
+    """Return the value that α_i moves to."""
     return p.x[i].s * p.x[i].c if p.x[i].upward == 1 and p.x[i].leaving == 0 else 0.0
 
 
@@ -269,7 +269,7 @@ def distance(p, i, f, hold):
 
 @njit
 def moves(p):
-    """Return most that outputs move by per unit of an α: the largest k(x, x), or 1 if all are 0."""
+    """Return the largest k(x, x), or 1 if all are 0: it bounds the change of outputs per α."""
     now = p.now[0]
     return now.largest * now.largest if now.largest > 0 else 1.0
 

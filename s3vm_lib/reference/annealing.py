@@ -1,6 +1,6 @@
 """Deterministic annealing in plain NumPy: the twin of `s3vm_lib.annealing`.
 
-Numbers in comments are the lines of the algorithm in the chapter on switching labels.
+Numbers in comments are the lines of the algorithm in the chapter on deterministic annealing.
 """
 
 import numpy as np

@@ -10,16 +10,16 @@ from s3vm_lib.losses import LabeledLoss
 
 
 def objective(alpha, K, y, labeled, edges, mu, C_mean, C_graph, p, loss):
-    """J(w) at f = Kα: C_mean, the paper's C, weights the mean loss, C_graph that over the edges."""
+    """Return J(w) at f = Kα; C_mean, the paper's C, weights the mean loss, C_graph the edges."""
     f, l = K @ alpha, labeled
     smoothness = np.mean(mu * np.abs(f[edges[:, 0]] - f[edges[:, 1]]) ** p)
     return 0.5 * alpha @ f + C_mean * np.mean(loss.value(y[l], f[l])) + C_graph * smoothness
 
 
 def fit(K, y, edges, mu, C_mean, C_graph, p, draws, loss="hinge", printed=False, radius=np.inf):
-    """Coefficients of the average w̄ and of the last w; ``draws`` holds (labeled row, edge) pairs.
+    """Return coefficients of the average w̄ and of the last w; ``draws`` has (labeled row, edge)s.
 
-    With ``printed=True`` the average takes the new w, as line 5 of the paper says; Lemma 1 and
+    With ``printed=True`` the average takes the new w, as in line 5 of the paper; Lemma 1 and
     Theorem 1 are about the average of the old ones. A finite radius projects w onto a ball.
     """
     loss = LabeledLoss(loss) if isinstance(loss, str) else loss

@@ -8,18 +8,18 @@ import numpy as np
 
 
 def objective(K, M, kappa, C, c, b, t):
-    """J = ½cᵀKc + κ fᵀMf + ½ C Σ_L max(0, 1 − t (f + b))², f = Kc."""
+    """Return J = ½cᵀKc + κ fᵀMf + ½ C Σ_L max(0, 1 − t (f + b))², f = Kc."""
     f = K @ c
     return 0.5 * c @ f + kappa * f @ M @ f + 0.5 * C * np.sum(slack(f + b, t) ** 2)
 
 
 def slack(f, t):
-    """max(0, 1 − t f) on labeled rows, 0 on the others."""
+    """Return max(0, 1 − t f) on labeled rows, 0 on the others."""
     return np.where(t != 0, np.maximum(0, 1 - t * f), 0.0)
 
 
 def offset(f, t):
-    """The best b for outputs f, by bisection: Σ_L t max(0, 1 − t (f + b)) falls in b."""
+    """Return the best b for outputs f, by bisection: Σ_L t max(0, 1 − t (f + b)) falls in b."""
     low, high = -1 - np.abs(f).max(), 1 + np.abs(f).max()
     for _ in range(100):
         b = 0.5 * (low + high)
@@ -28,7 +28,7 @@ def offset(f, t):
 
 
 def newton(K, M, kappa, C, t, tol=1e-16, max_iter=100):
-    """Coefficients and offset by Newton's method on all n coefficients, with backtracking."""
+    """Return all n coefficients and the offset by Newton's method, with backtracking."""
     c = np.zeros(len(t))  # 1
     for _ in range(max_iter):
         f, b = K @ c, offset(K @ c, t)  # 2
@@ -49,7 +49,7 @@ def newton(K, M, kappa, C, t, tol=1e-16, max_iter=100):
 
 
 def conjugate_gradients(K, M, kappa, C, t, tol=1e-10, max_iter=1000):
-    """The same by conjugate gradients with K as the preconditioner, to a duality gap of tol J."""
+    """Return the same by conjugate gradients, preconditioned by K, to a duality gap of tol J."""
     c, p, r_old = np.zeros(len(t)), None, None  # 1
     for _ in range(max_iter):
         f, b = K @ c, offset(K @ c, t)  # 2

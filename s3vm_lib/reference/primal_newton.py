@@ -9,7 +9,7 @@ DOUBLING = tuple(2.0**k for k in range(-10, 1))  # factors of C* in ∇TSVM
 
 
 def coordinates(K, t):
-    """Z with ZZᵀ = K̃, the Gram matrix centered on the unlabeled rows (t = 0)."""
+    """Return Z with ZZᵀ = K̃, the Gram matrix centered on the unlabeled rows (t = 0)."""
     left = np.eye(len(t)) - (t == 0) / max(1, np.sum(t == 0))
     values, vectors = np.linalg.eigh(left @ K @ left.T)
     keep = values > 1e-12 * values[-1]
@@ -17,7 +17,7 @@ def coordinates(K, t):
 
 
 def objective(w, Z, t, C, C_star, b=0.0):
-    """J, its gradient and the curvatures D of the losses at w; t is 0 for unlabeled rows."""
+    """Return J, its gradient and the curvatures D of the losses at w; t is 0 for unlabeled rows."""
     f = Z @ w + b
     gap = np.where(t != 0, np.maximum(0, 1 - t * f), 0)
     bump = np.where(t == 0, np.exp(-3 * f**2), 0)
@@ -28,7 +28,7 @@ def objective(w, Z, t, C, C_star, b=0.0):
 
 
 def direction(g, Z, D, curvature):
-    """−B⁻¹g, where B is the Hessian I + ZᵀDZ without its negative curvature."""
+    """Return −B⁻¹g, where B is the Hessian I + ZᵀDZ without its negative curvature."""
     if curvature == "drop":
         D = np.maximum(D, 0)  # 5
     values, vectors = np.linalg.eigh(np.eye(len(g)) + Z.T @ (D[:, None] * Z))  # 6
@@ -36,7 +36,7 @@ def direction(g, Z, D, curvature):
 
 
 def fit(K, t, C, C_star, b=0.0, curvature="drop", annealing=DOUBLING, tol=1e-8):
-    """Coefficients w, the outputs f and J: one stage per factor α of C*, from α = 0 on."""
+    """Return w, the outputs f and J after one stage for each factor α of C*, from α = 0 on."""
     Z = coordinates(K, t)
     w = np.zeros(Z.shape[1])  # 1
     for alpha in (0.0, *annealing):  # 2

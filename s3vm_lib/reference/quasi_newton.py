@@ -6,13 +6,13 @@ from scipy.special import expit
 
 
 def centered_gram(K, t):
-    """Gram matrix of the features minus their mean over the unlabeled rows (t = 0), for (13)."""
+    """Return the Gram matrix of the features centered on the unlabeled rows (t = 0), for (13)."""
     m = (t == 0) / np.sum(t == 0)
     return K - np.outer(K @ m, np.ones(len(t))) - np.outer(np.ones(len(t)), K @ m) + m @ K @ m
 
 
 def objective(c, K, t, lam, lam_u, b=0.0, gamma=20.0, s=3.0):
-    """Value (4) and gradient (5) at c; t is −1 or +1 for labeled rows and 0 for unlabeled ones."""
+    """Return value (4) and gradient (5) at c; t is −1 or +1, and 0 for unlabeled rows."""
     L, U = t != 0, t == 0
     Kc = K @ c
     f = Kc + b
@@ -28,7 +28,7 @@ def objective(c, K, t, lam, lam_u, b=0.0, gamma=20.0, s=3.0):
 
 
 def fit(K, t, lam, lam_u, b=0.0, annealing=(1e-6, 1e-4, 1e-2, 0.1, 0.5, 1.0), memory=50, **stop):
-    """Coefficients c and the value F: lines 1-11 of Algorithm 1 with the authors' engine."""
+    """Return coefficients c and the value F: lines 1-11 of Algorithm 1 with the authors' engine."""
     c = np.zeros(len(t))
     for alpha in (0.0, *annealing):
         arguments = (K, t, lam, alpha * lam_u, b)

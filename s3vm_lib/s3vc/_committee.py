@@ -8,7 +8,7 @@ the sum of these losses, the weight of its vote tanh(2 f_j / s_j) is
     w_j ∝ exp(−L_j − g_j − p_j),
 
 the exponentially weighted average of Vovk, whose prior weights exp(−p_j) do not depend on the data.
-g_j says what the unlabeled rows say: the logarithm of the mean loss exp(−3 f²) that they have under
+g_j measures the unlabeled rows: the logarithm of the mean loss exp(−3 f²) that they have under
 the member, less that which structureless rows of the same covariance have under the same machine;
 and 8 (c_j − .15), where c_j is the share of the labels that the unlabeled rows' part of f_j puts
 into the wrong class. It decides where there are few labels, and L_j where there are many.
@@ -106,7 +106,7 @@ def ramp(m, scale):
 
 
 def held_out_folds(codes, random_state):
-    """Deal the labels of each class into folds; a class with a single label keeps it.
+    """Split the labels of each class into folds; a class with a single label keeps it.
 
     Parameters
     ----------

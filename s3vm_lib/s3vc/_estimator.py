@@ -49,9 +49,17 @@ COSTS = 1.0, 10.0
 WIDTHS = 0.25, 1.0, 4.0  # multiples of gamma
 LESS = 1.0  # p of the supervised machines and of the narrowest kernel
 LEVEL = 0.9  # of the interval of the expected error
-SHARE_TOL = 0.01  # of the share of positive outputs
+RARE = 0.25  # share of one of two classes below which the share of positive outputs is held
+SHARE_TOL = 0.01  # of this share
 _LEAST_SURE = 5  # rows that the summary names
 _UNLIKE_PREDICT = 0.2  # share of rows whose most probable class may be another than predict's
+
+
+def rarest_share(balance):
+    """Return the smaller share of two classes, 0 where none is given."""
+    if isinstance(balance, dict):
+        return min(balance.values())
+    return min(balance, 1 - balance) if isinstance(balance, Real) else 0.0
 
 
 class _IfProbability:
@@ -73,7 +81,7 @@ class S3VC(SemiSupervisedMixin, MetaEstimatorMixin, BaseEstimator):
     It scales columns of different units, estimates the class ratio, fits linear and kernel
     machines with and without the unlabeled rows, and lets them vote. A vote weighs the more, the
     fewer labels the machine gets wrong that were held out from it; where there are few labels, the
-    more the wider the gap that it found among the unlabeled rows. `summary` says in words and
+    more the wider the gap that it found among the unlabeled rows. `summary` reports in words and
     numbers what was compared, which error to expect, and of which rows the vote is least sure.
 
     Parameters
@@ -97,7 +105,8 @@ class S3VC(SemiSupervisedMixin, MetaEstimatorMixin, BaseEstimator):
     solver : "auto" or estimator, default="auto"
         ``"auto"`` is `QNS3VM` (with ``tol=1e-3`` and ``ftol=1e-6``; with a kernel in 100 to 200
         coordinates; the linear one of two classes with ``reconsider=True``), and with more than two
-        classes also `LapSVM` on a normalized graph. `QNS3VM` holds the share of positive outputs
+        classes also `LapSVM` on a normalized graph. `QNS3VM` holds the mean output where both of
+        two classes have a share of a quarter or more, and otherwise the share of positive outputs
         (``balance_tol=0.01``): with the mean output, a linear machine starves a rare class. Another
         estimator keeps its own parameters, except for those that are given here with another value
         than their default, which it must have; it votes beside the supervised machine alone.
@@ -137,7 +146,7 @@ class S3VC(SemiSupervisedMixin, MetaEstimatorMixin, BaseEstimator):
         0 and 1.
     expected_error_ : float
         Share of the held-out labels on which the vote is wrong; NaN where none was held out. The
-        weights of the vote on a label do not know that label.
+        weights of the vote on a label do not depend on that label.
     expected_error_interval_ : tuple of two floats
         The exact 90 % interval (Clopper and Pearson) for labels that are a random sample.
     members_ : list of Member
@@ -349,7 +358,7 @@ class S3VC(SemiSupervisedMixin, MetaEstimatorMixin, BaseEstimator):
     # What is chosen ------------------------------------------------------------------------------
 
     def _scaled(self, X, weight):
-        """Scale the columns to variance 1, where that is wanted."""
+        """Return X with columns scaled to variance 1 if ``scale`` requires it."""
         self.scaler_ = None
         if self._precomputed:
             return X
@@ -427,9 +436,14 @@ class S3VC(SemiSupervisedMixin, MetaEstimatorMixin, BaseEstimator):
         own["coordinates"] = Coordinates("cholesky", rank=rank)
         solver = QNS3VM(C=C, balance_tol=SHARE_TOL, reconsider=two, **own, **safe.QUICK)
         solver = safe.on_codes(solver, self.classes_)
-        return functools.cache(
-            lambda: solver.set_params(balance=asked_shares(solver, kernel, part))
-        )
+
+        @functools.cache
+        def told():
+            balance = asked_shares(solver, kernel, part)
+            mean = two and rarest_share(balance) >= RARE
+            return solver.set_params(balance=balance, balance_tol=None if mean else SHARE_TOL)
+
+        return told
 
     def _semi_supervised(self, kernel, costs, prior, solver, part, null):
         own = {"kernel": kernel.name, "gamma": kernel.gamma}
@@ -573,7 +587,7 @@ class S3VC(SemiSupervisedMixin, MetaEstimatorMixin, BaseEstimator):
             "probabilities assume the class shares of the labels."
         )
 
-    # What is said --------------------------------------------------------------------------------
+    # The report ----------------------------------------------------------------------------------
 
     def _report_members(self, codes):
         """Report what was compared, and what the votes weigh."""

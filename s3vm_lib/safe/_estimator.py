@@ -56,7 +56,7 @@ def default_baseline(estimator):
     Raises
     ------
     ValueError
-        Where it has a kernel or a C that `SVM` does not know.
+        Where it has a kernel or a C that `SVM` does not have.
     """
     given = estimator.get_params()
     # An estimator without a kernel is linear.
@@ -70,7 +70,7 @@ def default_baseline(estimator):
         if not known:
             raise ValueError(
                 f"baseline must be given, got None: {type(estimator).__name__} has "
-                f"{name}={shared[name]!r}, which the default, an SVM, does not know; "
+                f"{name}={shared[name]!r}, which the default, an SVM, does not have; "
                 "S3VC must have guard=False there"
             )
     return SVM(**shared)
@@ -96,7 +96,7 @@ class SafeS3VM(MetaEstimatorMixin, SemiSupervisedMixin, BaseEstimator):
     baseline : estimator, default=None
         The supervised classifier. None is `SVM` with the C, kernel and class weights of the
         estimator; linear, where that has no kernel. It must be given where that has a kernel or a C
-        which `SVM` does not know, such as the ``"auto"`` of `S3VC`.
+        which `SVM` does not have, such as the ``"auto"`` of `S3VC`.
     loss_weight : float, default=3.0
         λ: a row that is lost against the baseline counts this many rows that are won. At least 1.
     n_starts : int, default=0
@@ -514,9 +514,9 @@ class SafeS3VM(MetaEstimatorMixin, SemiSupervisedMixin, BaseEstimator):
 
     @with_threads
     def decision_function(self, X: Rows) -> np.ndarray:
-        """Return the votes of the members, those for the baseline's answer counted λ times.
+        """Return the sum of the members' votes; those for the baseline's answer count λ times.
 
-        Where the baseline was kept, or the estimator taken, its own ``decision_function``.
+        Where the baseline was kept, or the estimator taken, return its ``decision_function``.
 
         Parameters
         ----------

@@ -1,6 +1,6 @@
 """The linear program of the worst case, and the weighted vote that solves it.
 
-Rows i have a weight s_i, the baseline says b_i, member t of the pool says ŷ_ti. If ŷ_t were the
+Rows i have a weight s_i, the baseline gives b_i, member t of the pool gives ŷ_ti. If ŷ_t were the
 truth, a labeling y would gain
 
     g_t(y) = Σ_i s_i ([y_i = ŷ_ti, b_i ≠ ŷ_ti] − λ [y_i ≠ ŷ_ti, b_i = ŷ_ti]) / Σ_i s_i
@@ -69,7 +69,7 @@ def votes(pool, baseline, shares, loss_weight, tie, n_classes):
     Parameters
     ----------
     pool : int ndarray of shape (T, m)
-        What the members say of rows, which need not be those of the linear program.
+        Answers of the members on rows, which need not be those of the linear program.
     baseline : int ndarray of shape (m,)
     shares : ndarray of shape (T,)
         Weights α of the members.
@@ -119,11 +119,13 @@ def solve_safe(pool, baseline, loss_weight=3.0, sample_weight=None):
     if not (weight.sum() > 0 and pool.shape[0]):
         fractions = np.eye(n_classes)[baseline]
         return Solution(baseline, kept, 0.0, 0.0, kept, fractions, 0.0, 0, "baseline")
+    # Rows to which all give the same classes are one variable of the program.
     patterns, of_row = np.unique(np.vstack([baseline, pool]), axis=1, return_inverse=True)
     of_row = of_row.ravel()
     mass = np.bincount(of_row, weight) / weight.sum()
     shares, bound, moved, n_iter = _dual(patterns[1:], patterns[0], mass, loss_weight, n_classes)
     best, objective, tie = baseline, 0.0, 0.0
+    # Ties for the baseline, then against it: the better of both is taken.
     for side in (_TIE, -_TIE):
         labels = votes(pool, baseline, shares, loss_weight, side, n_classes).argmax(axis=1)
         worst = gains(labels, pool, baseline, loss_weight, weight).min()

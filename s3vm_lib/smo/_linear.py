@@ -51,7 +51,7 @@ def linear_solution(X, costs, beta, tol):
         return _descent(X, costs, beta.copy(), 0.1 * tol)
     lo, mid, hi, s1, s2 = costs
     unbound = np.flatnonzero(hi - lo >= BIG)
-    if unbound.size:  # its output is known, and with it b; Σβ = 0 says what β it has
+    if unbound.size:  # its output is known, and with it b; Σβ = 0 determines its β
         k = unbound[0]
         rows, shift, ridge = X - X[k], -s1[k], np.ones(X.shape[1])
         lo, mid, hi = (np.where(hi - lo >= BIG, 0.0, part) for part in (lo, mid, hi))

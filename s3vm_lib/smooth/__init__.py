@@ -13,7 +13,7 @@ from s3vm_lib.smooth._blocked import (  # isort: skip
     CoordinateName, Coordinates, block_coordinates, megabytes_needed,
 )  # fmt: skip
 from s3vm_lib.smooth._coordinates import (  # isort: skip
-    Features, RawCoefficients, centered, cholesky_coordinates, default_rank, eigen_coordinates,
+    FeatureMap, RawCoefficients, centered, cholesky_coordinates, default_rank, eigen_coordinates,
     linear_coordinates, low_rank, mean_weight,
 )  # fmt: skip
 from s3vm_lib.smooth._engines import (  # isort: skip
@@ -24,7 +24,7 @@ from s3vm_lib.smooth._quasi_newton import (  # isort: skip
 )  # fmt: skip
 
 __all__ = [
-    "ANNEALING", "Continuation", "CoordinateName", "Coordinates", "Features", "Minimum",
+    "ANNEALING", "Continuation", "CoordinateName", "Coordinates", "FeatureMap", "Minimum",
     "RawCoefficients", "ScaledObjective", "Solution", "Stage", "annealed", "annealing_stages",
     "bfgs_update", "block_coordinates", "centered", "cholesky_coordinates", "contradicted",
     "default_rank", "eigen_coordinates", "linear_coordinates", "losses_and_slopes", "low_rank",

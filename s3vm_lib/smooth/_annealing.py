@@ -74,7 +74,7 @@ class Continuation:
 
     Parameters
     ----------
-    coordinates : Features or RawCoefficients
+    coordinates : FeatureMap or RawCoefficients
     t : ndarray of shape (n,)
         −1 and +1, and 0 for unlabeled rows; at least one labeled row.
     sample_weight : ndarray of shape (n,)
@@ -113,8 +113,9 @@ class Continuation:
     def factors(self, annealing):
         """Return the factors α of the stages, from 0 on, or after that of the start.
 
-        From a start C* rises tenfold at most in one stage.
+        After a given start, C* rises at most tenfold in a stage.
         """
+        # Stages up to that of the start are done; beyond it C* rises tenfold at a time at most.
         every = (0.0, *(annealing if self.strength > 0 else ()))
         left = [alpha for alpha in every if alpha > self._passed] or [every[-1]]
         chosen, passed = [], self._passed
@@ -131,6 +132,7 @@ class Continuation:
         ``everywhere``.
         """
         coordinates, rows = self.coordinates, slice(None)
+        # At α = 0 unlabeled rows have no weight: the labeled ones alone are read.
         if alpha == 0.0 and not everywhere and hasattr(coordinates, "rows"):
             labeled = np.flatnonzero(self.t)
             if labeled.size <= getattr(coordinates, "most_rows", labeled.size):

@@ -20,7 +20,7 @@ from sklearn.utils._param_validation import Interval
 
 from s3vm_lib.kernels import Kernel, squared_norms
 from s3vm_lib.smooth._coordinates import (
-    Features,
+    FeatureMap,
     RawCoefficients,
     cholesky_coordinates,
     default_rank,
@@ -111,7 +111,7 @@ def _adjoint(Z, a):
 
 
 def _gram(Z, D):
-    return Features(doubles(Z))._gram_of(D)
+    return FeatureMap(doubles(Z))._gram_of(D)
 
 
 # --- Where the blocks are -------------------------------------------------------------------------
@@ -183,8 +183,8 @@ def block_rows(width):
 # --- The coordinates ------------------------------------------------------------------------------
 
 
-class BlockFeatures(Features):
-    """`Features` whose rows lie in blocks.
+class BlockFeatures(FeatureMap):
+    """`FeatureMap` whose rows lie in blocks.
 
     Parameters
     ----------
@@ -192,9 +192,9 @@ class BlockFeatures(Features):
     width : int
         Number of coordinates.
     mean_weight : ndarray of shape (n,) or None
-        As in `Features`.
+        As in `FeatureMap`.
     expand : callable, default=None
-        As in `Features`.
+        As in `FeatureMap`.
     """
 
     def __init__(self, blocks, width, mean_weight=None, expand=None):
@@ -266,7 +266,7 @@ class BlockFeatures(Features):
         product : callable
             F ↦ MF for F of shape (n, m).
         columns : int
-            Columns that are there at once, all rows of them.
+            Columns that are in memory at once, all rows of them.
 
         Returns
         -------
@@ -284,12 +284,12 @@ class BlockFeatures(Features):
         wanted = np.zeros(self.blocks.slices[-1].stop, dtype=bool)
         wanted[index] = True  # sorted, as those of the labeled rows are
         parts = [doubles(part) for part in self.blocks.each(getitem, (wanted,))]
-        chosen = Features(sp.vstack(parts, "csr") if sp.issparse(parts[0]) else np.vstack(parts))
+        chosen = FeatureMap(sp.vstack(parts, "csr") if sp.issparse(parts[0]) else np.vstack(parts))
         chosen.mean = self.mean
         return chosen
 
     def close(self):
-        """Forget the coordinates; what was in a file is deleted."""
+        """Delete the coordinates, and their file if there is one."""
         self.blocks.close()
 
 
@@ -326,7 +326,7 @@ def block_coordinates(
     tol : float
         See `s3vm_lib.kernels.pivoted_cholesky`.
     mean_weight : ndarray of shape (n,) or None
-        See `Features`.
+        See `FeatureMap`.
     first : ndarray of shape (m,) or None
         As in `cholesky_coordinates`.
     index : ndarray of shape (r,), default=None
@@ -387,7 +387,7 @@ def _on_workers(client, X, features, kept):
 
 
 def reads_the_disk(X):
-    """Say whether the linear kernel should read X in each pass: else it would be copied."""
+    """Return whether the linear kernel should read X in each pass: else it would be copied."""
     return not sp.issparse(X) and X.dtype == np.float32 and is_mapped(X)
 
 

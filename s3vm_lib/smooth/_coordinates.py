@@ -19,7 +19,7 @@ from s3vm_lib.kernels import pivoted_cholesky, squared_norms
 _LARGE = 2**20  # values of Z from which its products take as long as reading it
 
 
-class Features:
+class FeatureMap:
     """f = Zw − (μᵀw)·1 and ‖f‖² = wᵀw: rows of Z are features, μ their mean, never subtracted.
 
     Centering Z would fill a sparse matrix. Subtracting the number μᵀw from every output, and
@@ -54,6 +54,7 @@ class Features:
     def coarse(self):
         """Return the features in single precision where Z is dense and large; None elsewhere."""
         Z = self.Z
+        # On small features a product takes no longer in double precision.
         if type(Z) is not np.ndarray or Z.dtype != np.float64 or Z.size < _LARGE:
             return None
         if self._coarse is None:
@@ -115,6 +116,7 @@ class Features:
             Dense, by O(n d²) operations of BLAS for dense features.
         column : ndarray of shape (d,)
         """
+        # Σ D (z − μ)(z − μ)ᵀ, multiplied out: Z itself is never centered.
         gram = self._gram_of(D)
         column = self._adjoint(D)
         if self.mean is not None:
@@ -141,7 +143,7 @@ class Features:
 
     def rows(self, index):
         """Return the same features on some rows only, with the same μ."""
-        part = Features(self.Z[index])
+        part = FeatureMap(self.Z[index])
         part.mean = self.mean
         return part
 
@@ -164,8 +166,8 @@ class Features:
         return *self.expand(w), constant
 
 
-class SingleFeatures(Features):
-    """`Features` whose products are taken in single precision: half as much of Z to read."""
+class SingleFeatures(FeatureMap):
+    """`FeatureMap` whose products are taken in single precision: half as much of Z to read."""
 
     def _times(self, w):
         return (self.Z @ w.astype(np.float32)).astype(float)
@@ -216,10 +218,11 @@ class RawCoefficients:
         return self.applied(a + 2.0 * lam * c)
 
     def model(self, c):
-        """Return coefficients and constant of f on new points (see `Features.model`)."""
+        """Return coefficients and constant of f on new points (see `FeatureMap.model`)."""
         support = np.arange(self.dimension)
         if self.mean_weight is None:
             return support, c, 0.0
+        # Coefficients of the features as they are, in place of the centered ones.
         alpha = c - c.sum() * self.mean_weight
         return support, alpha, -float(self.column_mean @ alpha)
 
@@ -239,7 +242,7 @@ class RawLinearCoefficients(RawCoefficients):
     """
 
     def __init__(self, Z, mean_weight=None):
-        self.features = Features(Z, mean_weight)
+        self.features = FeatureMap(Z, mean_weight)
         self.dimension = Z.shape[0]
 
     @property
@@ -252,7 +255,7 @@ class RawLinearCoefficients(RawCoefficients):
         return self.features.applied(a)
 
     def model(self, c):
-        """Return weight vector and constant of f on new points (see `Features.model`)."""
+        """Return the weight vector and constant of f on new points (see `FeatureMap.model`)."""
         return self.features.model(self.features.gradient(c, 0.0, 0.0))
 
 
@@ -300,6 +303,7 @@ def default_rank(n):
 def inverse_root(K, tol=1e-12):
     """Return W, (n, r), with WᵀKW = I on the eigenvectors above tol times the largest."""
     values, vectors = eigh(K)
+    # What is left below is rounding, whose inverse root would be enormous.
     keep = values > tol * max(values[-1], np.finfo(float).tiny)
     return vectors[:, keep] / np.sqrt(values[keep])
 
@@ -313,17 +317,17 @@ def linear_coordinates(X, scale=1.0, mean_weight=None, raw=False):
     scale : float, default=1.0
         Output standard deviation σ_f of the kernel.
     mean_weight : ndarray of shape (n,) or None
-        See `Features`.
+        See `FeatureMap`.
     raw : bool, default=False
         Search in c instead of w.
 
     Returns
     -------
-    Features or RawLinearCoefficients
+    FeatureMap or RawLinearCoefficients
     """
     Z = X if scale == 1.0 else scale * X
     Z = sp.csr_matrix(Z) if sp.issparse(Z) else Z
-    return RawLinearCoefficients(Z, mean_weight) if raw else Features(Z, mean_weight)
+    return RawLinearCoefficients(Z, mean_weight) if raw else FeatureMap(Z, mean_weight)
 
 
 def cholesky_coordinates(X, kernel, max_rank=500, tol=1e-6, mean_weight=None, first=None):
@@ -346,7 +350,7 @@ def cholesky_coordinates(X, kernel, max_rank=500, tol=1e-6, mean_weight=None, fi
     tol : float, default=1e-6
         See `s3vm_lib.kernels.pivoted_cholesky`.
     mean_weight : ndarray of shape (n,) or None
-        See `Features`.
+        See `FeatureMap`.
     first : ndarray of shape (m,), default=None
         Rows that are taken as pivots before all others, usually the labeled ones; at most half of
         the pivots, or all if they are all rows. The others are then spread in proportion to the
@@ -354,7 +358,7 @@ def cholesky_coordinates(X, kernel, max_rank=500, tol=1e-6, mean_weight=None, fi
 
     Returns
     -------
-    Features
+    FeatureMap
     """
     factor, pivots, _ = low_rank(X, kernel, max_rank, tol, first)
     corner = factor[pivots]
@@ -362,7 +366,7 @@ def cholesky_coordinates(X, kernel, max_rank=500, tol=1e-6, mean_weight=None, fi
     def expand(w):
         return pivots, solve_triangular(corner, w, lower=True, trans="T")
 
-    return Features(np.asfortranarray(factor), mean_weight, expand)
+    return FeatureMap(np.asfortranarray(factor), mean_weight, expand)
 
 
 def low_rank(X, kernel, max_rank, tol, first=None):
@@ -374,6 +378,7 @@ def low_rank(X, kernel, max_rank, tol, first=None):
     """
     if first is None:
         return pivoted_cholesky(X, kernel, max_rank, tol)
+    # Labeled rows take half of the pivots at most, the best of them where there are more.
     room = max_rank if first.size == X.shape[0] else (max_rank + 1) // 2
     if first.size > room:
         part = X[np.ix_(first, first)] if kernel.name == "precomputed" else X[first]
@@ -390,11 +395,11 @@ def eigen_coordinates(K, tol=1e-12, mean_weight=None):
     tol : float, default=1e-12
         Eigenvalues below tol times the largest are dropped.
     mean_weight : ndarray of shape (n,) or None
-        See `Features`.
+        See `FeatureMap`.
 
     Returns
     -------
-    Features
+    FeatureMap
     """
     return regressor_coordinates(K, K, np.arange(K.shape[0]), tol, mean_weight)
 
@@ -413,14 +418,14 @@ def regressor_coordinates(columns, corner, index, tol=1e-12, mean_weight=None):
     tol : float, default=1e-12
         Eigenvalues of the corner below tol times the largest are dropped.
     mean_weight : ndarray of shape (n,) or None
-        See `Features`.
+        See `FeatureMap`.
 
     Returns
     -------
-    Features
+    FeatureMap
     """
     W = inverse_root(corner, tol)
-    return Features(columns @ W, mean_weight, lambda w: (index, W @ w))
+    return FeatureMap(columns @ W, mean_weight, lambda w: (index, W @ w))
 
 
 def kpca_coordinates(K, rank, mean_weight=None):
@@ -436,10 +441,11 @@ def kpca_coordinates(K, rank, mean_weight=None):
 
     Returns
     -------
-    Features
+    FeatureMap
     """
     n = K.shape[0]
     K_centered = centered(K, mean_weight)
+    # A few of many eigenvectors by Lanczos, from a start that is the same in every run.
     if rank < n // 4 and K_centered.any():  # with 0 ARPACK cannot begin
         values, vectors = eigsh(K_centered, k=rank, v0=np.linspace(1.0, 2.0, n))
     else:
@@ -457,4 +463,4 @@ def kpca_coordinates(K, rank, mean_weight=None):
     def shift(w):
         return 0.0 if mean_weight is None else -float(column_mean @ expand(w)[1])
 
-    return Features(K_centered @ W, None, expand, shift)
+    return FeatureMap(K_centered @ W, None, expand, shift)

@@ -39,7 +39,7 @@ class Minimum(NamedTuple):
 
 @njit
 def judged(step, low, high, slope, value, value_new, slope_new):
-    """Say whether a step meets both conditions; if not, return the bracket and the next step.
+    """Return whether a step meets both conditions; if not, the bracket and the next step.
 
     The bracket (low, high) always holds such a step: low is too short (the slope there is still
     steep), high too long (the value there is not low enough). The next trial is the minimizer of

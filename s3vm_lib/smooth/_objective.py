@@ -176,11 +176,11 @@ class ScaledObjective:
         ∇F = Z̃ᵀa + 2λw,   ∇²F = Z̃ᵀDZ̃ + 2λI,
 
     and a row and a column of one more feature, 1 on every row and without penalty, for b. Second
-    derivatives, and a search along a ray, need `Features`.
+    derivatives, and a search along a ray, need `FeatureMap`.
 
     Parameters
     ----------
-    coordinates : Features or RawCoefficients
+    coordinates : FeatureMap or RawCoefficients
     t : ndarray of shape (n,)
         −1, +1, and 0 for unlabeled rows.
     weight : ndarray of shape (n,)
@@ -211,7 +211,7 @@ class ScaledObjective:
         self.slope, self.curvature = np.empty(t.size), None
 
     def __call__(self, x):
-        """Return value and gradient at x, shape (d,) or (d + 1,) with a free offset."""
+        """Return the value and the gradient at x, shape (d,) or (d + 1,) with a free offset."""
         w, b = self.split(x)
         if self.share is None and hasattr(self.coordinates, "sums"):
             return self._by_blocks(w, b)
@@ -222,7 +222,7 @@ class ScaledObjective:
         return self._summed(w, f, norm)
 
     def at(self, x, f):
-        """Return value and gradient at x with outputs f; `slope` and `curvature` keep a and D."""
+        """Return the value and the gradient at x with outputs f; store a and D."""
         if self.curvature is None:
             self.curvature = np.empty(f.size)
         w = self.split(x)[0]
@@ -243,7 +243,7 @@ class ScaledObjective:
         return *self.codes, self.t, self.weight, self.strength
 
     def _by_blocks(self, w, b):
-        """Return value and gradient by one pass over the rows."""
+        """Return the value and the gradient by one pass over the rows."""
         arguments = self.t, self.weight, self.codes, self.strength
         value, gradient, total = self.coordinates.sums(w, b, self.lam, *arguments)
         value += self.lam * float(w @ w)
@@ -289,7 +289,7 @@ class ScaledObjective:
         return search_ray(self.losses, f, change, terms, step, accuracy, max_evaluations)
 
     def coarsen(self):
-        """Go on in single precision where that pays, see `Features.coarse`; whether it does."""
+        """Go on in single precision where that pays, and return whether it does."""
         coarse = getattr(self.coordinates, "coarse", lambda: None)()
         if coarse is not None:
             self.coordinates = coarse

@@ -138,7 +138,7 @@ def solve_quasi_newton(
 
     Parameters
     ----------
-    coordinates : Features or RawCoefficients
+    coordinates : FeatureMap or RawCoefficients
         Where the search takes place, for the kernel of the problem. With ``balance="mean"`` they
         must be centered on the weighted mean of the unlabeled rows.
     t : ndarray of shape (n,)
@@ -245,7 +245,7 @@ class Without:
 
     Parameters
     ----------
-    coordinates : Features
+    coordinates : FeatureMap
     direction : ndarray of shape (d,)
         Not zero.
     """
@@ -295,7 +295,7 @@ def contradicted(coordinates, solution, t, sample_weight, problem):
 
     Parameters
     ----------
-    coordinates : Features, RawCoefficients, RawLinearCoefficients or Without
+    coordinates : FeatureMap, RawCoefficients, RawLinearCoefficients or Without
     solution : Solution
     t : ndarray of shape (n,)
         −1, +1, and 0 for unlabeled rows.
@@ -328,7 +328,7 @@ def reconsidered(first, coordinates, t, sample_weight, problem, solve):
     Parameters
     ----------
     first : Solution
-    coordinates : Features
+    coordinates : FeatureMap
     t, sample_weight, problem
         As in `contradicted`.
     solve : callable
@@ -338,7 +338,7 @@ def reconsidered(first, coordinates, t, sample_weight, problem, solve):
     -------
     Solution
         With the stages of all that was tried. The first one, with the status ``"stopped"``, where
-        the search for the next one is stopped: half of an annealing says nothing.
+        the search for the next one is stopped: half of an annealing has no meaning.
     """
     wrong, total = contradicted(coordinates, first, t, sample_weight, problem)
     if wrong < DOUBT * total or not wrong > 0 or not first.w.any():

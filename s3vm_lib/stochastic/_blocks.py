@@ -36,7 +36,7 @@ class BlockTask(NamedTuple):
 
 
 def block_sum(stream, blocks, X, task, strength, w, b, Z=None, dtype=None):
-    """Return losses of a block of rows, and their gradient.
+    """Return the losses of a block of rows, and their gradient.
 
     Parameters
     ----------
@@ -196,7 +196,7 @@ class BlockSum:
         return self.client.gather(futures)
 
     def __call__(self, strength, w, b):
-        """Return value, gradient and sum of slopes over all rows (see `block_sum`)."""
+        """Return the value, the gradient and the sum of slopes over all rows (see `block_sum`)."""
         # 1 to 5: the same arguments for every block, the results in the order of the blocks.
         parts = self._each(_sum, [(self.dtype, strength, w, b)] * len(self.slices))
         value, gradient, total = parts[0]
@@ -244,7 +244,7 @@ class StreamFeatures(BlockSum):
         return b if self.center is None else b - float(self.center @ w)
 
     def sums(self, w, b, lam, t, weight, codes, strength):
-        """Return value, gradient and sum of slopes, as those of other coordinates in blocks.
+        """Return the value, the gradient and the sum of slopes, as other coordinates in blocks do.
 
         Its own t, weight and codes are the same.
         """

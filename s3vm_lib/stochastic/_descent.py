@@ -1,6 +1,6 @@
 """Stochastic gradients on features that stay, and on a fresh block in every step.
 
-Features that stay are there from the start or join block by block (FRS3VM, and TSGS3VM by default).
+Features that stay are drawn at the start or block by block (FRS3VM, and TSGS3VM by default).
 Those that are drawn anew are Algorithms 1 and 2 of TSGS3VM.
 """
 
@@ -29,7 +29,7 @@ def solve_stored(
 
     where a_i are the slopes of `Slopes` on the labeled rows and a batch of unlabeled ones. D is the
     final number from the first step on: while features are few, each would otherwise be moved by
-    D over that number, and what the first of them are made to say is never quite unlearned.
+    D over that number, and the coefficients of the first of them keep an influence to the end.
 
     Parameters
     ----------
@@ -169,7 +169,7 @@ def solve_triply_stochastic(
 ):  # fmt: skip
     """Run Algorithm 1 of TSGS3VM in windows: old features are redrawn once for several steps.
 
-    In step t a block of m features is drawn that nobody has seen, and gets the coefficients
+    Step t draws a new block of m features, which gets the coefficients
 
         α_t = −(γ_t/m) Σ_i a_i φ_t(x_i),
 
@@ -211,7 +211,7 @@ def solve_triply_stochastic(
     for step in range(n_steps):  # 1
         if step % window == 0:  # 2, 3, 5, 6: for all steps of the window
             known.look_ahead(step, min(window, n_steps - step), alpha.values())
-        # 4: a block that nobody has seen, and its values on the rows of this step.
+        # 4: a new block, and its values on the rows of this step.
         block = stream.block(old + step)
         labeled, pool = known.of_step(step % window, block, b)
         # 7: its coefficients, from the slopes at f; with an exact balance, features are centered.
@@ -310,7 +310,7 @@ class _Scaled:
         """Multiply all blocks by ``shrink`` and add one."""
         self.factor *= shrink
         if self.factor < 1e-100 + 1e-6 * self.total:
-            # Before the factor underflows, or where a step of size 1 forgets everything; and while
+            # Before the factor underflows, or where a step of size 1 removes all; and while
             # the total, to which it is added, still has its digits.
             self.past[: self.count] += self._recent()
             self.a[: self.count] *= self.factor

@@ -71,7 +71,7 @@ class OnlineProblem:
 class RandomFeatureS3VM(KernelParameters, OnlineS3VM):
     """The fit in two stages: stochastic steps, then L-BFGS on the features that were drawn.
 
-    Subclasses say how many features and steps they plan, and may implement ``_run``.
+    Subclasses give the numbers of features and steps that they plan, and may implement ``_run``.
     """
 
     C_star: WeightOrZero | Literal["paper"] | None = None
@@ -92,7 +92,7 @@ class RandomFeatureS3VM(KernelParameters, OnlineS3VM):
     random_state: RandomState = None
 
     _dtype = [np.float64, np.float32]
-    _growth = 0  # steps after which a block of features joins; 0: all are there from the start
+    _growth = 0  # steps after which a block of features joins; 0: all are drawn at the start
 
     # --- Parameters in groups ---------------------------------------------------------------------
 
@@ -135,7 +135,7 @@ class RandomFeatureS3VM(KernelParameters, OnlineS3VM):
         return Problem(*losses, *self._penalties(data), data.kernel, bias, balance, ratio)
 
     def _offset_rule(self, ratio):
-        """Say what becomes of the offset and of the balance when the share is this (or None)."""
+        """Return the kind of offset and of balance for this share (or None)."""
         if ratio is not None and self._schedule.balance_penalty is None and self.fit_intercept:
             return "free", "mean"
         return ("regularized" if self.fit_intercept else "none"), "none"
@@ -175,7 +175,7 @@ class RandomFeatureS3VM(KernelParameters, OnlineS3VM):
         return stream
 
     def _held_features(self, stream):
-        """Count the features of a row that are there at once: not all where blocks are redrawn."""
+        """Count the features of a row in memory at once: not all where blocks are redrawn."""
         if stream.kernel.name == "linear" or getattr(self, "update", "all") == "block":
             return stream.block_size
         return max(stream.block_size, self.n_features)
@@ -471,8 +471,8 @@ class FRS3VM(RandomFeatureS3VM):
         Output standard deviation: kernels are multiplied by its square.
     labeled_loss : {"modified_logistic", "hinge", "squared_hinge", "smooth_hinge", "logistic"} or \
 LabeledLoss, default="modified_logistic"
-        Loss ℓ of labeled rows. L-BFGS wants a smooth one; the paper has the hinge. An object
-        says the parameter too: ``LabeledLoss("modified_logistic", 100.0)`` in place of a sharpness
+        Loss ℓ of labeled rows. L-BFGS needs a smooth one; the paper has the hinge. An object
+        holds the parameter too: ``LabeledLoss("modified_logistic", 100.0)`` in place of a sharpness
         of 20, with which ℓ differs from the hinge by at most log(2)/20.
     unlabeled_loss : {"gaussian", "symmetric_hinge", "squared_symmetric_hinge", \
 "symmetric_ramp"}, default="gaussian"
@@ -629,7 +629,7 @@ class TSGS3VM(RandomFeatureS3VM):
     step. Two updates are offered:
 
     ``update="block"``
-        Algorithm 1 of the paper. Step t draws a block of features that nobody has seen and sets
+        Algorithm 1 of the paper. Step t draws a new block of features and sets
         their coefficients once and for all, up to the factors 1 − γ of later steps. Nothing but
         coefficients is kept: features are redrawn from (seed, t) whenever f is evaluated. Time
         grows with the square of the number of steps, memory with the number itself.
@@ -660,8 +660,8 @@ class TSGS3VM(RandomFeatureS3VM):
         Output standard deviation: kernels are multiplied by its square.
     labeled_loss : {"modified_logistic", "hinge", "squared_hinge", "smooth_hinge", "logistic"} or \
 LabeledLoss, default="modified_logistic"
-        Loss ℓ of labeled rows. L-BFGS wants a smooth one; the paper has the hinge. An object
-        says the parameter too: ``LabeledLoss("modified_logistic", 100.0)`` in place of a sharpness
+        Loss ℓ of labeled rows. L-BFGS needs a smooth one; the paper has the hinge. An object
+        holds the parameter too: ``LabeledLoss("modified_logistic", 100.0)`` in place of a sharpness
         of 20, with which ℓ differs from the hinge by at most log(2)/20.
     unlabeled_loss : {"gaussian", "symmetric_hinge", "squared_symmetric_hinge", \
 "symmetric_ramp"}, default="gaussian"

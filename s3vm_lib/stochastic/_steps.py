@@ -1,4 +1,4 @@
-"""What is told in groups; draws, slopes and the course of a run, which both solvers share."""
+"""Parameters in groups; draws, slopes and the course of a run, which both solvers share."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -19,14 +19,14 @@ from s3vm_lib.utils.threads import in_threads
 from s3vm_lib.utils.validation import Client
 
 # Streams below the one of the data: draws of labeled and unlabeled rows, of the rows on which
-# features are centered, and of those that the polish sees.
+# features are centered, and of those that the polish reads.
 LABELED, UNLABELED, CENTER, POLISH = range(4)
 REPORTS = 10  # stages of a run
 
 # --- Parameters in groups -------------------------------------------------------------------------
 
 # Step sizes, and their constant where none is given.
-RULES = {"sqrt": 50.0, "constant": 0.02, "horizon": 1.0, "inverse": 1.0}
+RULES = {"sqrt": 50.0, "constant": 0.02, "horizon": 1.0}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,11 +69,11 @@ class Schedule(Checked):
         Unlabeled rows of a step.
     labeled_batch : int, default=None
         Labeled rows drawn in a step; None takes all of them. Give a number where labels abound.
-    rule : {"sqrt", "constant", "horizon", "inverse"}, default="sqrt"
+    rule : {"sqrt", "constant", "horizon"}, default="sqrt"
         Step sizes: eta0/(C Σ_L s √t); eta0, which is the paper's 1/η; eta0/T^(3/4), with the
-        paper's θ of Theorems 1 and 2; eta0/t, that of doubly stochastic gradients.
+        paper's θ of Theorems 1 and 2.
     eta0 : float, default=None
-        Constant of the rule; None means 50, 0.02, 1 and 1, in ``fit`` divided by half the mean
+        Constant of the rule; None means 50, 0.02 and 1, in ``fit`` divided by half the mean
         k(x, x) of the labeled rows where that is above 2: longer steps would overshoot.
     max_step : float, default=0.5
         Largest step size.
@@ -95,7 +95,7 @@ class Schedule(Checked):
 
     batch_size: Count = 256
     labeled_batch: Count | None = None
-    rule: Literal["sqrt", "constant", "horizon", "inverse"] = "sqrt"
+    rule: Literal["sqrt", "constant", "horizon"] = "sqrt"
     eta0: Weight | None = None
     max_step: Annotated[float, Interval(Real, 0, 1, closed="right")] = 0.5
     average: Share = 0.5
@@ -112,7 +112,7 @@ class Schedule(Checked):
         weight : float, default=1.0
             C Σ_L s, which is the paper's C: the function moves by γ_t times this.
         first : int, default=0
-            Number of steps taken before, which counts for ``"sqrt"`` and ``"inverse"``.
+            Number of steps taken before, which counts for ``"sqrt"``.
 
         Returns
         -------
@@ -124,10 +124,8 @@ class Schedule(Checked):
             gamma = eta0 / (weight * np.sqrt(t))
         elif self.rule == "constant":
             gamma = np.full(n_steps, eta0)
-        elif self.rule == "horizon":
-            gamma = np.full(n_steps, eta0 * max(1, n_steps) ** -0.75)
         else:
-            gamma = eta0 / t
+            gamma = np.full(n_steps, eta0 * max(1, n_steps) ** -0.75)
         return np.minimum(gamma, self.max_step)
 
     def share(self, step, n_steps):
@@ -147,7 +145,7 @@ class Polish(Checked):
     Parameters
     ----------
     rows : int, default=10000
-        Largest number of unlabeled rows that L-BFGS sees, a random sample; None means all.
+        Largest number of unlabeled rows that L-BFGS takes, a random sample; None means all.
     annealing : {"geometric", "paper"} or sequence of float, default="geometric"
         Factors of C* with ``n_steps=0``, see `QNS3VM`. After stochastic steps there is no need.
     tol : float, default=1e-5
@@ -159,7 +157,7 @@ class Polish(Checked):
     max_iter : int, default=500
         Largest number of iterations (of a stage).
     client : dask.distributed.Client, default=None
-        The sums, over all rows whatever ``rows`` says, are taken on this cluster, by blocks of
+        The sums, over all rows whatever ``rows`` is, are taken on this cluster, by blocks of
         rows; the rows have to be given as a `numpy.memmap` that all workers can open. A clone of
         the estimator has the client, a pickle or a copy has None.
 
@@ -241,7 +239,7 @@ class Sampler:
             self.cumulative = np.cumsum(weight) / weight.sum()
 
     def draw(self, start, count):
-        """Return rows number start, …, start + count − 1, as indices of shape (count,)."""
+        """Return the rows number start, …, start + count − 1, as indices of shape (count,)."""
         if self.cumulative is None:
             index = np.empty(count, np.int64)
             integers(self.key, start, self.rows.size, index)
@@ -406,7 +404,7 @@ class Slopes:
 
 
 class Course:
-    """The course of a run: the rows of its steps, their gradients and sizes, and what is told.
+    """The course of a run: the rows of its steps, their gradients and sizes, and what is reported.
 
     Parameters
     ----------

@@ -35,7 +35,7 @@ except ImportError:
 HAVE_NUMBA = numba is not None
 _CACHE_DAYS = 14
 _USER = os.getuid() if hasattr(os, "getuid") else 0  # Windows: every file has 0
-_PATIENCE = 2.0  # seconds of compiling in one process after which we say what is going on
+_PATIENCE = 2.0  # seconds of compiling in one process after which a message appears
 _NOTICE = (
     "s3vm_lib is compiling, which takes some seconds and is done once; "
     "`python -m s3vm_lib.compile` does it for all estimators ahead of time"
@@ -145,7 +145,7 @@ def _cache_directory(file):
 
 # --- How a function is compiled -------------------------------------------------------------------
 
-_spent = [0.0]  # seconds of compiling in this process; empty where there is nothing more to say
+_spent = [0.0]  # seconds of compiling in this process; empty once the message has appeared
 if os.environ.get("S3VM_LIB_QUIET", "0") not in ("", "0"):
     _spent.clear()
 
@@ -260,7 +260,7 @@ if HAVE_NUMBA:
                 gc.enable()
 
     class _Lean(Compiler):
-        """Leaves passes out that have nothing to do in this library, which has no closures."""
+        """A compiler without the passes for closures, which this library does not have."""
 
         def define_pipelines(self):
             managers = super().define_pipelines()

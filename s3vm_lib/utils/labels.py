@@ -100,7 +100,7 @@ def encode_labels(y: Labels, unlabeled: Any = None) -> tuple[np.ndarray, np.ndar
 
 
 def listed(names):
-    """List names in brackets; of many the first ten."""
+    """List names in brackets, at most the first ten."""
     return f"[{', '.join(map(repr, names[:10]))}{', ...' if len(names) > 10 else ''}]"
 
 
@@ -151,14 +151,14 @@ def _level_of_caller():
 
 
 def missing(value):
-    """Tell whether a label is None, NaN, NaT or pandas.NA."""
+    """Return whether a label is None, NaN, NaT or pandas.NA."""
     if value is None or type(value).__name__ in ("NAType", "NaTType"):
         return True
     return isinstance(value, float | np.generic) and bool(value != value)
 
 
 def missing_entries(labels):
-    """Tell which labels of an array are missing."""
+    """Return which labels of an array are missing."""
     if labels.dtype.kind in "iubcSU":
         return np.zeros(labels.shape, dtype=bool)
     if labels.dtype.kind == "f":
@@ -279,7 +279,7 @@ def checked_mask(mask, shape, name="unlabeled_mask"):
 
 
 def unlabeled_rows(y, unlabeled_mask=None):
-    """Tell which rows are unlabeled: those of the mask, or without it those of the label −1.
+    """Return which rows are unlabeled: those of the mask, or without it those of the label −1.
 
     Parameters
     ----------
@@ -327,7 +327,7 @@ def split_labels(y, unlabeled_mask=None, classes=None):
     Parameters
     ----------
     y : ndarray of shape (n,)
-        Labels, −1 where unlabeled unless a mask says it.
+        Labels, −1 where unlabeled unless a mask marks them.
     unlabeled_mask : array-like of bool, shape (n,), default=None
     classes : ndarray of shape (n_classes,), default=None
         The classes, sorted. None means those in ``y``, of which there must be two.

@@ -63,7 +63,7 @@ _PROBED = 256  # rows whose eigenvalues are looked at
 _BLOCK = 2**22  # entries that are compared at once
 
 
-# What scikit-learn checks where a type says no more.
+# What scikit-learn checks where a type has no limits.
 _PLAIN = {
     bool: "boolean", float: Real, int: Integral, NoneType: None,
     Callable: callable, Sequence: "array-like",

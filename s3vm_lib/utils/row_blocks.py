@@ -89,7 +89,7 @@ class SparseRowsOnDisk(NamedTuple):
 
 
 def is_mapped(X):
-    """Tell whether an array, or the values of a CSR matrix, are a memory map or a view of one."""
+    """Return whether an array, or the values of a CSR matrix, are a memory map or a view of one."""
     return _map_of(X.data if sp.issparse(X) and X.format == "csr" else X) is not None
 
 
@@ -129,6 +129,7 @@ def _file_of(X):
             "workers can open it, or a CSR matrix of three memory maps, those of the indices of "
             "type int32; rows of weight zero cannot be left out of it"
         )
+    # A view of a view: offsets count from the map that opened the file.
     root = base
     while isinstance(root.base, np.memmap):
         root = root.base
@@ -209,7 +210,7 @@ class BlockStore:
         return np.memmap(self._file, self.dtype, "r", offset, shape).view(np.ndarray)
 
     def __setitem__(self, k, block):
-        """Store block k; on the disk the blocks come in their order."""
+        """Store block k; on the disk blocks are stored in their order."""
         if not self.on_disk:
             self._matrix[self.slices[k]] = block
             return
@@ -218,7 +219,7 @@ class BlockStore:
             left = left[self._file.write(left) :]
 
     def close(self):
-        """Forget the blocks, and delete the file."""
+        """Delete the blocks and the file."""
         self._matrix = None
         if self._file is not None:
             self._file.close()
@@ -278,6 +279,7 @@ class ClusterBlocks:
         object
         """
         cut = [[tuple(a[s] for a in rows) for s in self.slices[group]] for group in self.groups]
+        # Arrays that come again stay with the workers: from the second call on they are not sent.
         last, futures = self._sent
         if last is None or [id(a) for a in rows] != [id(a) for a in last]:
             self._sent, futures = (rows, cut), cut
@@ -292,7 +294,7 @@ class ClusterBlocks:
             yield from found
 
     def close(self):
-        """Let the workers forget the blocks."""
+        """Delete the blocks on the workers."""
         self.parts, self._sent = [], (None, [])
 
 

@@ -39,6 +39,7 @@ def checked_rows_and_labels(estimator, X, y, dtypes, reset=True, least=1):
         CSR with sorted indices, without duplicates.
     y : ndarray of shape (n,)
     """
+    # What scikit-learn would hand back unchanged need not go through its checks.
     plain_labels = type(y) is np.ndarray and y.dtype.kind in "iub"
     if plain_labels and is_plain(X, dtypes) and y.shape == X.shape[:1] and y.size >= least:
         if reset:
@@ -64,7 +65,7 @@ def checked_new_rows(estimator, X, dtypes):
 
 
 def validated_data(estimator, X, y="no_validation", **options):
-    """Call scikit-learn's `validate_data`; its errors say what to do, see `explained`."""
+    """Call scikit-learn's `validate_data`; its errors name the remedy, see `explained`."""
     with explained(X, "X", y, getattr(estimator, "_precomputed", False)):
         return validate_data(estimator, X, y, **options)
 
@@ -95,6 +96,7 @@ def explained(X, name, y=None, precomputed=False):
 
 def _explanation(X, name, y, precomputed, said):
     """Return a message in place of what scikit-learn ``said``, or None."""
+    # Arrays on a device are refused by their type: their columns cannot be looked at.
     for part in (X, y) if get_config()["array_api_dispatch"] else ():
         if hasattr(part, "device") and not isinstance(part, np.ndarray):
             kind = f"{type(part).__module__}.{type(part).__qualname__}"
@@ -105,6 +107,7 @@ def _explanation(X, name, y, precomputed, said):
     infinite = f"Input {name} contains infinity" in said
     if said.startswith(("The feature names", "Feature names")):  # whatever the columns hold
         return None
+    # scikit-learn says what is wrong; users need to know where.
     wrong = [k for k, entries in _columns(X) if _is_wrong(entries, gap, infinite)]
     if not wrong:
         return None
@@ -133,7 +136,7 @@ def _columns(X):
 
 
 def _is_wrong(entries, gap, infinite):
-    """Tell whether a column has NaN or infinite entries or, without both, no numbers."""
+    """Return whether a column has NaN or infinite entries or, without both, no numbers."""
     entries = np.asarray(entries)
     if entries.dtype.kind in "mMc":  # dates and complex numbers, which NumPy converts
         return not (gap or infinite)
@@ -156,7 +159,7 @@ def canonical(X):
 
 
 def is_plain(X, dtypes):
-    """Tell whether X is a matrix of finite numbers in C order, not empty, of one of the dtypes."""
+    """Return whether X is a finite matrix in C order, not empty, of one of the dtypes."""
     return (
         type(X) is np.ndarray
         and X.ndim == 2
@@ -168,13 +171,14 @@ def is_plain(X, dtypes):
 
 
 def fits(estimator, X):
-    """Tell whether a fitted estimator without names of features takes rows like those of X."""
+    """Return whether a fitted estimator without names of features takes rows like those of X."""
+    # Names of features, where there are some, are for scikit-learn to compare.
     known = vars(estimator)
     return X.shape[1] == known.get("n_features_in_") and "feature_names_in_" not in known
 
 
 def parameters_hold(estimator, names=None):
-    """Tell whether the parameters of an estimator, or those named, meet their constraints."""
+    """Return whether the parameters of an estimator, or those named, meet their constraints."""
     return all(
         any(constraint.is_satisfied_by(getattr(estimator, name)) for constraint in constraints)
         for name, constraints in _constraints(type(estimator))

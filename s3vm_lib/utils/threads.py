@@ -2,7 +2,7 @@
 
 What may run side by side is cut into parts by the data alone, never by the number of threads, and
 every part writes its own result: so not a bit depends on how many threads there are. Compiled
-functions and BLAS let go of Python's lock, which is what makes threads worth their while. BLAS has
+functions and BLAS release Python's lock, so that threads save time. BLAS has
 one thread for each of them.
 """
 
@@ -16,7 +16,7 @@ from numbers import Integral
 
 MOST = 1024  # threads
 _PATIENCE = 0.2  # seconds between looks at Ctrl-C
-_chosen = contextvars.ContextVar("n_jobs", default=None)  # what `using` says
+_chosen = contextvars.ContextVar("n_jobs", default=None)  # set by `using`
 _lock, _limiting, _held = threading.Lock(), [], [0]
 
 
@@ -54,7 +54,7 @@ def thread_count(n_jobs=None):
 
 @contextlib.contextmanager
 def using(n_jobs):
-    """Let everything within that asks for no number of threads have this one.
+    """Set the number of threads for all calls within that give none.
 
     Parameters
     ----------
