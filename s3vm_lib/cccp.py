@@ -31,7 +31,7 @@ from s3vm_lib.base.machine import BinaryFit
 from s3vm_lib.gram import Gram, add_rows
 from s3vm_lib.losses import LabeledLoss, UnlabeledLoss
 from s3vm_lib.objective import Problem
-from s3vm_lib.smo import BIG, Costs, feasible, solve_smo
+from s3vm_lib.smo import BIG, Costs, block_steps, feasible, solve_smo
 from s3vm_lib.utils.limits import Count, Megabytes, Tolerance, WeightOrZero
 from s3vm_lib.utils.linear import centered, linear_model
 from s3vm_lib.utils.validation import Array, KernelParameters, Storage, options, parameters
@@ -214,12 +214,19 @@ def solve_cccp(
             costs = inner_costs(t, upper, 0 * width if supervised else width, delta, target)
             # 3: Rows whose variable stays inside its new box cost nothing here.
             nearby = feasible(beta, costs, shift=False)
-            add_rows(gram.cache, gram.rows, nearby - beta, F)
+            change, n_block = nearby - beta, 0
+            if not gram.in_blocks:
+                add_rows(gram.cache, gram.rows, change, F)
+            else:  # most rows without a label move, once
+                moved = np.flatnonzero(change)
+                gram.add(moved, change[moved], F)
+                n_block = block_steps(gram, costs, nearby, F, tol, max_inner_iter)
             # 4 and 5: the exact step along the null direction opens each round of SMO.
             inner = solve_smo(
-                gram, costs, nearby, F, tol=tol, max_iter=max_inner_iter, null_steps=null_steps,
-                face_steps=face_steps,
+                gram, costs, nearby, F, tol=tol, max_iter=max_inner_iter - n_block,
+                null_steps=null_steps, face_steps=face_steps,
             )  # fmt: skip
+            inner = inner._replace(n_iter=n_block + inner.n_iter)
         # 6
         beta, F = inner.beta, inner.f
         b = inner.b if target is None else float(target - F[n])

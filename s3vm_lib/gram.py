@@ -12,13 +12,22 @@ from typing import NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
-from s3vm_lib.kernels import KernelRows, dense_kernel_rows, kernel_row, kernel_rows, squared_norms
+from s3vm_lib.kernels import (
+    KernelRows,
+    add_kernel_sums,
+    add_symmetric_sums,
+    dense_kernel_rows,
+    kernel_row,
+    kernel_rows,
+    rbf_among,
+    squared_norms,
+)  # fmt: skip
 from s3vm_lib.utils.jit import njit
 from s3vm_lib.utils.threads import in_threads
 
 __all__ = [
     "CACHED", "DENSE", "Gram", "KernelStore", "add_rows", "append_rows", "compute_row",
-    "fetch_rows", "give_slot", "rows_at_once", "used_slot", "write_border",
+    "empty_cache", "fetch_rows", "give_slot", "rows_at_once", "used_slot", "write_border",
 ]  # fmt: skip
 
 _NONE = np.empty(0, np.intp)
@@ -228,6 +237,8 @@ _LEAST = 2.0**40  # k(x, x), in units of the smallest normal number: it leaves r
 _TOL_SINGLE = 1e-5  # least tolerance with single precision
 _DENSE, _THIN = 2**24, 4  # numbers and rows a column of sparse rows that are taken as dense ones
 _ROUNDING = 0.1 / np.finfo(np.float32).eps  # largest kernel value, in units of the tolerance
+_TOL_BLOCKS = 1e-3  # where no tolerance is given
+_MANY = 2**13  # rows beyond which sums of many kernel rows are computed in blocks
 
 
 def _stretch(X, rows, kernel):
@@ -283,6 +294,9 @@ class Gram:
         Values k(x, x), and a tiny number in place of 0.
     rows : KernelRows or None
         What computes the values; None where all are in memory.
+    in_blocks : bool
+        Whether `among` and `add` compute kernel values in blocks, whatever the cache holds: with
+        rbf and more than 8,192 dense rows near enough to each other for ‖x‖² + ‖z‖² − 2⟨x, z⟩.
     null : ndarray of shape (n + 1,) or None
         (ω, −1) with a mean point: a direction v with Kv = 0 and Σv = 0 exactly.
 
@@ -340,7 +354,14 @@ class Gram:
         else:
             values = np.empty((slots, size), dtype)
             self.rows = rows
-        self.cache = empty_cache(values, mean)
+        self.cache, self._blocks = empty_cache(values, mean), None
+        # By n alone, not by memory, which must not change a result.
+        if kernel.name == "rbf" and n > _MANY and not sp.issparse(X):
+            squares = squared_norms(rows.XT.T)
+            far = diagonal.max() * max(1.0, kernel.gamma * float(squares.max()))
+            if np.finfo(dtype).eps * far <= 0.1 * min(tol, _TOL_BLOCKS):
+                self._blocks = rows, squares
+        self.in_blocks = self._blocks is not None
         self._linear = (X, kernel.sigma_f) if kernel.name == "linear" else None
         if precomputed:
             self.cache.slot[:] = self.cache.owner[:] = np.arange(size)
@@ -371,11 +392,34 @@ class Gram:
             mean = kernel.sigma_f**2 * np.asarray(X @ (X.T @ weights)).ravel()
         elif kernel.name == "precomputed":
             mean = np.asarray(weights @ X, dtype=float)
+        elif self.in_blocks:
+            mean = np.zeros(n)
+            add_symmetric_sums(*self._blocks, weights, mean)
         else:
             mean = np.zeros(n + 1)
             add_rows(self.cache, self.rows, weights, mean)
             mean = mean[:n]
         return np.append(mean, weights @ mean)
+
+    def among(self, index):
+        """Return the kernel values between the points ``index``, sorted; where `in_blocks`."""
+        mean = self.cache.mean
+        m = np.searchsorted(index, self._blocks[1].size)  # the mean point comes last
+        K = np.empty((index.size, index.size), self.cache.values.dtype)
+        K[:m, :m] = rbf_among(*self._blocks, index[:m])
+        if m < index.size:
+            K[m] = K[:, m] = mean[index]
+        return K
+
+    def add(self, index, weights, out):
+        """Add Σ_k weights_k K_k, over the points ``index``, sorted, to out; where `in_blocks`."""
+        n, mean = self._blocks[1].size, self.cache.mean
+        m = np.searchsorted(index, n)
+        add_kernel_sums(*self._blocks, index[:m], weights[:m], out[:n])
+        if mean.size:
+            out[n] += weights[:m] @ mean[index[:m]].astype(float)
+        if m < index.size:
+            out += weights[m] * mean
 
     @cached_property
     def points(self):

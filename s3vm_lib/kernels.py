@@ -2,7 +2,8 @@
 
 Two roads lead to the same numbers. `Kernel.gram` computes whole blocks with BLAS in double
 precision (prediction, factorizations, tests). `kernel_row` computes one row at a time inside
-numba, in the precision of the data it is given: the road of SMO, which visits few rows.
+numba, in the precision of the data it is given: the road of SMO, which visits few rows. Between
+them, `add_kernel_sums` takes the products of many rows from BLAS, in the precision of `kernel_row`.
 """
 
 from dataclasses import dataclass
@@ -18,8 +19,9 @@ from s3vm_lib.utils.threads import in_threads
 
 __all__ = [
     "FAR", "KERNELS", "LAPLACIAN", "LINEAR", "PRECOMPUTED", "RBF", "Kernel", "KernelRows",
-    "LowRank", "dense_kernel_rows", "exp_inplace", "kernel_row", "kernel_rows", "near_origin",
-    "pivoted_cholesky", "resolve_gamma", "squared_norms",
+    "LowRank", "add_kernel_sums", "add_symmetric_sums", "dense_kernel_rows", "exp_inplace",
+    "kernel_row", "kernel_rows", "near_origin", "pivoted_cholesky", "rbf_among", "resolve_gamma",
+    "squared_norms",
 ]  # fmt: skip
 
 KERNELS = ("linear", "poly", "rbf", "laplacian", "precomputed")
@@ -91,6 +93,7 @@ def is_far(kernel, X):
 
 
 # Constants of the module cost the compiler less than calls of np.float32 in the loop.
+_ZERO = np.float32(0.0)
 _LEAST, _MOST = np.float32(-87.0), np.float32(88.0)
 _PER_LOG2, _HALF, _ONE = np.float32(1.4426950408889634), np.float32(0.5), np.float32(1.0)
 _LOG2, _LOG2_REST = np.float32(0.693359375), np.float32(2.12194440e-4)
@@ -424,6 +427,88 @@ def dense_kernel_rows(rows, index, first, values, m):
         How many columns are filled.
     """
     _MANY[rows.code](rows.XT, rows.parameters, index, first, values, m)
+
+
+# --- Sums over many rows, in blocks --------------------------------------------------------------
+
+_TILE = 256  # columns of a block, which with `_BLOCK` rows stays in the processor's cache
+
+
+@njit(fastmath={"contract", "reassoc"})
+def _dot(row, weights):
+    """Return ⟨row, weights⟩ in double precision."""
+    total = 0.0
+    for j in range(weights.size):
+        total += row[j] * weights[j]
+    return total
+
+
+@njit
+def _rbf_sums(parameters, a, b, values, weights, out, others, across):
+    """Make kernel values of inner products, and add their sums over rows to ``out``.
+
+    Those over columns, with the weights ``others``, are added to ``across``; both may be empty.
+    """
+    for k in range(a.size):
+        row = values[k]
+        for j in range(b.size):
+            square = (a[k] - row[j]) + (b[j] - row[j])
+            row[j] = max(square, _ZERO)
+        _decay(parameters[0], parameters[3], row)
+        for j in range(out.size):
+            out[j] += weights[k] * row[j]
+        if others.size > 0:
+            across[k] += _dot(row, others)
+
+
+def _tiles(n, start=0):
+    return [slice(k, min(k + _TILE, n)) for k in range(start, n, _TILE)]
+
+
+def add_kernel_sums(rows, squares, index, weights, out):
+    """Add Σ_k weights_k k(x_{index_k}, x_j) to out_j, with values of rbf that BLAS begins.
+
+    Parameters
+    ----------
+    rows : KernelRows
+        Of dense data, with rbf.
+    squares : ndarray of shape (n,)
+        ‖x‖² of the data in ``rows``, in their precision.
+    index : ndarray of shape (k,)
+        Rows.
+    weights : ndarray of shape (k,)
+        Their factors.
+    out : ndarray of shape (n,)
+        Changed in place; sums are accumulated in double precision.
+    """
+    none = np.empty(0)
+    for first in range(0, index.size, _BLOCK):
+        part, w = index[first : first + _BLOCK], weights[first : first + _BLOCK]
+        points = np.ascontiguousarray(rows.XT[:, part].T)
+        for b in _tiles(squares.size):
+            values = points @ rows.XT[:, b]
+            _rbf_sums(rows.parameters, squares[part], squares[b], values, w, out[b], none, none)
+
+
+def add_symmetric_sums(rows, squares, weights, out):
+    """Add Kw to ``out``, with each pair of rows computed once; arguments as `add_kernel_sums`."""
+    n, none = squares.size, np.empty(0)
+    for first in range(0, n, _TILE):
+        a = slice(first, min(first + _TILE, n))
+        points = np.ascontiguousarray(rows.XT[:, a].T)
+        for b in _tiles(n, first):
+            values, other = points @ rows.XT[:, b], none if b == a else weights[b]
+            _rbf_sums(
+                rows.parameters, squares[a], squares[b], values, weights[a], out[b], other, out[a]
+            )
+
+
+def rbf_among(rows, squares, index):
+    """Return the kernel values between the rows ``index``, as `add_kernel_sums` has them."""
+    points = np.ascontiguousarray(rows.XT[:, index].T)
+    values, own, none = points @ points.T, squares[index], np.empty(0)
+    _rbf_sums(rows.parameters, own, own, values, none, none, none, none)
+    return values
 
 
 # --- Whole blocks ---------------------------------------------------------------------------------

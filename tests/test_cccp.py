@@ -19,7 +19,7 @@ from s3vm_lib.kernels import Kernel
 from s3vm_lib.losses import LabeledLoss, UnlabeledLoss
 from s3vm_lib.objective import Problem, evaluate
 from s3vm_lib.reference import cccp as twin
-from s3vm_lib.smo import BIG, Costs, feasible, line_minimum, null_step, solve_smo
+from s3vm_lib.smo import BIG, Costs, block_steps, feasible, line_minimum, null_step, solve_smo
 from s3vm_lib.smo._solver import face_step
 
 RBF = Kernel("rbf", 0.3)
@@ -795,3 +795,113 @@ def test_a_kernel_matrix_may_be_read_only():
     K.setflags(write=False)
     found = CCCPS3VM(kernel="precomputed", balance=None).fit(K, y)
     assert_array_equal(found.decision_function(K), expected.decision_function(K))
+
+
+# --- Many rows: sums and steps in blocks ---------------------------------------------------------
+
+
+@pytest.fixture
+def in_blocks(monkeypatch):
+    """Have 300 rows be many, and 32 variables move at once."""
+    monkeypatch.setattr("s3vm_lib.gram._MANY", 200)
+    monkeypatch.setattr("s3vm_lib.smo._solver._SET", 32)
+
+
+def test_what_is_computed_in_blocks(in_blocks):
+    X = clouds(300, 12)[0]
+    assert Gram(X, RBF).in_blocks
+    assert Gram(X, RBF, tol=1e-7).in_blocks  # in double precision
+    assert not Gram(X[:200], RBF).in_blocks
+    assert not Gram(sp.csr_matrix(X), RBF).in_blocks
+    assert not Gram(X, Kernel("poly", 0.2, 2, 1.0)).in_blocks
+    far = np.vstack([X, X[:1] + 1e4])  # a product would leave no digit of a distance
+    assert not Gram(far, RBF).in_blocks
+
+
+@pytest.mark.parametrize("balanced", [True, False])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_sums_in_blocks_know_the_mean_point(in_blocks, balanced, dtype):
+    X, t = clouds(300, 12)
+    gram = Gram(X, RBF, dtype=dtype, mean_weights=shares(t) if balanced else None)
+    K = RBF.gram(X)
+    if balanced:
+        K = np.vstack([K, shares(t) @ K])
+        K = np.column_stack([K, K @ shares(t)])
+    index = np.unique(np.r_[np.arange(0, 300, 3), len(K) - 1])
+    weights, found = np.linspace(-1, 1, index.size), np.zeros(len(K))
+    atol = 1e-12 if dtype == np.float64 else 2e-5
+    assert_allclose(gram.among(index), K[np.ix_(index, index)], rtol=0, atol=atol)
+    gram.add(index, weights, found)
+    assert_allclose(found, weights @ K[index], rtol=0, atol=atol)
+
+
+@pytest.mark.parametrize("balanced", [True, False])
+def test_block_steps_leave_little_violation_and_the_true_outputs(in_blocks, balanced):
+    X, t = clouds(300, 12)
+    gram = Gram(X, RBF, tol=1e-7, mean_weights=shares(t) if balanced else None)
+    K = RBF.gram(X)
+    if balanced:
+        K = np.vstack([K, shares(t) @ K])
+        K = np.column_stack([K, K @ shares(t)])
+    target = -0.2 if balanced else None
+    costs = inner_costs(t, np.full(300, 2.0), np.full(288, 0.05), np.zeros(288), target)
+    beta, F = np.zeros(len(K)), np.zeros(len(K))
+    assert block_steps(gram, costs, beta, F, 1e-5) > 10
+    assert_allclose(F, K @ beta, rtol=0, atol=1e-10)
+    assert abs(beta.sum()) < 1e-12
+    assert np.all((costs.lo <= beta) & (beta <= costs.hi))
+    # The optimality conditions, from the costs: minus the slopes to the right and to the left.
+    right = np.where(beta < costs.mid, -costs.s1, -costs.s2)[beta < costs.hi]
+    left = np.where(beta > costs.mid, -costs.s2, -costs.s1)[beta > costs.lo]
+    violation = np.max(right - F[beta < costs.hi]) - np.min(left - F[beta > costs.lo])
+    assert violation < 1e-4
+    limited = np.zeros(len(K))
+    assert block_steps(gram, costs, limited, np.zeros(len(K)), 1e-5, 7) == 7
+
+
+@pytest.mark.parametrize("ratio", [0.4, None])
+def test_in_blocks_the_solution_solves_its_own_convex_problem(in_blocks, ratio):
+    X, t = clouds(220, 12)
+    problem = make_problem(C_star=0.1, ratio=ratio)
+    found = solve(X, t, problem, tol=1e-7)
+    U = np.flatnonzero(t == 0)
+    delta = concave_slopes(problem.unlabeled_loss, found.outputs[U], np.full(U.size, 0.1))
+    combined, *_ = doubled_by_cvxpy(RBF.gram(X), t, np.ones(t.size), problem, delta)
+    assert_allclose(found.beta, combined, atol=1e-4)
+
+
+def test_in_blocks_memory_changes_no_bit(in_blocks):
+    X, t = clouds(400, 12)
+    known = CCCPS3VM(gamma=0.3).fit(X, labels(t))
+    assert known.gram_ == "full"
+    for options in ({"gram": "rows"}, {"memory": 0.3}, {"memory": 0.02}):
+        other = CCCPS3VM(gamma=0.3, **options).fit(X, labels(t))
+        assert other.gram_ == "rows"
+        assert_array_equal(other.dual_coef_, known.dual_coef_)
+        assert_array_equal(other.transduction_, known.transduction_)
+        assert other.history_ == known.history_
+
+
+def test_in_blocks_and_by_pairs_end_alike(monkeypatch):
+    X, t = clouds(400, 12, distance=2.5)
+    pairs = CCCPS3VM(gamma=0.3, tol=1e-6).fit(X, labels(t))
+    monkeypatch.setattr("s3vm_lib.gram._MANY", 200)
+    blocks = CCCPS3VM(gamma=0.3, tol=1e-6).fit(X, labels(t))
+    assert pairs.n_iter_ == blocks.n_iter_
+    assert_allclose(blocks.objective_, pairs.objective_, rtol=1e-6)
+    assert max(loop.violation for loop in blocks.history_) < 1e-6
+
+
+def test_what_rounding_leaves_of_the_sum_moves_few_points():
+    rng = np.random.default_rng(0)
+    for seed in range(20):
+        width = 1e-3 * rng.random(2000)
+        costs = Costs(-width, 0 * width, width, -1 + 0 * width, 1 + 0 * width)
+        costs = Costs(
+            *(np.append(a, b) for a, b in zip(costs, (-BIG, BIG, BIG, 0, 0), strict=True))
+        )
+        beta = np.append(rng.choice([-1, 0, 1], 2000) * width, 0.0)
+        beta[-1] = -beta.sum() * (1 + 1e-15 * seed)
+        near = feasible(beta, costs, shift=False)
+        assert abs(near.sum()) <= 1e-14 * np.abs(near).sum()
+        assert np.sum(near != beta) <= 60

@@ -12,10 +12,13 @@ from sklearn.metrics.pairwise import laplacian_kernel, polynomial_kernel, rbf_ke
 from s3vm_lib.kernels import (
     KERNELS,
     Kernel,
+    add_kernel_sums,
+    add_symmetric_sums,
     exp_inplace,
     kernel_row,
     kernel_rows,
     pivoted_cholesky,
+    rbf_among,
     resolve_gamma,
     squared_norms,
 )
@@ -453,3 +456,24 @@ def test_rows_that_come_first_are_all_pivots(rows):
     first = np.arange(7, 87, 2)
     low = pivoted_cholesky(rows[:150], Kernel("laplacian", 0.8), 60, first=first, block=8)
     assert_array_equal(np.sort(low.pivots[: first.size]), first)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("sigma_f", [1.0, 1.5])
+def test_sums_in_blocks_equal_those_of_scikit_learn(rows, dtype, sigma_f):
+    rng, kernel = np.random.default_rng(0), Kernel("rbf", 0.4, sigma_f=sigma_f)
+    X = np.vstack([rows, rows[:7] + 0.1])  # the last block is not full
+    K = sigma_f**2 * rbf_kernel(X, gamma=0.4)
+    weights, index = rng.standard_normal(len(X)), np.sort(rng.permutation(len(X))[:550])
+    prepared = kernel_rows(X, kernel, dtype)
+    squares = squared_norms(prepared.XT.T)
+    atol = 1e-11 if dtype == np.float64 else 1e-4
+    found = np.ones(len(X))
+    add_kernel_sums(prepared, squares, index, weights[index], found)
+    assert_allclose(found, 1 + weights[index] @ K[index], rtol=0, atol=atol)
+    found = np.ones(len(X))
+    add_symmetric_sums(prepared, squares, weights, found)
+    assert_allclose(found, 1 + K @ weights, rtol=0, atol=atol)
+    found = rbf_among(prepared, squares, index)
+    assert found.dtype == dtype
+    assert_allclose(found, K[np.ix_(index, index)], rtol=0, atol=atol / 20)

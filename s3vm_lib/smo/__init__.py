@@ -18,10 +18,10 @@ from s3vm_lib.smo._estimator import SVM
 from s3vm_lib.smo._iterations import BIG, Costs, slope_down, slope_up, smo_iterations
 
 from s3vm_lib.smo._solver import (  # isort: skip
-    TAU, Solution, feasible, line_minimum, null_step, solve_smo, svc_costs,
+    TAU, Solution, block_steps, feasible, line_minimum, null_step, solve_smo, svc_costs,
 )  # fmt: skip
 
 __all__ = [
-    "BIG", "SVM", "TAU", "Costs", "Solution", "feasible", "line_minimum", "null_step",
-    "slope_down", "slope_up", "smo_iterations", "solve_smo", "svc_costs",
+    "BIG", "SVM", "TAU", "Costs", "Solution", "block_steps", "feasible", "line_minimum",
+    "null_step", "slope_down", "slope_up", "smo_iterations", "solve_smo", "svc_costs",
 ]  # fmt: skip

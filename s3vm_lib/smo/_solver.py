@@ -12,7 +12,7 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
-from s3vm_lib.gram import add_rows, fetch_rows, rows_at_once
+from s3vm_lib.gram import add_rows, empty_cache, fetch_rows, rows_at_once
 from s3vm_lib.smo._iterations import BIG, Costs, smo_iterations
 from s3vm_lib.smo._linear import linear_solution
 
@@ -165,6 +165,73 @@ def face_step(cache, rows, costs, beta, F, A, B):
     return bool(np.any(crossed | (new == c.lo) | (new == c.hi)))
 
 
+_SET = 512  # variables that move at once
+_SETS = 2  # sets for each variable, at most
+_SHARE = 0.1  # of the violation, left within a set
+_REST = 10  # tolerances: what is left to single pairs
+
+
+def block_steps(gram, costs, beta, F, tol, max_iter=10_000_000):
+    """Minimize (P) over hundreds of variables at a time, until few violate its conditions.
+
+    For a start from which many variables move once, each by little: the values of a set are
+    computed together, once, and F of all points is kept, so that nothing is made up for later.
+
+    Parameters
+    ----------
+    gram : Gram
+        One that is ``in_blocks``.
+    costs : Costs
+    beta, F : ndarrays of shape (n,)
+        Feasible point and Kβ, both changed in place.
+    tol : float
+        Tolerance of the solver that goes on from here.
+    max_iter : int, default=10_000_000
+        Largest number of iterations.
+
+    Returns
+    -------
+    int
+        Iterations of SMO within the sets.
+
+    References
+    ----------
+    T. Joachims, "Making large-scale SVM learning practical", Advances in Kernel Methods (1999).
+    """
+    n, done, half = beta.size, 0, _SET // 2
+    A, B = _slopes(costs, beta)
+    mean = np.arange(n if gram.null is None else n - 1, n)
+    for _ in range(_SETS * n // _SET):
+        up, down = A - F, B - F
+        violation = up.max() - down.min()
+        if violation < _REST * tol or done >= max_iter:
+            break
+        # Half of the set are the points that may rise most, half those that may fall most.
+        rise, fall = np.flatnonzero(up > down.min()), np.flatnonzero(down < up.max())
+        rise = rise[np.argsort(-up[rise], kind="stable")[:half]]
+        fall = fall[np.argsort(down[fall], kind="stable")[:half]]
+        chosen = np.unique(np.concatenate([rise, fall, mean]))
+        K, x = gram.among(chosen), beta[chosen]
+        cache = empty_cache(K, gram.cache.mean[:0])
+        cache.slot[:] = cache.owner[:] = np.arange(chosen.size)
+        score = np.zeros(chosen.size, K.dtype)
+        bits = score.view(np.int32 if K.itemsize == 4 else np.int64)
+        a, b = A[chosen], B[chosen]
+        # All rows are there: those of the Gram are passed on as what has been compiled.
+        took, _ = smo_iterations(
+            cache, gram.rows, costs.take(chosen), gram.diagonal[chosen], x, F[chosen], a, b, score,
+            bits, K.dtype.type(TAU), max(tol, _SHARE * violation), min(20 * _SET, max_iter - done),
+        )  # fmt: skip
+        change = x - beta[chosen]
+        moved = np.flatnonzero(change)
+        if moved.size == 0:
+            break
+        gram.add(chosen[moved], change[moved], F)
+        beta[chosen], A[chosen], B[chosen] = x, a, b
+        done += took
+    return done
+
+
 # --- The solver ----------------------------------------------------------------------------------
 
 
@@ -179,6 +246,7 @@ _STUCK = 300  # one that takes so many gets them in any case
 _HOPELESS = 3000  # and one that takes so many ends: those that converge take 400, for C = 1e9 too
 _FACE_STEPS = 10
 _DUST = 1e-14  # Σβ, in units of Σ|β|, that is 0
+_TRIES = 50  # points that may take what is left of Σβ before dust counts as 0
 _LATE = 5_000_000  # a linear kernel of n rows gets as many iterations / n before another method
 
 
@@ -487,9 +555,11 @@ def feasible(beta, costs, shift=True):
             low, high = (shift, high) if total < 0 else (low, shift)
         result = np.clip(beta + 0.5 * (low + high), costs.lo, costs.hi)
     # What rounding leaves over goes to points with room for it.
-    for i in np.argsort(-np.minimum(result - costs.lo, costs.hi - result), kind="stable"):
+    order = np.argsort(-np.minimum(result - costs.lo, costs.hi - result), kind="stable")
+    for tried, i in enumerate(order):
         rest = result.sum()
-        if rest == 0:
+        # A sum that cannot be made 0 must not push every point off its kink.
+        if rest == 0 or (tried > _TRIES and abs(rest) <= _DUST * np.abs(result).sum()):
             break
         result[i] = np.clip(result[i] - rest, costs.lo[i], costs.hi[i])
     return result
