@@ -232,9 +232,9 @@ def test_blocks_are_features_in_single_precision(name, mixture):
     )
     Z = np.vstack([made.blocks[k] for k in range(len(made.blocks.slices))])
     assert len(made.blocks.slices) > 3 and Z.dtype == np.float32
-    from s3vm_lib.smooth import Features
+    from s3vm_lib.smooth import FeatureMap
 
-    whole = Features(Z.astype(float), center, made.expand)
+    whole = FeatureMap(Z.astype(float), center, made.expand)
     generator = np.random.default_rng(0)
     w, a = generator.standard_normal(made.dimension), generator.standard_normal(t.size)
     np.testing.assert_allclose(made.outputs(w), whole.outputs(w), atol=1e-12)

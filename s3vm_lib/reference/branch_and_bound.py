@@ -3,6 +3,16 @@
 The twin of `s3vm_lib.branch_and_bound.solve_branch_and_bound`. With the features centered at the
 mean of the unlabeled rows the offset is fixed, and the dual has no constraint but its bounds.
 Numbers in comments are the lines of the algorithm in the chapter.
+
+Examples
+--------
+>>> import numpy as np
+>>> from s3vm_lib.reference.branch_and_bound import branch_and_bound
+>>> x = np.array([-2.0, 2.0, -1.0, 1.0])  # the first two are labeled
+>>> K, t = np.outer(x, x), np.array([-1, 1, 0, 0])
+>>> objective, outputs, _ = branch_and_bound(K, t, C=1.0, C_star=1.0, ratio=0.5)
+>>> round(float(objective), 6), outputs.round(6).tolist()
+(0.5, [-2.0, 2.0, -1.0, 1.0])
 """
 
 import numpy as np
