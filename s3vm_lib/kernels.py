@@ -19,7 +19,7 @@ from s3vm_lib.utils.threads import in_threads
 
 __all__ = [
     "FAR", "KERNELS", "LAPLACIAN", "LINEAR", "PRECOMPUTED", "RBF", "Kernel", "KernelRows",
-    "LowRank", "add_kernel_sums", "add_symmetric_sums", "dense_kernel_rows", "exp_inplace",
+    "LowRank", "add_kernel_sums", "add_symmetric_sums", "dense_kernel_rows", "dot", "exp_inplace",
     "kernel_row", "kernel_rows", "near_origin", "pivoted_cholesky", "rbf_among", "resolve_gamma",
     "squared_norms",
 ]  # fmt: skip
@@ -435,11 +435,11 @@ _TILE = 256  # columns of a block, which with `_BLOCK` rows stays in the process
 
 
 @njit(fastmath={"contract", "reassoc"})
-def _dot(row, weights):
-    """Return ⟨row, weights⟩ in double precision."""
+def dot(x, y):
+    """Return ⟨x, y⟩ in double precision, without the call that BLAS costs; in several sums."""
     total = 0.0
-    for j in range(weights.size):
-        total += row[j] * weights[j]
+    for j in range(x.size):
+        total += x[j] * y[j]
     return total
 
 
@@ -458,7 +458,7 @@ def _rbf_sums(parameters, a, b, values, weights, out, others, across):
         for j in range(out.size):
             out[j] += weights[k] * row[j]
         if others.size > 0:
-            across[k] += _dot(row, others)
+            across[k] += dot(row, others)
 
 
 def _tiles(n, start=0):

@@ -11,18 +11,10 @@ import numpy as np
 from scipy.linalg.lapack import dtrtrs
 
 from s3vm_lib.gram import CACHED, DENSE
+from s3vm_lib.kernels import dot
 from s3vm_lib.utils.jit import njit
 
 INNER = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}  # called by compiled code alone
-
-
-@njit(**INNER, fastmath={"contract", "reassoc"})
-def dot(x, y):
-    """Return ⟨x, y⟩, without the call that BLAS costs; in several sums, as BLAS has it, too."""
-    total = 0.0
-    for j in range(x.size):
-        total += x[j] * y[j]
-    return total
 
 
 # To assign to a part of an array, and ``+=`` on one, take many times as long to compile as a loop.

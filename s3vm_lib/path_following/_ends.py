@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from s3vm_lib.path_following._algebra import combine, dot
+from s3vm_lib.kernels import dot
+from s3vm_lib.path_following._algebra import combine
 from s3vm_lib.path_following._path import settle
 
 from s3vm_lib.path_following._state import (  # isort: skip
