@@ -557,22 +557,26 @@ def test_an_address_leads_to_its_section(visit, name):
 
 
 @pytest.mark.parametrize(
-    ("part", "page"),
+    ("old", "part", "page"),
     [
-        ("svm-thm-representer", "kernels"),
-        ("equation-svm-point-bound", "kernels"),
-        ("fig-svm-grid", "kernels"),
-        ("kernels-curved-streets", "kernels"),
-        ("svm-thm-loo", "svm"),
-        ("no-such-part", "svm"),
+        ("svm", "svm-thm-representer", "kernels"),
+        ("svm", "equation-svm-point-bound", "kernels"),
+        ("svm", "fig-svm-grid", "kernels"),
+        ("svm", "kernels-curved-streets", "kernels"),
+        ("switching", "switch-da", "annealing"),
+        ("switching", "fig-switch-fork", "annealing"),
+        ("cccp", "cccp-thm-line", "balance_smo"),
+        ("cccp", "equation-cccp-doubled", "balance_smo"),
+        ("svm", "svm-thm-loo", "svm"),
+        ("svm", "no-such-part", "svm"),
     ],
 )
-def test_the_address_of_a_part_that_has_moved_leads_on(browser, address, part, page):
+def test_the_address_of_a_part_that_has_moved_leads_on(browser, address, old, part, page):
     visitor = browser.new_page()  # `visit` takes requests of a page that is left for lost
     visitor.set_default_timeout(PATIENCE)
     errors = []
     visitor.on("pageerror", lambda error: errors.append(error))
-    visitor.goto(f"{address}book/svm.html#{part}", wait_until="networkidle")
+    visitor.goto(f"{address}book/{old}.html#{part}", wait_until="networkidle")
     visitor.wait_for_url(f"**/book/{page}.html#{part}")
     if part != "no-such-part":
         visitor.wait_for_function(
