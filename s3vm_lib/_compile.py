@@ -14,6 +14,7 @@ from s3vm_lib.kernels import KERNELS
 from s3vm_lib.utils.jit import no_notice
 
 _ROWS = 24
+_MANY = 1000  # times these rows are so many that some methods go another way
 _STREAM = slice(1), slice(12, 13), slice(13, 14), slice(None)  # one label, two rows without, all
 
 
@@ -91,6 +92,8 @@ def _cases(estimator):
         if parameters.get("gram") == "auto" and kernel != "linear":
             yield estimator(gram="rows", **chosen), X, y
             yield estimator(gram="rows", **chosen), sparse, y
+    if estimator.__name__ in ("CCCPS3VM", "FRS3VM"):
+        yield estimator(), np.tile(X, (_MANY, 1)), np.tile(y, _MANY)
 
 
 def _fit(model, X, y):
