@@ -526,7 +526,7 @@ class BGS3VM(GraphClassifier):
     budget_unlabeled: Literal["paper"] | Count = 200
     maintenance: Literal["projection", "removal", "merging"] = "projection"
 
-    _largest_n = 1_000_000
+    _largest_n = 100_000
     _memory = "budget"
     labeled_loss, power, projection = "hinge", 1.0, False  # of `GKM`, fixed by the method
 

@@ -417,7 +417,7 @@ class CCCPS3VM(KernelParameters, BaseS3VM):
     gram: Storage = "auto"
     memory: Megabytes = 250
 
-    _largest_n = 50_000
+    _largest_n = 200_000
     _memory = "n² kernel values, or fewer and more time"
     _side_by_side = True
     _further_limits = ("max_inner_iter",)

@@ -287,7 +287,7 @@ class NNBBS3VM(KernelParameters, KeepingS3VM):
     max_iter: Count = 100_000
     max_inner_iter: Count = 1_000_000
 
-    _largest_n = 5_000
+    _largest_n = 10_000
     _memory = "n² numbers"
     _further_limits = ("max_inner_iter",)
 

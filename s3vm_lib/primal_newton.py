@@ -630,7 +630,7 @@ LabeledLoss, default="squared_hinge"
 
     _schedules = ANNEALING
     _searched = ("cholesky", "eigen")
-    _largest_n = 100_000
+    _largest_n = 200_000
     _memory = "n × rank numbers"
 
     def _fit_binary(self, data, coordinates, t, problem, index):

@@ -47,6 +47,7 @@ class SmoothS3VM(KernelParameters, BaseS3VM):
 
     _reads_maps = True
     _side_by_side = True
+    _room = 4000  # MiB for coordinates that do not say theirs
     _late = frozenset("C C_star labeled_loss unlabeled_loss s annealing tol ftol max_iter".split())
 
     def _prepare(self, data):
@@ -67,7 +68,7 @@ class SmoothS3VM(KernelParameters, BaseS3VM):
             )
         center = mean_weight(data.sample_weight, data.codes < 0) if self.fit_intercept else None
         with self._progress("blocks") as tick:
-            return chosen.of(data, center, getattr(self, "random_state", None), tick)
+            return chosen.of(data, center, getattr(self, "random_state", None), tick, self._room)
 
     def _asked(self, solver):
         """Return the options of a solver, with the factors of C* as ``annealing``."""
@@ -293,6 +294,7 @@ default="cholesky"
     _schedules = ANNEALING
     _searched = get_args(CoordinateName)
     _largest_n = 1_000_000
+    _room = 600  # single precision, block by block, costs no time
     _memory = "n × rank numbers"
 
     def _prepare(self, data):

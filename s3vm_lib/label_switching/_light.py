@@ -564,7 +564,7 @@ class S3VMLight(KernelParameters, LabelSwitching):
     gram: Storage = "auto"
     memory: Megabytes = 1000
 
-    _largest_n = 8_000
+    _largest_n = 20_000
     _memory = "n × n numbers"
     _side_by_side = True
     _further_limits = ("max_inner_iter",)

@@ -233,7 +233,7 @@ class ILS3VM(KernelParameters, KeepingS3VM):
     memory: Megabytes = 1000
     record: bool = False
 
-    _largest_n = 20_000
+    _largest_n = 100_000
     _memory = "n² kernel values, or those of the margin set"
     _kernel_store = None
 

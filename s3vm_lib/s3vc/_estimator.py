@@ -227,7 +227,7 @@ class S3VC(SemiSupervisedMixin, MetaEstimatorMixin, BaseEstimator):
     n_jobs: Jobs = None
     verbose: Verbosity = 0
 
-    _largest_n = 4_000
+    _largest_n = 1_000_000
     _memory = "8 n rank bytes for one kernel at a time, and the models"
 
     @validated_inside

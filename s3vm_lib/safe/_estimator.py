@@ -225,7 +225,7 @@ class SafeS3VM(MetaEstimatorMixin, SemiSupervisedMixin, BaseEstimator):
     n_jobs: Jobs = None
     verbose: Verbosity = 0
 
-    _largest_n = 8_000
+    _largest_n = 20_000
     _memory = "that of the estimator, and one model per member"
 
     @validated_inside

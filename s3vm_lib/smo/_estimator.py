@@ -128,7 +128,7 @@ class SVM(KernelParameters, BaseS3VM):
     gram: Storage = "auto"
     memory: Megabytes = 250
 
-    _largest_n = 100_000
+    _largest_n = 200_000
     _memory = "visited kernel rows"
 
     _wants_unlabeled = False

@@ -433,8 +433,9 @@ class Coordinates(Checked):
     rank_tol : float, default=1e-6
         ``"cholesky"`` stops when no diagonal entry of K − GGᵀ exceeds this share of the largest
         of K.
-    memory : float, default=4000
-        Memory in MiB for the coordinates with ``"cholesky"`` and ``"regressors"``. Where n times
+    memory : float, default=None
+        Memory in MiB for the coordinates with ``"cholesky"`` and ``"regressors"``; None means 600
+        for `QNS3VM` and 4000 for `NewtonS3VM`, which blocks make half as slow again. Where n times
         ``rank`` numbers in double precision, and one copy of them, take more, the coordinates are
         made block by block and kept in single precision, in memory or, if they take half of it, in
         a temporary file, which is deleted after the fit. The pivots are then chosen among a part of
@@ -461,16 +462,19 @@ class Coordinates(Checked):
     name: CoordinateName = "cholesky"
     rank: Count | None = None
     rank_tol: Annotated[float, Interval(Real, 0, 1, closed="left")] = 1e-6
-    memory: Megabytes = 4000
+    memory: Megabytes | None = None
     client: Client = None
 
-    def of(self, data, center, random_state=None, tick=None):
+    def of(self, data, center, random_state=None, tick=None, memory=4000):
         """Make the coordinates of the training rows; ``center``: weights of the mean, or None.
+
+        ``memory`` is that of coordinates which do not say theirs.
 
         Where they are made block by block, ``tick`` is called after each with the number of blocks
         made and of all.
         """
         X, kernel, n = data.X, data.kernel, data.codes.size
+        memory = memory if self.memory is None else self.memory
         linear = kernel.name == "linear" and self.name in ("cholesky", "raw")
         blocked = self.name in ("cholesky", "regressors") and kernel.name != "precomputed"
         if self.client is not None and not blocked:
@@ -487,15 +491,15 @@ class Coordinates(Checked):
         index = None
         if self.name == "regressors":
             index = self._regressors(labeled, n, rank, check_random_state(random_state))
-        if blocked and (self.client is not None or 16 * n * rank > self.memory * 2**20):
+        if blocked and (self.client is not None or 16 * n * rank > memory * 2**20):
             needed = megabytes_needed(n, rank)
-            if needed > self.memory:
+            if needed > memory:
                 raise ValueError(
-                    f"memory={self.memory} MiB is too little for rank={rank}, which takes "
+                    f"memory={memory} MiB is too little for rank={rank}, which takes "
                     f"at least {np.ceil(needed):.0f} MiB whatever the number of rows. "
                     "Increase memory or decrease rank"
                 )
-            places = {"megabytes": self.memory, "client": self.client, "tick": tick}
+            places = {"megabytes": memory, "client": self.client, "tick": tick}
             return block_coordinates(
                 X, kernel, rank, self.rank_tol, center, labeled, index, **places
             )
