@@ -67,7 +67,7 @@ def model():
     wanted = dict(gamma=MIXTURE_GAMMA, random_state=0)
     known = estimator.get_params()
     return estimator.set_params(**{key: v for key, v in wanted.items() if key in known})
-labeled = min(10 if method in ("BranchBoundS3VM", "NNBBS3VM") else 50, n // 2)
+labeled = min(10 if method in ("BranchBoundS3VM", "NNBBS3VM") else 50, n - 1)
 supervised = method in ("SVM", "SVC", "LinearSVC")
 def data(n):
     if method in ("MultiSwitchTSVM", "DAS3VM", "LinearSVC"):

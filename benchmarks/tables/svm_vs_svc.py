@@ -1,17 +1,20 @@
-"""`SVM` against scikit-learn's SVC (libsvm): objective, iterations and CPU time.
+"""`SVM` against SVC of scikit-learn (libsvm) and, with many rows, of scikit-learn-intelex.
 
 Instance mixture20(n, 0, 2000), RBF kernel with gamma = 1/32, tol = 1e-3, SVC(cache_size=1000). Both
 fits include the kernel; they take turns, median of five. The dual objectives Σ|β| − ½ βᵀKβ of both
 solutions are computed alike in double precision, and their relative difference is reported, with
-the ratio of the iterations and of the CPU seconds.
+the ratio of the iterations and of the CPU seconds. With 20,000 rows and more, median of three, and
+SVC of scikit-learn-intelex (oneDAL) on one thread as a third, where it is installed.
 """
 
 import numpy as np
 
-from benchmarks.harness import digits, race
+from benchmarks.harness import REPEATS, digits, race
 from benchmarks.instances import MIXTURE_GAMMA, mixture20
 
-ROWS = [{"n": n, "C": C} for n in (100, 500, 2000, 5000, 10000) for C in (1.0, 100.0)]
+SIZES = (100, 500, 2000, 5000, 10000, 20000, 50000)
+ROWS = [{"n": n, "C": C} for n in SIZES for C in (1.0, 100.0)]
+LARGE = 20_000
 
 
 def dual_objective(model, X):
@@ -39,6 +42,17 @@ def dual_objective(model, X):
     return np.abs(beta).sum() - 0.5 * quadratic
 
 
+def _intelex():
+    """SVC of scikit-learn-intelex, on one thread, or None."""
+    try:
+        import daal4py
+        from sklearnex.svm import SVC
+    except ImportError:
+        return None
+    daal4py.daalinit(1)
+    return SVC
+
+
 def measure(n, C):
     """One row: see the protocol in the module's docstring."""
     from sklearn.svm import SVC
@@ -47,17 +61,24 @@ def measure(n, C):
 
     X, y, *_, X_test, y_test = mixture20(n, 0, 2000)
     options = {"C": C, "gamma": MIXTURE_GAMMA, "tol": 1e-3}
-    timings, models = race(
-        {
-            "SVM": lambda: SVM(**options).fit(X, y),
-            "SVC": lambda: SVC(**options, cache_size=1000).fit(X, y),
-        }
-    )
+    functions = {
+        "SVM": lambda: SVM(**options).fit(X, y),
+        "SVC": lambda: SVC(**options, cache_size=1000).fit(X, y),
+    }
+    intelex = _intelex() if n >= LARGE else None
+    if intelex is not None:
+        functions["intelex"] = lambda: intelex(**options, cache_size=1000).fit(X, y)
+    timings, models = race(functions, REPEATS if n < LARGE else 3)
+
+    def ratio(peer):
+        return digits(timings[peer]["cpu_seconds"] / timings["SVM"]["cpu_seconds"])
+
     objective = {name: dual_objective(model, X) for name, model in models.items()}
-    iterations = {name: int(np.max(model.n_iter_)) for name, model in models.items()}
+    iterations = {name: int(np.max(models[name].n_iter_)) for name in ("SVM", "SVC")}
     return {
         "timings": timings,
-        "cpu_ratio": digits(timings["SVC"]["cpu_seconds"] / timings["SVM"]["cpu_seconds"]),
+        "cpu_ratio": ratio("SVC"),
+        **({} if intelex is None else {"intelex_ratio": ratio("intelex")}),
         "dual_objective": {name: round(value, 6) for name, value in objective.items()},
         "objective_relative_difference": digits(
             abs(objective["SVM"] - objective["SVC"]) / abs(objective["SVC"])
