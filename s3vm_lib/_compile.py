@@ -14,7 +14,6 @@ from s3vm_lib.kernels import KERNELS
 from s3vm_lib.utils.jit import no_notice
 
 _ROWS = 24
-_MANY = 1000  # times these rows are so many that some methods go another way
 _STREAM = slice(1), slice(12, 13), slice(13, 14), slice(None)  # one label, two rows without, all
 
 
@@ -93,7 +92,7 @@ def _cases(estimator):
             yield estimator(gram="rows", **chosen), X, y
             yield estimator(gram="rows", **chosen), sparse, y
     if estimator.__name__ in ("CCCPS3VM", "FRS3VM"):
-        yield estimator(), np.tile(X, (_MANY, 1)), np.tile(y, _MANY)
+        yield estimator(), np.tile(X, (1000, 1)), np.tile(y, 1000)  # which go another way
 
 
 def _fit(model, X, y):

@@ -15,10 +15,11 @@ import numpy as np
 from benchmarks.harness import digits
 from benchmarks.tsg import rows_on_disk
 
+PLACES = (("threads", 1), ("threads", 2), ("dask", 1), ("dask", 2), ("dask", 4))
 ROWS = [
     {"backend": backend, "workers": workers, "n": n}
-    for n in (64, 300_000)
-    for backend, workers in (("threads", 1), ("threads", 2), ("dask", 1), ("dask", 2))
+    for n in (64, 100_000, 300_000, 1_000_000, 10_000_000)
+    for backend, workers in PLACES
 ]
 
 
