@@ -268,8 +268,8 @@ def test_the_expected_error_is_that_of_labels_the_vote_does_not_know(clusters):
         wrong += sign * total <= 0
     assert model.expected_error_ == wrong / 24
     low, high = model.expected_error_interval_
-    assert high == pytest.approx(beta.ppf(0.95, wrong + 1, 24 - wrong))
-    assert low == (pytest.approx(beta.ppf(0.05, wrong, 25 - wrong)) if wrong else 0.0)
+    assert high == pytest.approx(beta.ppf(0.975, wrong + 1, 24 - wrong))
+    assert low == (pytest.approx(beta.ppf(0.025, wrong, 25 - wrong)) if wrong else 0.0)
     assert f"wrong on {wrong} of 24 held-out labels" in model.summary()
 
 

@@ -239,7 +239,7 @@ def expected(fit, groups):
             total = total + weight * np.tanh(2 * f)
         counted += total.argmax() != fit.known[i]
     assert wrong == counted and fit.model.expected_error_ == wrong / n
-    limits = beta.ppf([0.05, 0.95], [max(wrong, 1e-300), wrong + 1], [n - wrong + 1, n - wrong])
+    limits = beta.ppf([0.025, 0.975], [max(wrong, 1e-300), wrong + 1], [n - wrong + 1, n - wrong])
     assert same(str(low), 100 * limits[0] if wrong else 0)
     assert same(str(high), 100 * limits[1] if wrong < n else 100)
 
