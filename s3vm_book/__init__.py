@@ -2,7 +2,7 @@
 
 from s3vm_book.cells import draw_edges, glue, percent_wrong, sayer, show_source
 from s3vm_book.rules import Basis, Verdict, agreement, counted, difference, is_resolved
-from s3vm_book.show import show_decision, show_table, show_verdicts
+from s3vm_book.show import offer_table, show_decision, show_table, show_verdicts
 from s3vm_book.tables import digest, printed, programs, stored
 
 __all__ = [
@@ -15,6 +15,7 @@ __all__ = [
     "draw_edges",
     "glue",
     "is_resolved",
+    "offer_table",
     "percent_wrong",
     "printed",
     "programs",

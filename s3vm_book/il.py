@@ -107,9 +107,9 @@ def tables_23():
     -------
     list of Verdict
     """
-    size = basis_23(f"of one size: within a factor of {FACTOR:g} or two standard errors")
+    size = basis_23(f"similar: within a factor of {FACTOR:g} or two standard errors")
     often = basis_23(
-        "reproduced: changes per iteration, summed over all cells, within a factor of"
+        "reproduced: changes per iteration, summed over all entries, within a factor of"
         f" {FACTOR:g} of the paper's"
     )
     lines = []
@@ -120,8 +120,8 @@ def tables_23():
             Verdict(
                 f"Table {table}",
                 f"iterations when a row arrives, {kind.replace('labeled', 'labelled')}",
-                f"of one size in {met} of {len(cells)} cells",
-                counted(met, len(cells)),
+                f"similar in {met} of {len(cells)} entries",
+                counted(met, len(cells), "entries"),
                 size,
             )
         )
@@ -133,7 +133,7 @@ def tables_23():
             Verdict(
                 f"Table {table}",
                 f"μ changes with a high probability: {ratios[1]:.2f} changes per iteration",
-                f"{ratios[0]:.3f} per iteration; none at all in {none} of {len(cells)} cells",
+                f"{ratios[0]:.3f} per iteration; none at all in {none} of {len(cells)} entries",
                 "reproduced" if near else "not reproduced",
                 often,
             )
@@ -193,8 +193,8 @@ def fig_3():
                 "Fig. 3",
                 f"IL-S³VM is much faster than {name.replace('S3', 'S³')}",
                 f"{what + ': ' if what else ''}in less than half of the time in {met} of"
-                f" {len(found)} cells, faster in {ahead}",
-                counted(met, len(found)),
+                f" {len(found)} entries, faster in {ahead}",
+                counted(met, len(found), "entries"),
                 basis if name == "BL-S3VM" else reconstructed,
             )
         )

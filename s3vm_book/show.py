@@ -1,5 +1,8 @@
-"""Tables on a page: they scroll on narrow screens."""
+"""Tables on a page: they scroll on narrow screens. A long one is a file behind a link."""
 
+import base64
+import csv
+import io
 from pathlib import Path
 
 from s3vm_book.rules import SIDES
@@ -42,6 +45,29 @@ def show_table(heads, lines, title="", size=0.75, height=None, wrap=False, fold=
     display(HTML(table))
 
 
+def offer_table(heads, lines, name):
+    """Show a link that saves a table, too long for a page, as comma-separated values.
+
+    Parameters
+    ----------
+    heads : sequence of str
+    lines : iterable of sequence
+    name : str
+        Of the file, without its ending.
+    """
+    from IPython.display import HTML, display
+
+    lines, text = list(lines), io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(heads)
+    writer.writerows(lines)
+    data = base64.b64encode(text.getvalue().encode("utf-8")).decode("ascii")
+    link = (
+        f'<a download="{name}.csv" href="data:text/csv;charset=utf-8;base64,{data}">{name}.csv</a>'
+    )
+    display(HTML(f"<p>All {len(lines)} rows as a file: {link}</p>"))
+
+
 def show_decision():
     """Show the questions to ask before a semi-supervised machine is used, as a flow chart."""
     from IPython.display import HTML, display
@@ -50,14 +76,19 @@ def show_decision():
     display(HTML(f'<div style="text-align: center">{text}</div>'))
 
 
-def show_verdicts(verdicts, title=""):
+def show_verdicts(verdicts, title="", known=()):
     """Show verdicts, and below them the rules, and what is not the same on both sides.
 
     Parameters
     ----------
     verdicts : iterable of Verdict
     title : str, default=""
+    known : collection of str, default=()
+        Sides, such as "rows", of which the page says once what was left open. Then the rules are
+        lines of text, with what the other sides leave open.
     """
+    from IPython.display import HTML, display
+
     verdicts = list(verdicts)
     bases = list(dict.fromkeys(one.basis for one in verdicts))
     marks = {basis: chr(ord("a") + k) for k, basis in enumerate(bases)}
@@ -73,9 +104,14 @@ def show_verdicts(verdicts, title=""):
         other = [
             f"<em>{side}</em>: {text.removeprefix('differs: ')}"
             for side, text in sides
-            if not _settled(text)
+            if not _settled(text) and side not in known
         ]
-        lines.append([mark, basis.rule, "<br>".join(other) or "–"])
+        lines.append([mark, basis.rule, other])
+    if known:
+        rules = "<br>".join(f"{mark}. {'; '.join([rule, *other])}" for mark, rule, other in lines)
+        display(HTML(f'<p style="font-size: 0.75em">{rules}</p>'))
+        return
+    lines = [[mark, rule, "<br>".join(other) or "–"] for mark, rule, other in lines]
     show_table(["", "rule", "what differs or was left open"], lines, size=0.65, wrap=True)
 
 

@@ -1,6 +1,10 @@
 """Verdicts of the book: their rules, and that each tells what it compares with what."""
 
+import base64
+import csv
+import io
 import itertools
+import re
 
 import numpy as np
 import pytest
@@ -11,6 +15,14 @@ from s3vm_book import Basis, Verdict, gkm, il, qn, rules, tables, tsg, verdicts
 pytestmark = pytest.mark.interface
 
 SAME = Basis("same: a", "same: b", "same: c", "same: d", "rule")
+
+
+@pytest.fixture
+def shown(monkeypatch):
+    """The HTML that is displayed."""
+    texts = []
+    monkeypatch.setattr("IPython.display.display", lambda one: texts.append(one.data))
+    return texts
 
 
 @pytest.fixture(scope="module")
@@ -154,3 +166,24 @@ def test_a_finer_start_counts_minima_and_iterations(monkeypatch):
     ]
     monkeypatch.setattr(il, "stored", lambda name: [{"result": fit} for fit in fits])
     assert il.finer_start() == (3, 1, 3.0, 1, 21.0, 5.25)
+
+
+def test_what_a_page_says_once_is_left_out_below_its_verdicts(shown):
+    open_rows = SAME._replace(rows="same sets; the scaling is not stated", rule="smaller")
+    other = open_rows._replace(method="differs: a reconstruction")
+    found = [Verdict("Fig. 1", "a", "b", "reproduced", basis) for basis in (open_rows, other)]
+    s3vm_book.show_verdicts(found)
+    s3vm_book.show_verdicts(found, known=("rows",))
+    _, table, _, lines = shown
+    assert table.count("the scaling is not stated") == 2 and "scaling" not in lines
+    for below in (table, lines):
+        assert below.count("smaller") == 2 and below.count("a reconstruction") == 1
+
+
+def test_a_table_behind_a_link_is_the_table(shown):
+    s3vm_book.offer_table(["set", "error"], iter([["a, b", 1.5], ["µ", 2]]), "errors")
+    link = r'download="errors.csv" href="data:text/csv;charset=utf-8;base64,([^"]*)"'
+    text = base64.b64decode(re.search(link, shown[0])[1]).decode("utf-8")
+    rows = list(csv.reader(io.StringIO(text)))
+    assert rows == [["set", "error"], ["a, b", "1.5"], ["µ", "2"]]
+    assert "All 2 rows" in shown[0]
