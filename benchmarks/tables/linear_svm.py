@@ -1,4 +1,4 @@
-"""`SVM` with a linear kernel against scikit-learn's LinearSVC (liblinear) with the hinge loss.
+"""`SVM` with a linear kernel against LinearSVC (liblinear) with the hinge loss.
 
 Two Gaussians whose means are a distance of 2 apart, n rows of d columns, or 20,000 documents of
 bag_of_words; C = 1 and 100. `SVM` with its default tolerance; LinearSVC with its default tolerance
