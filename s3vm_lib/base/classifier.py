@@ -259,7 +259,10 @@ class BaseS3VM(SemiSupervisedMixin, BaseMachine):
         return given(share=share, labels=labels)
 
     def _supervised_errors(self, data):
-        """Count the labels that an SVM with this kernel and C contradicts; or the minority."""
+        """Count the labels that an SVM with this kernel and C contradicts.
+
+        With many labels, count those that are not of the largest class.
+        """
         labeled = np.flatnonzero(data.codes >= 0)
         codes, weight = data.codes[labeled], data.loss_weight[labeled]
         # With many labels an SVM takes too long: a constant answer is the yardstick.

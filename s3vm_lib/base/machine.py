@@ -315,9 +315,10 @@ class BaseMachine(BaseEstimator):
         self._store_model(data.rows, data.X, problems, fits)
 
     def _store_model(self, rows, X, problems, fits):
-        """Set the attributes of a model on the rows X, ``rows`` of those that were given.
+        """Set the attributes of a model that was fitted to the rows X.
 
-        Support vectors are not stored where X is None.
+        ``rows`` are their positions among those given to ``fit``. Where X is None, support vectors
+        are not stored.
         """
         for name in ("dual_coef_", "support_", "support_vectors_", "coef_"):
             self.__dict__.pop(name, None)  # of an earlier fit, perhaps with another kernel

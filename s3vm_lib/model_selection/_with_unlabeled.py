@@ -32,7 +32,11 @@ def _fitted_has(name):
 
 
 def told_unlabeled(estimator, y, mask):
-    """Return labels and mask for ``fit``; where −1 is no class, −1 in y and no mask."""
+    """Return labels and parameters for ``fit``.
+
+    Where −1 is no class, the labels hold −1 and there are no parameters; otherwise
+    ``unlabeled_mask`` is one.
+    """
     # Without routing, a pipeline hands arguments to its last step by its name, as step__argument.
     prefix = ""
     while isinstance(estimator, Pipeline) and not get_config()["enable_metadata_routing"]:
