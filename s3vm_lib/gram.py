@@ -242,7 +242,7 @@ _MANY = 2**13  # rows beyond which sums of many kernel rows are computed in bloc
 
 
 def _stretch(X, rows, kernel):
-    """Return how many times their own rounding kernel values feel that of the rows, at least 1.
+    """Return the rounding of values that comes from the rows, in units of their own, at least 1.
 
     Rows near each other and far from 0 lose digits of the difference x − z (rbf and laplacian),
     sparse ones with rbf more, of ‖x‖² + ‖z‖² − 2⟨x, z⟩. Dense ones are centered in ``rows``.

@@ -244,9 +244,10 @@ class StreamFeatures(BlockSum):
         return b if self.center is None else b - float(self.center @ w)
 
     def sums(self, w, b, lam, t, weight, codes, strength):
-        """Return the value, the gradient and the sum of slopes, as other coordinates in blocks do.
+        """Return the value, the gradient and the sum of slopes.
 
-        Its own t, weight and codes are the same.
+        The signature is that of other coordinates in blocks; t, weight and codes are not used,
+        since the blocks hold the same.
         """
         value, gradient, total = self(strength, self.norm * w, self.shift(w, b))
         gradient = self.norm * gradient + 2.0 * lam * w

@@ -125,7 +125,7 @@ def _explanation(X, name, y, precomputed, said):
 
 
 def _columns(X):
-    """Name or number, and entries, of each column; of a sparse matrix of those that are wrong."""
+    """Return (name or number, entries) of each column; if sparse, of the wrong ones only."""
     if sp.issparse(X):
         X = X.tocoo()
         return [(int(k), X.data[X.col == k]) for k in np.unique(X.col[~np.isfinite(X.data)])]
