@@ -92,7 +92,7 @@ def _cases(estimator):
             yield estimator(gram="rows", **chosen), X, y
             yield estimator(gram="rows", **chosen), sparse, y
     if estimator.__name__ in ("CCCPS3VM", "FRS3VM"):
-        yield estimator(), np.tile(X, (1000, 1)), np.tile(y, 1000)  # which go another way
+        yield estimator(), np.tile(X, (1000, 1)), np.tile(y, 1000)  # other functions
 
 
 def _fit(model, X, y):

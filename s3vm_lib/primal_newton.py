@@ -631,6 +631,7 @@ LabeledLoss, default="squared_hinge"
     _schedules = ANNEALING
     _searched = ("cholesky", "eigen")
     _largest_n = 200_000
+    _coordinate_memory = 4000  # MiB; blocks cost time
     _memory = "n × rank numbers"
 
     def _fit_binary(self, data, coordinates, t, problem, index):

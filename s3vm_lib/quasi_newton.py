@@ -47,7 +47,6 @@ class SmoothS3VM(KernelParameters, BaseS3VM):
 
     _reads_maps = True
     _side_by_side = True
-    _room = 4000  # MiB for coordinates that do not say theirs
     _late = frozenset("C C_star labeled_loss unlabeled_loss s annealing tol ftol max_iter".split())
 
     def _prepare(self, data):
@@ -58,9 +57,7 @@ class SmoothS3VM(KernelParameters, BaseS3VM):
                 "fit_intercept=False needs balance=None, because the balance constraint sets the "
                 f"offset; got balance={self.balance!r}"
             )
-        chosen = self.coordinates
-        if isinstance(chosen, str):
-            chosen = Coordinates(chosen)
+        chosen = Coordinates(name) if isinstance(name := self.coordinates, str) else name
         if chosen.name not in self._searched:
             raise ValueError(
                 f"coordinates of {type(self).__name__} must be one of {list(self._searched)}, got "
@@ -68,7 +65,8 @@ class SmoothS3VM(KernelParameters, BaseS3VM):
             )
         center = mean_weight(data.sample_weight, data.codes < 0) if self.fit_intercept else None
         with self._progress("blocks") as tick:
-            return chosen.of(data, center, getattr(self, "random_state", None), tick, self._room)
+            seed = getattr(self, "random_state", None)
+            return chosen.of(data, center, self._coordinate_memory, seed, tick)
 
     def _asked(self, solver):
         """Return the options of a solver, with the factors of C* as ``annealing``."""
@@ -294,7 +292,7 @@ default="cholesky"
     _schedules = ANNEALING
     _searched = get_args(CoordinateName)
     _largest_n = 1_000_000
-    _room = 600  # single precision, block by block, costs no time
+    _coordinate_memory = 600  # MiB; blocks in single precision cost no time
     _memory = "n × rank numbers"
 
     def _prepare(self, data):

@@ -172,7 +172,7 @@ def test_after_compile_no_fit_compiles_anything(run_python):
 
 @needs_numba
 def test_after_compile_many_rows_compile_nothing(run_python, tmp_path):
-    names, cache = ["CCCPS3VM"], {"NUMBA_CACHE_DIR": str(tmp_path)}
+    names, cache = ["CCCPS3VM", "FRS3VM"], {"NUMBA_CACHE_DIR": str(tmp_path)}
     run_python(f"import s3vm_lib; s3vm_lib.compile({names})", **cache)
     code = FIT.replace("(60", "(20_000").replace("arange(60)", "arange(20_000)")
     assert run_python(code + COUNT.format(names=names, call="fit"), **cache).splitlines() == names

@@ -332,6 +332,21 @@ def test_memory_and_disk_give_the_same_bits(mixture, folder, monkeypatch):
     assert open_files(folder) == []
 
 
+@pytest.mark.parametrize(("cls", "megabytes"), [(QNS3VM, 600), (NewtonS3VM, 4000)])
+def test_coordinates_without_a_bound_take_that_of_the_estimator(
+    mixture, monkeypatch, cls, megabytes
+):
+    X, _, partly = mixture
+    made = seen_in(monkeypatch)
+    assert cls._coordinate_memory == megabytes
+    whole = model(Coordinates(rank=40), cls).fit(X, partly)
+    assert made == []
+    monkeypatch.setattr(cls, "_coordinate_memory", 20)
+    found = model(Coordinates(rank=40), cls).fit(X, partly)
+    assert len(made) == 1 and found.objective_ != whole.objective_
+    assert np.array_equal(found.dual_coef_, model(BLOCKED, cls).fit(X, partly).dual_coef_)
+
+
 def test_the_error_is_that_of_a_fit_in_memory(mixture):
     X, y, partly = mixture
     blocked, whole = model().fit(X, partly), model(Coordinates(rank=40)).fit(X, partly)

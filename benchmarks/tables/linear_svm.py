@@ -28,17 +28,13 @@ def rows(name):
     return rng.standard_normal((n, d)) + (2 * y[:, None] - 1) / np.sqrt(d), y
 
 
-def objective(model, X, y, C):
-    """½ ‖w‖² + C Σ max(0, 1 − t f) of a fitted linear model."""
-    w, b = np.ravel(model.coef_), float(np.ravel(model.intercept_)[0])
-    return 0.5 * w @ w + C * np.maximum(0, 1 - (2 * y - 1) * (X @ w + b)).sum()
-
-
 def measure(set, C):
     """One row: see the protocol in the module's docstring."""
     from sklearn.svm import LinearSVC
 
     from s3vm_lib import SVM
+    from s3vm_lib.kernels import Kernel
+    from s3vm_lib.objective import Problem, evaluate
 
     X, y = rows(set)
     timings, models = race(
@@ -47,7 +43,8 @@ def measure(set, C):
             "LinearSVC": lambda: LinearSVC(loss="hinge", C=C, random_state=0).fit(X, y),
         }
     )
-    J = {name: objective(model, X, y, C) for name, model in models.items()}
+    problem = Problem(C=C, kernel=Kernel("linear"))
+    J = {name: evaluate(model, X, y, problem).objective for name, model in models.items()}
     return {
         "timings": timings,
         "ratio": digits(timings["LinearSVC"]["cpu_seconds"] / timings["SVM"]["cpu_seconds"]),

@@ -171,7 +171,7 @@ class Evidence:
     def prepared(self, data):
         """Prepare quasi-Newton annealing of thinned rows, balanced by the mean of the outputs."""
         center = mean_weight(data.sample_weight, data.codes < 0)
-        coordinates = Coordinates().of(data, center)
+        coordinates = Coordinates().of(data, center, memory=600)
 
         def solve(data, t, ratio):
             s, unlabeled = data.sample_weight, t == 0

@@ -435,7 +435,7 @@ class Coordinates(Checked):
         of K.
     memory : float, default=None
         Memory in MiB for the coordinates with ``"cholesky"`` and ``"regressors"``; None means 600
-        for `QNS3VM` and 4000 for `NewtonS3VM`, which blocks make half as slow again. Where n times
+        for `QNS3VM` and 4000 for `NewtonS3VM`, to which blocks cost time. Where n times
         ``rank`` numbers in double precision, and one copy of them, take more, the coordinates are
         made block by block and kept in single precision, in memory or, if they take half of it, in
         a temporary file, which is deleted after the fit. The pivots are then chosen among a part of
@@ -465,10 +465,10 @@ class Coordinates(Checked):
     memory: Megabytes | None = None
     client: Client = None
 
-    def of(self, data, center, random_state=None, tick=None, memory=4000):
+    def of(self, data, center, memory, random_state=None, tick=None):
         """Make the coordinates of the training rows; ``center``: weights of the mean, or None.
 
-        ``memory`` is that of coordinates which do not say theirs.
+        ``memory`` is the bound in MiB where the coordinates have none.
 
         Where they are made block by block, ``tick`` is called after each with the number of blocks
         made and of all.
