@@ -7,6 +7,7 @@ import warnings
 
 import numpy as np
 import scipy.sparse as sp
+from joblib import Parallel, delayed
 from sklearn.base import clone
 
 import s3vm_lib
@@ -17,7 +18,7 @@ _ROWS = 24
 _STREAM = slice(1), slice(12, 13), slice(13, 14), slice(None)  # one label, two rows without, all
 
 
-def compile(estimators=None, *, progress=True):
+def compile(estimators=None, *, progress=True, n_jobs=1):
     """Compile what the fits of estimators need, ahead of the first one.
 
     The library compiles a function when it is called for the first time, and keeps the machine
@@ -32,6 +33,8 @@ def compile(estimators=None, *, progress=True):
         Names of estimators, such as ``["SVM", "QNS3VM"]``; None means all.
     progress : bool, default=True
         Print a line for each estimator to the standard output.
+    n_jobs : int, default=1
+        Processes; -1 means one for each core.
 
     Returns
     -------
@@ -48,7 +51,7 @@ def compile(estimators=None, *, progress=True):
     The fits are those of each kernel, on dense and on sparse rows, with the defaults of the
     estimator; where it has ``partial_fit`` and ``forget``, they are called, too. What other
     parameters choose is compiled when it is first used. As a command:
-    ``python -m s3vm_lib.compile``, with the names of estimators or without.
+    ``python -m s3vm_lib.compile --jobs -1``, with the names of estimators or without.
     """
     known = [name for name in s3vm_lib.__all__ if hasattr(getattr(s3vm_lib, name), "fit")]
     names = known if estimators is None else list(estimators)
@@ -56,15 +59,21 @@ def compile(estimators=None, *, progress=True):
     if wrong:
         raise ValueError(f"{wrong[0]!r} is not an estimator; there are {', '.join(known)}")
     start = time.perf_counter()
-    for name in names:
-        begin = time.perf_counter()
-        with no_notice(), warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # toy data: nothing to converge to, nothing to say
-            fits = sum(_fit(model, X, y) for model, X, y in _cases(getattr(s3vm_lib, name)))
+    for line in Parallel(n_jobs, return_as="generator_unordered")(map(delayed(_fits), names)):
         if progress:
-            seconds = time.perf_counter() - begin
-            print(f"{name:16s} {fits:2d} fits {seconds:6.1f} s", flush=True)
+            print(line, flush=True)
+    if n_jobs != 1:  # of two processes that store one function at once, one may be lost
+        list(map(_fits, names))
     return time.perf_counter() - start
+
+
+def _fits(name):
+    """Fit all models of an estimator, and return a line on how many and how long."""
+    start = time.perf_counter()
+    with no_notice(), warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # toy data: nothing to converge to, nothing to say
+        fits = sum(_fit(model, X, y) for model, X, y in _cases(getattr(s3vm_lib, name)))
+    return f"{name:16s} {fits:2d} fits {time.perf_counter() - start:6.1f} s"
 
 
 def _cases(estimator):
@@ -111,13 +120,14 @@ def _fit(model, X, y):
 
 
 def main(arguments=None):
-    """Run the command ``python -m s3vm_lib.compile [ESTIMATOR ...]``."""
+    """Run the command ``python -m s3vm_lib.compile [--jobs N] [ESTIMATOR ...]``."""
     text = "Compile what estimators need, ahead of the first fit, and keep it on the disk."
     parser = argparse.ArgumentParser("python -m s3vm_lib.compile", description=text)
     parser.add_argument("estimators", nargs="*", metavar="ESTIMATOR", help="none: all estimators")
-    names = parser.parse_args(arguments).estimators
+    parser.add_argument("--jobs", type=int, default=1, help="processes; -1: one for each core")
+    options = parser.parse_args(arguments)
     try:
-        seconds = compile(names or None)
+        seconds = compile(options.estimators or None, n_jobs=options.jobs)
     except ValueError as error:
         sys.exit(str(error))
     print(f"Compiled in {seconds:.1f} s; what was there already took none.")

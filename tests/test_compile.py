@@ -172,8 +172,10 @@ def test_after_compile_no_fit_compiles_anything(run_python):
 
 @needs_numba
 def test_after_compile_many_rows_compile_nothing(run_python, tmp_path):
+    """In two processes, which compile and store the same functions at the same time."""
     names, cache = ["CCCPS3VM", "FRS3VM"], {"NUMBA_CACHE_DIR": str(tmp_path)}
-    run_python(f"import s3vm_lib; s3vm_lib.compile({names})", **cache)
+    said = run_python(f"import s3vm_lib; s3vm_lib.compile({names}, n_jobs=2)", **cache)
+    assert sorted(line.split()[0] for line in said.splitlines()) == names
     code = FIT.replace("(60", "(20_000").replace("arange(60)", "arange(20_000)")
     assert run_python(code + COUNT.format(names=names, call="fit"), **cache).splitlines() == names
 
@@ -190,7 +192,7 @@ def test_the_command_has_a_usage(capsys):
             _compile.main(arguments)
         assert end.value.code == code
         shown = capsys.readouterr()
-        assert "usage: python -m s3vm_lib.compile [-h] [ESTIMATOR ...]" in shown.out + shown.err
+        assert "usage: python -m s3vm_lib.compile [-h] [--jobs JOBS] [ESTIMATOR ...]" in shown.out + shown.err
     with pytest.raises(SystemExit, match="'SVC' is not an estimator"):
         _compile.main(["SVC"])
 
