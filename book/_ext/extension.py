@@ -92,6 +92,11 @@ def which_lines(rule, text):
     return f" in lines with {', '.join(found)}" if named else " in some lines"
 
 
+def is_titled(node):
+    """Whether a node is a section of the page; a solution is one without a title."""
+    return isinstance(node, nodes.section) and isinstance(node[0], nodes.title)
+
+
 def tell_tolerances(app, doctree):
     """List in a fold at the end of a page how far its numbers may move on another processor."""
     notes = nodes.bullet_list()
@@ -107,7 +112,7 @@ def tell_tolerances(app, doctree):
                 words.append(compare.in_words(rule) + which_lines(rule, output.astext()))
         if words:
             place, section = f"moves-{len(notes) + 1}", cell.parent
-            while not isinstance(section, nodes.section):
+            while not is_titled(section):
                 section = section.parent
             cell["ids"].append(place)
             link = nodes.reference("", section[0].astext(), internal=True, refid=place)
@@ -115,7 +120,7 @@ def tell_tolerances(app, doctree):
             notes += nodes.list_item("", line)
     if len(notes):
         title = nodes.title("", "Numbers that another processor may change, and by how much")
-        *_, last = doctree.findall(nodes.section)
+        *_, last = doctree.findall(is_titled)
         last += nodes.admonition("", title, notes, classes=["dropdown", "tolerance"])
 
 
