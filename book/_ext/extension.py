@@ -119,7 +119,7 @@ def tell_tolerances(app, doctree):
             line = nodes.paragraph("", "", link, nodes.Text(f": {'; '.join(words)}"))
             notes += nodes.list_item("", line)
     if len(notes):
-        title = nodes.title("", "Numbers that another processor may change, and by how much")
+        title = nodes.title("", "Numbers that another processor may change")
         *_, last = doctree.findall(is_titled)
         last += nodes.admonition("", title, notes, classes=["dropdown", "tolerance"])
 
