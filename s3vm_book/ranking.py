@@ -185,6 +185,22 @@ def ladder(ax, names, ranks, alike, *, difference=None):
     ax.grid(False)
 
 
+def frontier(seconds, errors):
+    """Numbers of the methods than which none is faster and at least as good, the fastest first.
+
+    Parameters
+    ----------
+    seconds, errors : array-like of shape (n_methods,)
+
+    Returns
+    -------
+    list of int
+    """
+    seconds, errors = np.asarray(seconds, dtype=float), np.asarray(errors, dtype=float)
+    order = np.lexsort((errors, seconds))
+    return [m for p, m in enumerate(order) if errors[m] < min(errors[order[:p]], default=np.inf)]
+
+
 def time_and_error(ax, names, seconds, errors):
     """Draw each method as a point: mean error over processor seconds, and the frontier of both.
 
@@ -199,11 +215,10 @@ def time_and_error(ax, names, seconds, errors):
     Returns
     -------
     list of str
-        The frontier: methods than which none is faster and at least as good, the fastest first.
+        The `frontier`.
     """
     seconds, errors = np.asarray(seconds, dtype=float), np.asarray(errors, dtype=float)
-    order = np.lexsort((errors, seconds))
-    best = [m for p, m in enumerate(order) if errors[m] < min(errors[order[:p]], default=np.inf)]
+    best = frontier(seconds, errors)
     ax.plot(seconds, errors, "o", color=INK, ms=4, mfc="white", ls="none")
     ax.plot(seconds[best], errors[best], "o", color=INK, ms=4, ls="none")
     ax.step(seconds[best], errors[best], where="post", color=INK, lw=1, ls="--")

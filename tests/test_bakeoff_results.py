@@ -219,6 +219,17 @@ def test_wins_ties_and_losses_against_the_svm_with_the_same_kernel(store):
     assert bakeoff.count(found, "BB") == (0, 0, 0, 0, 0.0, "", 0.0)
 
 
+@pytest.mark.parametrize("baseline", [None, "SVM", "same C"])
+def test_a_difference_of_exactly_the_margin_is_a_tie_however_quotients_round(tmp_path, baseline):
+    # Nine of 900 rows are one point, but 100 · 9 / 900 − 0 and its kind are not all 1.0.
+    rows = [_fit(m, d, d + more) for d in range(400) for m, more in (("SVM", 9), ("QN", 0))]
+    _file(tmp_path, "one", "tuning", rows, counts=(500, 420))
+    found = bakeoff.load(tmp_path)
+    plain = found.error[0, found.index("SVM")] - found.error[0, found.index("QN")]
+    assert len(set(plain.ravel())) > 1  # what rounding alone would decide
+    assert bakeoff.count(found, "QN", baseline=baseline)[:3] == (0, 400, 0)
+
+
 def test_another_method_can_be_the_baseline(store):
     found = bakeoff.load(store)
     gain = found.gain("SVM", baseline="QN")

@@ -142,8 +142,12 @@ def on_the_site(markup, pages):
     """Section numbers, captions, equation numbers, references and quoted numbers of a page."""
     article = re.search(r"<article.*?</article>", markup, re.DOTALL)[0]
     # A solution names its exercise as a link, which a live copy has as plain text above; the words
-    # below sliders that do not move are for the site alone.
-    only_here = r'<p class="(?:admonition-title">Solution to|sliders">).*?</p>'
+    # below sliders that do not move, and the fold of what another processor may change, are for the
+    # site alone: a copy runs on the reader's processor, and its sliders move.
+    only_here = (
+        r'<p class="(?:admonition-title">Solution to|sliders">).*?</p>'
+        r'|<div class="[^"]*\btolerance\b[^"]*">.*?</div>'
+    )
     prose = re.sub(only_here, "", article, flags=re.DOTALL)
     references = []
     for target, words in re.findall(

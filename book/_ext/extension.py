@@ -92,8 +92,14 @@ def which_lines(rule, text):
     return f" in lines with {', '.join(found)}" if named else " in some lines"
 
 
+def is_titled(node):
+    """Whether a node is a section of the page; a solution is one without a title."""
+    return isinstance(node, nodes.section) and isinstance(node[0], nodes.title)
+
+
 def tell_tolerances(app, doctree):
-    """Say below the output of a cell how far its numbers may move on another processor."""
+    """List in a fold at the end of a page how far its numbers may move on another processor."""
+    notes = nodes.bullet_list()
     for cell in doctree.findall(nodes.container):
         if cell.get("nb_element") != "cell_code" or not cell.children:
             continue
@@ -105,8 +111,17 @@ def tell_tolerances(app, doctree):
             if "figure" in rule or re.search(rule.get("lines", ""), output.astext(), re.MULTILINE):
                 words.append(compare.in_words(rule) + which_lines(rule, output.astext()))
         if words:
-            note = f"On another processor: {'; '.join(words)}."
-            output += nodes.paragraph("", note, classes=["tolerance"])
+            place, section = f"moves-{len(notes) + 1}", cell.parent
+            while not is_titled(section):
+                section = section.parent
+            cell["ids"].append(place)
+            link = nodes.reference("", section[0].astext(), internal=True, refid=place)
+            line = nodes.paragraph("", "", link, nodes.Text(f": {'; '.join(words)}"))
+            notes += nodes.list_item("", line)
+    if len(notes):
+        title = nodes.title("", "Numbers that another processor may change")
+        *_, last = doctree.findall(is_titled)
+        last += nodes.admonition("", title, notes, classes=["dropdown", "tolerance"])
 
 
 def tell_sliders(app, doctree):
