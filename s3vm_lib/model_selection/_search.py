@@ -325,7 +325,7 @@ class Leader(NamedTuple):
 def _race(members, folds, leader, lost):
     """Try the settings of one group, as far as they can decide which setting is taken.
 
-    A fold adds at most 1 to the sum of a setting's scores. The setting is given up when that sum,
+    A fold adds at most 1 to the sum of a setting's scores. The setting is stopped when that sum,
     with a 1 for each fold that is left, would not make it the leader. Folds on which settings have
     lost most come first.
 
@@ -407,7 +407,7 @@ class S3VMSearchCV(SemiSupervisedMixin, MetaEstimatorMixin, BaseEstimator):
         Score of a setting whose fit fails, with one warning for all.
     exact : bool or "choice", default=True
         True computes what fits of their own compute. ``"choice"`` ends in the same setting with
-        the same score in less time: a setting is given up as soon as right answers on all rows
+        the same score in less time: a setting is stopped as soon as right answers on all rows
         that are left would not make it the best, and what it was not tried on is NaN in
         ``cv_results_``; it needs the default of ``scoring``, ``criterion`` and the rule for ties,
         keeps the preparations of all folds in memory, and uses one process. False lets `QNS3VM`
