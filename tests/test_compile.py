@@ -192,7 +192,8 @@ def test_the_command_has_a_usage(capsys):
             _compile.main(arguments)
         assert end.value.code == code
         shown = capsys.readouterr()
-        assert "usage: python -m s3vm_lib.compile [-h] [--jobs JOBS] [ESTIMATOR ...]" in shown.out + shown.err
+        usage = "usage: python -m s3vm_lib.compile [-h] [--jobs JOBS] [ESTIMATOR ...]"
+        assert usage in shown.out + shown.err
     with pytest.raises(SystemExit, match="'SVC' is not an estimator"):
         _compile.main(["SVC"])
 
