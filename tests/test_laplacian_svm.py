@@ -530,6 +530,22 @@ def test_a_budget_sends_the_fit_into_the_low_rank_mode_and_then_refuses():
         LapSVM(memory=0.1, **options).fit(X, y)
 
 
+def test_a_budget_below_the_pairs_of_labeled_rows_is_refused_before_the_fit():
+    X = clouds(n=400)[0]
+    most = int(np.sqrt(2**20 / 8))  # labels, whose pairs fill one MiB
+    truth, options = np.where(X[:, 0] > 0, 1, 0), dict(memory=1.0, rank=10, gamma=0.3)
+    y = np.where(np.arange(400) < most, truth, -1)
+    assert LapSVM(**options).fit(X, y).rank_ == 10
+    y[most] = truth[most]
+    model = LapSVM(**options)
+    refused = "is too little for {} labeled rows: .* at least {} MiB. .* label fewer rows"
+    with pytest.raises(ValueError, match="memory=1.0 MiB " + refused.format(most + 1, 2)):
+        model.fit(X, y)
+    assert not hasattr(model, "rank_")
+    with pytest.raises(ValueError, match=refused.format(200_000, 305_176)):  # a factor in blocks
+        LapSVM()._what_fits(1_000_000, 200_000)
+
+
 def test_the_objective_falls_with_the_rank():
     X, t = clouds(n=150)
     options = dict(C=100.0, gamma=0.3, tol=1e-12)

@@ -233,7 +233,8 @@ class LapSVM(KernelParameters, BaseS3VM):
     8n(r + 96) bytes with a low-rank kernel of r columns. If not even 50 columns (or twice the
     labeled rows, up to 1000) fit, or not as many as ``rank`` asks for, the columns go to blocks; of
     all rows, a few columns at a time are then in memory, for the products with the graph. If that
-    does not fit either, ``fit`` raises a ValueError.
+    does not fit either, or a matrix of all pairs of labeled rows does not, which the direct solver
+    takes, ``fit`` raises a ValueError.
 
     References
     ----------
@@ -327,18 +328,22 @@ class LapSVM(KernelParameters, BaseS3VM):
             )
         options = (self.memory, self.rank, self.labeled_loss, self.solver, self._precomputed)
         solver, rank, needed = choose_rank(n, n_labeled, *options)
-        if self.client is None and solver is not None:
-            return solver, rank, 0
-        columns = 0
-        if not self._precomputed:
-            rank, columns, least = choose_blocks(n, self.memory, self.rank)
-            needed = least if self.client is not None else min(needed, least)
-        if columns == 0:
+        columns, what, less = 0, f"{n} rows: a low-rank kernel", "decrease rank or fit fewer rows"
+        if self.client is not None or solver is None:
+            if not self._precomputed:
+                rank, columns, least = choose_blocks(n, self.memory, self.rank)
+                needed = least if self.client is not None else min(needed, least)
+            solver = "newton" if columns else None
+        pairs = 8.0 * n_labeled**2 / 2**20
+        if solver is not None and rank is not None and pairs > self.memory:
+            solver, needed, less = None, pairs, "label fewer rows"
+            what = f"{n_labeled} labeled rows: the matrix of their pairs"
+        if solver is None:
             raise ValueError(
-                f"memory={self.memory} MiB is too little for {n} rows: a low-rank kernel takes at "
-                f"least {np.ceil(needed):.0f} MiB. Increase memory, decrease rank or fit fewer rows"
+                f"memory={self.memory} MiB is too little for {what} takes at least "
+                f"{np.ceil(needed):.0f} MiB. Increase memory, {less}"
             )
-        return "newton", rank, columns
+        return solver, rank, columns
 
     def _in_blocks(self, data, rank, columns, lap, kappa, labeled):
         """Return the deformed kernel of a factor that does not fit into memory."""
