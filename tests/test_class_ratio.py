@@ -311,7 +311,7 @@ def test_the_held_out_share_has_no_bias():
 
     The machine calls the top share r of infinitely many rows positive; outputs are normal, with
     means 1.5 apart, and 3 rows of 10 are positive. If the labels of the fold have a part in r, the
-    estimates at the outer ratios are off by -0.8 and +0.5 points.
+    estimates at the outer ratios are off by -0.9 and +0.5 points.
     """
     levels, bias = (0.15, 0.38, 0.62, 0.85), np.zeros(4)
     for a, b in itertools.product(range(5), range(17)):  # positives in the fold and outside
