@@ -48,7 +48,6 @@ UNLIKE = 10.0  # ratio of standard deviations from which columns are not of one 
 COSTS = 1.0, 10.0
 WIDTHS = 0.25, 1.0, 4.0  # multiples of gamma
 LESS = 1.0  # p of the supervised machines and of the narrowest kernel
-DOUBT = 3.0  # labels in which supervised machines may have one vote, see `S3VC._guarded`
 LEVEL = 0.9  # of the interval of the expected error
 _BINOMIAL_LEVEL = 0.95  # of the binomial interval that has this level in trials
 RARE = 0.25  # share of one of two classes below which the share of positive outputs is held
@@ -83,8 +82,7 @@ class S3VC(SemiSupervisedMixin, MetaEstimatorMixin, BaseEstimator):
     It scales columns of different units, estimates the class ratio, fits linear and kernel
     machines with and without the unlabeled rows, and lets them vote. A vote weighs the more, the
     fewer labels the machine gets wrong that were held out from it; where there are few labels, the
-    more the wider the gap that it found among the unlabeled rows. Where the evidence against the
-    supervised machines is weak, the best of them is kept. `summary` reports in words and
+    more the wider the gap that it found among the unlabeled rows. `summary` reports in words and
     numbers what was compared, which error to expect, and of which rows the vote is least sure.
 
     Parameters
@@ -120,11 +118,8 @@ class S3VC(SemiSupervisedMixin, MetaEstimatorMixin, BaseEstimator):
         Factors of the labeled losses of each class label, in every machine; ``"balanced"`` gives
         all classes equal total weight. The held-out labels count alike.
     guard : bool, default=True
-        Whether supervised machines vote, too, and the best of them is kept alone (1) where their
-        weights are more than 3/n of all, with two classes and n held-out labels, and (2) where the
-        vote contradicts more of the labels than it does, by more than one label and 2 %. On the
-        tuning sets (1) lowers the share of fits that are worse than that machine by a point from 15
-        to 7 %, and of those that are better from 59 to 49 %; the mean error rises by .1 points.
+        Whether supervised machines vote, too, and the best of them is kept where the vote
+        contradicts more of the labels than it does, by more than one label and 2 %.
     vote : bool, default=True
         False takes the machine with the largest weight alone, which can be exported.
     max_seconds : float, default=None
@@ -301,8 +296,10 @@ class S3VC(SemiSupervisedMixin, MetaEstimatorMixin, BaseEstimator):
             if self.verbose:
                 print(f"S3VC: {name}", flush=True)
             self.members_ += [join(candidate, data, rows, part, folds) for candidate in made()]
-        self._known = self.members_[0].known
         self.weights_ = weights([member.penalty for member in self.members_])
+        if not self.vote:
+            self.weights_ = np.eye(self.weights_.size)[self.weights_.argmax()]
+        self._known = self.members_[0].known
         self._guard(data, np.flatnonzero(asked >= 0))
         best = self.members_[self.weights_.argmax()]
         self.model_, self.solver_ = best.model, self._on_labels(best.model)
@@ -523,15 +520,8 @@ class S3VC(SemiSupervisedMixin, MetaEstimatorMixin, BaseEstimator):
     # How the votes are counted --------------------------------------------------------------------
 
     def _guard(self, data, labeled):
-        """Keep the best supervised machine where the vote is not clearly better, see `_guarded`.
-
-        Or where it contradicts more labels than that machine does.
-        """
+        """Keep the best supervised machine where the vote contradicts more labels than it does."""
         supervised = [j for j, member in enumerate(self.members_) if member.supervised]
-        self._share = self.weights_[supervised].sum()
-        self.weights_ = self._guarded(self.weights_[:, None])[:, 0]
-        if not self.vote:
-            self.weights_ = np.eye(self.weights_.size)[self.weights_.argmax()]
         self.wrong_labels_ = {"vote": self._wrong(data, labeled, self.weights_)}
         self._fell_back = False
         if self.guard and supervised:
@@ -542,27 +532,6 @@ class S3VC(SemiSupervisedMixin, MetaEstimatorMixin, BaseEstimator):
             if self.wrong_labels_["vote"] > most:
                 self.weights_, self._fell_back = alone, True
         self.kept_supervised_ = bool(self.weights_[supervised].sum() > 0.5)
-
-    def _guarded(self, w):
-        """Give all votes to the best supervised machine where such machines weigh too much.
-
-        Parameters
-        ----------
-        w : ndarray of shape (n_members, m)
-            Weights, in each column for another row.
-
-        Returns
-        -------
-        ndarray of shape (n_members, m)
-            With two classes and n held-out labels, columns in which the weights of the supervised
-            machines are more than 3/n of all are 1 for the best of these machines and 0 otherwise.
-        """
-        supervised = np.array([member.supervised for member in self.members_])
-        if not self.guard or self.classes_.size > 2 or supervised.all() or not supervised.any():
-            return w
-        alone = np.where(supervised[:, None], w, 0.0)
-        kept = alone.sum(axis=0) * self._known.size > DOUBT * w.sum(axis=0)
-        return np.where(kept, np.arange(len(w))[:, None] == alone.argmax(axis=0), w)
 
     def _contradicted(self, data, asked, votes):
         """Compare labels that the vote contradicts with those that a supervised machine does."""
@@ -594,7 +563,7 @@ class S3VC(SemiSupervisedMixin, MetaEstimatorMixin, BaseEstimator):
             m = margins(member.held_out, codes[known])
             penalties.append(member.penalty - ramp(m, member.scale))
         penalties = np.array(penalties)
-        w = self._guarded(np.exp(penalties.min(axis=0) - penalties))
+        w = np.exp(penalties.min(axis=0) - penalties)
         if not self.vote or self._fell_back:
             w = np.tile(self.weights_[:, None], (1, known.size))
         for share, member in zip(w, self.members_, strict=True):
@@ -638,11 +607,6 @@ class S3VC(SemiSupervisedMixin, MetaEstimatorMixin, BaseEstimator):
             )
         if not n:
             self._said.append("No label can be held out: each class has one of positive weight.")
-        if self.kept_supervised_ and self._share < 1 and self._share * n > DOUBT:
-            self._said.append(
-                f"Supervised machines weighed {self._share:.0%} in the vote, where {n} held-out "
-                f"labels allow {DOUBT / n:.0%}: the best of them was kept."
-            )
         if self._fell_back:
             self._said.append(
                 f"The vote contradicts {self.wrong_labels_['vote']} of the labels, the supervised "
