@@ -25,14 +25,14 @@ def fit(K, y, edges, mu, C_mean, C_graph, p, draws, loss="hinge", printed=False,
     loss = LabeledLoss(loss) if isinstance(loss, str) else loss
     w, average = np.zeros(len(K)), np.zeros(len(K))  # 1
     for t, (i, e) in enumerate(draws, start=1):  # 2, 3
-        step = np.zeros(len(K))
-        step[i] = C_mean * loss.derivative(y[i], K[i] @ w)
+        xi = np.zeros(len(K))
+        xi[i] = C_mean * loss.derivative(y[i], K[i] @ w)
         u, v = edges[e]
         d = (K[u] - K[v]) @ w
-        pull = C_graph * mu[e] * p * np.sign(d) * np.abs(d) ** (p - 1)
-        step[u] += pull
-        step[v] -= pull
-        old, w = w, (t - 1) / (t + 1) * w - 2 / (t + 1) * step  # 4
+        slope = C_graph * mu[e] * p * np.sign(d) * np.abs(d) ** (p - 1)
+        xi[u] += slope
+        xi[v] -= slope
+        old, w = w, (t - 1) / (t + 1) * w - 2 / (t + 1) * xi  # 4
         w = w * min(1, radius / max(np.sqrt(w @ K @ w), 1e-300))  # not in the paper: projection
         average = (t - 1) / (t + 1) * average + 2 / (t + 1) * (w if printed else old)  # 5
     return average, w  # 6
