@@ -11,13 +11,13 @@ def all_verdicts():
     Returns
     -------
     dict of str to list of Verdict
-        By source and part, such as "QN-S³VM, Table 2, random labels".
+        By source and part, such as "QN-S³VM, Table 2, labels at random".
     """
     groups = {}
-    for draw in qn.DRAWS:
-        groups[f"QN-S³VM, Table 2, {draw} labels"] = list(qn.table_2(draw).values())
+    for draw, drawn in qn.DRAWS.items():
+        groups[f"QN-S³VM, Table 2, labels {drawn}"] = list(qn.table_2(draw).values())
         for column in qn.COLUMNS:
-            name = f"QN-S³VM, Table 2, {column}, {draw} labels"
+            name = f"QN-S³VM, Table 2, {column}, labels {drawn}"
             groups[name] = list(qn.baselines_2(column, draw).values())
     groups["QN-S³VM, figures"] = qn.figures()
     groups["IL-S³VM, Tables 2 and 3"] = il.tables_23()
