@@ -56,7 +56,7 @@ def events(p, margin, alpha, rise, drift, hold, terms):
     """List (η, row, event) of all events ahead; ``terms``: the largest sum |k β| behind drift."""
     M, O, E, A = (p.where == name for name in "MOEA")
     still, flat, near = NEAR * np.abs(rise).max(), NEAR * terms, NEAR * p.upper
-    A, turns = A & ~p.leaving, p.free & (drift < -flat) & (not hold)
+    A, flips = A & ~p.leaving, p.free & (drift < -flat) & (not hold)
     yield from ((alpha[i] / -rise[i], i, "O") for i in np.flatnonzero(M & (rise < -still)))
     ends = np.flatnonzero(M & (rise > still))
     yield from (((p.upper[i] - alpha[i]) / rise[i], i, "E") for i in ends)
@@ -66,7 +66,7 @@ def events(p, margin, alpha, rise, drift, hold, terms):
     yield from (((1 - margin[i]) / drift[i], i, "M") for i in np.flatnonzero(meets))
     enters = np.flatnonzero(A & (alpha < -near) & (rise > still))
     yield from ((-alpha[i] / rise[i], i, "A") for i in enters)
-    yield from ((margin[i] / -drift[i], i, "turn") for i in np.flatnonzero(turns & (E | A)))
+    yield from ((margin[i] / -drift[i], i, "flip") for i in np.flatnonzero(flips & (E | A)))
 
 
 def follow(K, p, hold=False):
@@ -87,7 +87,7 @@ def follow(K, p, hold=False):
         eta, i, what = min(((max(e[0], 0.0), *e[1:]) for e in ahead), default=end)  # 5
         eta, i, what = min((eta, i, what), end)
         p.beta, p.b = p.beta + eta * rate, p.b + eta * rate_b  # 6
-        if what == "turn":  # 8
+        if what == "flip":  # 8
             p.label[i], p.where[i] = -p.label[i], "A"
         elif i >= 0:
             p.where[i] = what  # 7
