@@ -555,6 +555,7 @@ AT_SECTION = """link => {
 @pytest.mark.parametrize("name", ["book/svm.html", "book/path_following.html"])
 def test_an_address_leads_to_its_section(visit, name):
     page = visit.open(name)
+    page.wait_for_selector("#page-contents a", state="attached")
     links = page.evaluate("Array.from(document.querySelectorAll('#page-contents a'), a => a.hash)")
     for link in (links[len(links) // 2], links[-3]):
         page.goto("about:blank")
