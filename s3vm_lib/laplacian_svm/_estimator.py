@@ -70,9 +70,9 @@ class LapSVM(KernelParameters, BaseS3VM):
     C_graph : float, "labels" or None, default=None
         Weight of the mean of μ_ij (f_i − f_j)² over the edges. None means C Σ_L s_i / 20 with the
         weights of the losses, ``class_weight`` included, which harms little where the neighbors do
-        not follow the classes; where they do, on manifolds, far more is better, and with two or
-        three labels the default can be worse than no graph. ``"labels"`` is C Σ_L s_i: the graph
-        counts as much as the labeled rows together.
+        not follow the classes; where they do, on manifolds, far more is better, and with two labels
+        the default can be worse than no graph. ``"labels"`` is C Σ_L s_i: the graph counts as much
+        as the labeled rows together.
     kernel : {"linear", "poly", "rbf", "laplacian", "precomputed"}, default="rbf"
         Kernel function, see `Kernel`.
     gamma : {"scale", "variance", "auto"} or float, default="scale"
