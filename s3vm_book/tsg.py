@@ -24,7 +24,7 @@ ERROR = Basis(
     "differs: the paper's batches and losses, with 400 steps of 64 features and the library's step"
     " sizes and balance",
     f"{_ROWS}, our own ten splits",
-    "differs: C and γ chosen on the labels; the other terms alike for all methods",
+    "differs: C and γ chosen on the labels; equal weights, and a balance where the method has one",
     "same: test errors of ten splits",
     "similar: the mean of the paired differences at most one point; better: by more than two of its"
     " standard errors; not resolved where two standard errors exceed 3 points",
@@ -147,8 +147,8 @@ def verdicts():
             ),
             (
                 "better than FRS³VM",
-                f"better on {frs['better']} of {len(full)} sets, no difference on"
-                f" {frs['no difference']}",
+                f"better on {frs['better']} of {len(full)} sets, within two standard"
+                f" errors on {frs['no difference']}",
                 counted(frs["better"], len(full), "sets"),
             ),
             (
