@@ -4,11 +4,20 @@ import numpy as np
 import pytest
 from sklearn.dummy import DummyClassifier
 
-from benchmarks.stories import METHODS, TenMinuteUser, build, compare, compare_types, fitted
+from benchmarks.stories import (
+    METHODS,
+    ShareSVM,
+    TenMinuteUser,
+    build,
+    compare,
+    compare_types,
+    fitted,
+)
 from benchmarks.story_rankings import MACHINES, BestFeature, DecoyMachine, accepted, winners
 from benchmarks.tables import story_cells
 from s3vm_book import stories
 from s3vm_book.tables import FOLDER
+from s3vm_lib import SVM
 from s3vm_lib.datasets import hide_labels
 
 STORIES = {
@@ -178,6 +187,19 @@ def test_a_method_learns_two_clouds(method):
     X = rng.standard_normal((60, 2)) + 10 * truth[:, None]
     y = hide_labels(truth, 10, random_state=0)
     assert np.array_equal(fitted(build(method, 0), X, y).predict(X), truth)
+
+
+@pytest.mark.parametrize("kernel", ["rbf", "linear"])
+def test_the_control_of_the_share_moves_the_offset_alone(kernel):
+    """On noise, one row in five is labeled 1: as many get class 1, and the order is the SVM's."""
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((600, 2)), np.full(600, -1)
+    y[:100] = np.arange(100) % 5 == 0
+    control, svm = ShareSVM(kernel).fit(X, y), SVM(kernel=kernel, C=10).fit(X[:100], y[:100])
+    said, outputs = control.predict(X[100:]), svm.decision_function(X[100:])
+    assert said.mean() == pytest.approx(0.2, abs=0.002)
+    assert outputs[said == 1].min() > outputs[said == 0].max()
+    assert np.mean(svm.predict(X[100:])) < 0.15  # the SVM itself has another share
 
 
 def test_errors_are_counted_on_hidden_rows_by_class():

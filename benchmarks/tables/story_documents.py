@@ -6,7 +6,8 @@ text messages; "praise", 1 in 2, sentences of reviews. Features: tf-idf, or thos
 encoder, wordllama or multilingual-e5-small in 4 bits. Ten seeds draw which texts are labeled, at
 random, in the ratio of the classes; all other texts are unlabeled rows, and errors are counted on
 them. Methods are those of `benchmarks.stories`; columns are centred and divided by one number for
-all methods. S3VC is in the table story_s3vc.
+all methods. "share": the offset of the SVM gives the unlabeled rows the share of the labels. S3VC
+is in the table story_s3vc.
 """
 
 from benchmarks.stories import METHODS, compare

@@ -4,6 +4,7 @@ scikit-learn's diabetes table (Efron and others, 2004): 442 patients, ten column
 measure of the disease a year later; class 1 is a measure above the median. Columns are
 standardized. Ten seeds draw which patients are labeled, half of them of each class; errors are
 counted on all others. Methods are those of `benchmarks.stories`; S3VC is in the table story_s3vc.
+"share": the offset of the SVM gives the unlabeled rows the share of the labels.
 "warnings": `contradicted`, the share in percent of labels that `QNS3VM(C=10)` fits on the other
 side of the gap, `inside`, that of unlabeled rows within its margin, and `taken`, what
 `SafeS3VM(QNS3VM(C=10))` decides.
