@@ -135,6 +135,18 @@ def test_cccp_with_a_linear_kernel_takes_the_same_steps(monkeypatch):
     )
 
 
+def test_many_columns_give_smo_more_iterations(monkeypatch):
+    starts = []
+    begin = solver._linear_start
+    monkeypatch.setattr(solver, "_linear_start", lambda *of: starts.append(1) or begin(*of))
+    monkeypatch.setattr(solver, "_LATE", 0)
+    X, t, _ = instance(5, n=300, d=200)
+    for columns, expected in ((5, 1), (200, 0)):
+        starts.clear()
+        model = SVM(kernel="linear").fit(X[:, :columns], t > 0)
+        assert len(starts) == expected and model.termination_condition_ == "converged"
+
+
 def test_sparse_rows_far_away_can_be_set_aside():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(600, 5)) * (rng.random((600, 5)) < 0.5)

@@ -247,7 +247,7 @@ _HOPELESS = 3000  # and one that takes so many ends: those that converge take 40
 _FACE_STEPS = 10
 _DUST = 1e-14  # Σβ, in units of Σ|β|, that is 0
 _TRIES = 50  # points that may take what is left of Σβ before dust counts as 0
-_LATE = 5_000_000  # a linear kernel of n rows gets as many iterations / n before another method
+_LATE = 5_000_000  # a linear kernel of n rows gets as many iterations / n, and those of its columns
 
 
 class Solution(NamedTuple):
@@ -327,7 +327,7 @@ def solve_smo(
     early = most
     if points is not None:
         columns = 0 if sp.issparse(points) else points.shape[1]
-        early = min(most, _LATE // beta.size + 3 * columns)
+        early = min(most, _LATE // beta.size + 3 * columns + columns * columns // 4)
         if early < beta.size and not F.any():
             early = 0
     while total < most:
