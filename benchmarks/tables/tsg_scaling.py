@@ -2,10 +2,11 @@
 
 Two Gaussian classes, 200 labels, float32 rows on disk. ``frs`` and ``tsg``: default settings
 (1024 features, at most 2000 steps of ``frs``, one pass of ``tsg``), outputs on all rows included.
-``frs-full``: L-BFGS over all rows with 256 features, 10 iterations a stage, features computed again
-for every sum. ``tsg-block``: one pass of Algorithm 1 with 256 features a step, without the outputs
-on all rows. Each row runs in a process of its own; memory is the largest resident size minus that
-before the fit, in MB, pages of the file included ("extra"), and the largest size ("peak").
+``frs-full``: L-BFGS over all rows with 256 features, 10 iterations a stage; features are kept on up
+to 100,000 rows, and computed again for every sum on more. ``tsg-block``: one pass of Algorithm 1
+with 256 features a step, without the outputs on all rows. Each row runs in a process of its own;
+memory is the largest resident size minus the largest up to then, after a fit to 2000 rows, in MiB,
+pages of the file included ("extra"), and the largest size ("peak").
 """
 
 import json
