@@ -247,7 +247,9 @@ _HOPELESS = 3000  # and one that takes so many ends: those that converge take 40
 _FACE_STEPS = 10
 _DUST = 1e-14  # Σβ, in units of Σ|β|, that is 0
 _TRIES = 50  # points that may take what is left of Σβ before dust counts as 0
-_LATE = 5_000_000  # a linear kernel of n rows gets as many iterations / n, and those of its columns
+# Iterations times rows before a linear kernel goes to another method; as that takes columns² a row
+# in each of its iterations, more columns give SMO more of them.
+_LATE = 5_000_000
 
 
 class Solution(NamedTuple):
