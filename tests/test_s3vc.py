@@ -173,6 +173,62 @@ def test_of_many_rows_a_part_is_held_out(clusters, monkeypatch):
         assert np.mean(one.transduction_ == truth) > 0.85
 
 
+def reached(X, labeled):
+    """Rows that chains of five nearest neighbors join to a label, by loops over all pairs."""
+    X = np.asarray(X)
+    distinct, copy_of = np.unique(X, axis=0, return_inverse=True)
+    nearest = [
+        np.argsort([np.sum((a - b) ** 2) if k != j else np.inf for k, b in enumerate(distinct)])[:5]
+        for j, a in enumerate(distinct)
+    ]
+    seen, found = set(copy_of[labeled].tolist()), set()
+    while seen - found:
+        j = (seen - found).pop()
+        found.add(j)
+        seen |= {k for k in range(len(distinct)) if k in nearest[j] or j in nearest[k]}
+    return np.array([k in found for k in copy_of])
+
+
+@pytest.fixture(scope="module")
+def groups():
+    """Four groups of rows; labels are in the first two."""
+    rng = np.random.default_rng(3)
+    X = np.repeat([[0, 0], [4, 0], [0, 5], [9, 9]], [40, 40, 25, 15], axis=0)
+    X = X + 0.7 * rng.standard_normal((120, 2))
+    X[[7, 90, 118]] = X[[3, 81, 110]]  # copies
+    order = rng.permutation(120)
+    y = np.full(120, -1)
+    y[[0, 2, 3, 30, 41, 42, 50, 79]] = [0, 0, 0, 0, 1, 1, 1, 1]
+    return X[order], y[order], order
+
+
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_array, lambda X: X @ X.T])
+def test_rows_that_no_label_reaches(groups, form):
+    X, y, order = groups
+    kernel = "precomputed" if form(X).shape[1] > 2 else "rbf"
+    model = S3VC(kernel=kernel, scale=False if form is np.asarray else "auto", random_state=0)
+    model.fit(form(X), y)
+    assert_array_equal(model.unreached_, np.flatnonzero(~reached(X, y >= 0)))
+    assert set(order[model.unreached_]) >= set(range(105, 120)) and model.unreached_.size < 60
+    weight = np.where(order < 40, 0.0, 1.0)
+    weight[np.flatnonzero((order < 40) & (y >= 0))[0]] = 1.0
+    kept = np.flatnonzero(weight)
+    model.fit(form(X), y, sample_weight=weight)
+    by_hand = kept[~reached(X[kept], y[kept] >= 0)]
+    assert_array_equal(model.unreached_, by_hand)
+
+
+def test_of_many_rows_some_are_compared(groups, monkeypatch):
+    """Labels that are not compared might reach any row: then none is named."""
+    X, y, order = groups
+    monkeypatch.setattr(_committee, "MOST_ROWS", 60)
+    some = S3VC(kernel="linear", random_state=0).fit(X, y).unreached_
+    assert 0 < some.size and set(order[some]) <= set(range(80, 120))
+    truth = np.where(order < 40, 0, np.where(order < 80, 1, -1))
+    assert S3VC(kernel="linear", random_state=0).fit(X, truth).unreached_.size == 0
+    assert S3VC(kernel="linear", random_state=0).fit(X, order % 2).unreached_.size == 0
+
+
 @pytest.mark.parametrize("probability", [False, True])
 def test_rare_classes_among_many_labels_are_held_out(clusters, monkeypatch, probability):
     """No machine may miss a class, nor the labels that are held out one that can spare a label."""

@@ -255,6 +255,20 @@ def doubtful(fit, groups):
     assert np.allclose(np.sort(sure[rows])[:5], sure[least])
 
 
+def unreached(fit, groups):
+    """A flood from the labels reaches none of them; the examples are of different groups."""
+    size, n, shown = int(groups[0]), int(groups[1]), [int(i) for i in groups[2].split(", ")]
+    apart = np.linalg.norm(fit.rows[:, None] - fit.rows, axis=2)
+    near = apart <= np.sort(apart, axis=1)[:, 5:6]  # to itself, too
+    near |= near.T
+    group = np.arange(n)
+    for _ in range(n):
+        group = np.array([group[row].min() for row in near])
+    without = np.flatnonzero(~np.isin(group, group[fit.labeled]))
+    assert (size, n) == (without.size, len(fit.y)) and set(shown) <= set(without)
+    assert len({group[i] for i in shown}) == len(shown) == min(5, np.unique(group[without]).size)
+
+
 def probability(fit, groups):
     chances = fit.model.predict_proba(fit.X)
     classes = fit.model.classes_[chances.argmax(axis=1)]
@@ -319,6 +333,8 @@ SENTENCES = {
     rf"Of the unlabeled rows {NUMBER}% have a confidence_ below 1/4\. The vote is least sure "
     r"of the rows (.*)\.": doubtful,
     r"Shares of the classes among the unlabeled rows: (.*)\.": shares,
+    rf"No path of nearest neighbors joins {NUMBER} of the {NUMBER} rows compared to a label: label "
+    r"one of each group, such as (.*)\.": unreached,
     rf"On {NUMBER}% of the rows the most probable class is not that of predict: the probabilities "
     r"assume the class shares of the labels\.": probability,
     r"Warning: it (.*)\.": warning,
@@ -397,6 +413,7 @@ def fits():
         Fit(S3VC(solver=Outputs(kernel="linear"), random_state=0), X, y),
         Fit(S3VC(solver=QNS3VM(kernel="linear"), guard=False, random_state=0), Z, spam),
         Fit(S3VC(**linear), sp.csr_matrix(X), y),
+        Fit(S3VC(**linear), np.r_[X, X[:12] + 60, X[12:20] - 60], np.r_[y, np.full(20, -1)]),
         Fit(S3VC(random_state=0), W, hide_labels(three, 18, random_state=0)),
     ]
 

@@ -22,13 +22,13 @@ from s3vm_lib.graphs._edges import (  # isort: skip
 )  # fmt: skip
 
 from s3vm_lib.graphs._rules import (  # isort: skip
-    GRAPH_SHARE, GraphLike, NeighborGraph, check_graph, extend_graph, graph_from_weights,
-    graph_rule, joins_all, knn_graph, radius_graph, training_graph, width_gamma,
+    GRAPH_SHARE, GraphLike, NeighborGraph, check_graph, distinct_rows, extend_graph,
+    graph_from_weights, graph_rule, joins_all, knn_graph, radius_graph, training_graph, width_gamma,
 )  # fmt: skip
 
 __all__ = [
     "GRAPH_SHARE", "CompleteGraph", "Graph", "GraphLike", "Laplacian", "NeighborGraph",
-    "check_graph", "edge_sampler", "extend_graph", "graph_from_weights", "graph_rule",
-    "joins_all", "knn_graph", "laplacian", "power_slope", "radius_graph", "sample_edge",
-    "training_graph", "width_gamma",
+    "check_graph", "distinct_rows", "edge_sampler", "extend_graph", "graph_from_weights",
+    "graph_rule", "joins_all", "knn_graph", "laplacian", "power_slope", "radius_graph",
+    "sample_edge", "training_graph", "width_gamma",
 ]  # fmt: skip

@@ -24,6 +24,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
+from scipy.sparse.csgraph import connected_components
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
@@ -31,6 +32,7 @@ from s3vm_lib.base.classifier import BaseS3VM
 from s3vm_lib.base.findings import FitWarning
 from s3vm_lib.base.machine import Training
 from s3vm_lib.class_ratio import structureless
+from s3vm_lib.graphs import NeighborGraph, distinct_rows
 from s3vm_lib.kernels import Kernel
 from s3vm_lib.safe import FEWEST, Sample, fitted, with_shares
 from s3vm_lib.smooth import low_rank
@@ -247,6 +249,27 @@ def weights(penalties):
     """Return weights that sum to one."""
     w = np.exp(-(np.asarray(penalties) - np.min(penalties)))
     return w / w.sum()
+
+
+def unreached(part, gram):
+    """Return the groups of rows that no path of nearest neighbors joins to a label.
+
+    Parameters
+    ----------
+    part : Sample
+        See `part_of`.
+    gram : bool
+        Whether X is a Gram matrix.
+
+    Returns
+    -------
+    list of ndarray
+        Rows of each group.
+    """
+    graph = NeighborGraph().build(part.X, kernel=Kernel("precomputed") if gram else None)
+    group = connected_components(graph.adjacency())[1][distinct_rows(part.X)[1]]  # of copies, too
+    without = np.setdiff1d(group, group[part.codes >= 0])
+    return [np.flatnonzero(group == k) for k in without]
 
 
 # --- The machines of an `S3VC` without a solver of its own ----------------------------------------

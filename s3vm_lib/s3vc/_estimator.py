@@ -15,6 +15,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils import check_random_state, get_tags
 from sklearn.utils._param_validation import Interval
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from s3vm_lib import safe
@@ -27,7 +28,7 @@ from s3vm_lib.quasi_newton import QNS3VM
 
 from s3vm_lib.s3vc._committee import (  # isort: skip
     Candidate, asked_shares, described, fit_one, join, kernel_candidates, held_out_folds,
-    margins, null_of, outputs, part_of, ramp, rank_of, rows_of, weights,
+    margins, null_of, outputs, part_of, ramp, rank_of, rows_of, unreached, weights,
 )  # fmt: skip
 from s3vm_lib.smo import SVM
 from s3vm_lib.smooth import Coordinates
@@ -63,16 +64,10 @@ def rarest_share(balance):
     return min(balance, 1 - balance) if isinstance(balance, Real) else 0.0
 
 
-class _IfProbability:
-    """A method that there is with ``probability=True`` alone."""
-
-    def __init__(self, method):
-        self.method = method
-
-    def __get__(self, instance, owner):
-        if instance is not None and not instance.probability:
-            raise AttributeError("predict_proba needs a fit with probability=True, got False")
-        return self.method.__get__(instance, owner)
+def _wants_probability(estimator):
+    if not estimator.probability:
+        raise AttributeError("predict_proba needs a fit with probability=True, got False")
+    return True
 
 
 @parameters
@@ -145,6 +140,10 @@ class S3VC(SemiSupervisedMixin, MetaEstimatorMixin, BaseEstimator):
     confidence_ : ndarray of shape (n,)
         By how much the votes for the class of a training row exceed those for the next one, between
         0 and 1.
+    unreached_ : ndarray of int
+        Unlabeled rows from which no path of nearest neighbors leads to a label, among at most 2,000
+        that are compared: classes that no label shows are there. Empty where there are so many
+        labels that some are not compared.
     expected_error_ : float
         Share of the held-out labels on which the vote is wrong; NaN where none was held out. The
         weights of the vote on a label do not depend on that label.
@@ -313,6 +312,7 @@ class S3VC(SemiSupervisedMixin, MetaEstimatorMixin, BaseEstimator):
         self.transduction_ = self.classes_[found]
         self.confidence_ = margins(votes) / 2
         self._report_errors(data, votes)
+        self._report_unreached(rows, part, np.sum(asked >= 0))
         every = np.ones(codes.size) if weight is None else weight
         share = share_finding(codes, every, found, self.classes_, self.class_ratio_)
         own = {**getattr(best.model, "findings_", {}), "share": share}
@@ -499,16 +499,8 @@ class S3VC(SemiSupervisedMixin, MetaEstimatorMixin, BaseEstimator):
                 f"kernel must be 'auto' or 'linear' with solver={type(solver).__name__}, "
                 f"which has no parameter kernel, got {self.kernel!r}"
             )
-        mine = {
-            "C": self.C if self.C == "auto" else float(self.C),
-            "C_star": self.C_star,
-            "kernel": self.kernel,
-            "gamma": self.gamma,
-            "balance": self.balance,
-            "class_weight": self.class_weight,
-            "random_state": self.random_state,
-        }
-        mine = {name: value for name, value in mine.items() if value != default[name]}
+        names = ("C", "C_star", "kernel", "gamma", "balance", "class_weight", "random_state")
+        mine = {n: getattr(self, n) for n in names if getattr(self, n) != default[n]}
         known = solver.get_params()
         for name in mine.keys() - known.keys() - {"kernel", "random_state"}:
             raise ValueError(
@@ -548,28 +540,19 @@ class S3VC(SemiSupervisedMixin, MetaEstimatorMixin, BaseEstimator):
 
     def _votes(self, X, weight=None):
         """Return the weighted votes for each class, shape (m, n_classes)."""
-        weight = self.weights_ if weight is None else weight
-        total = 0.0
-        for share, member in zip(weight, self.members_, strict=True):
-            if share > 0:
-                total = total + share * member.votes(outputs(member.model, X, self.classes_.size))
-        return total
+        weight, n = self.weights_ if weight is None else weight, self.classes_.size
+        pairs = zip(weight, self.members_, strict=True)
+        return sum(w * m.votes(outputs(m.model, X, n)) for w, m in pairs if w > 0)
 
     def _held_out_votes(self, codes):
         """Return the votes on labels that were held out; each weighs the others, not itself."""
-        known, total, mass = self._known, 0.0, 0.0
-        penalties = []
-        for member in self.members_:
-            m = margins(member.held_out, codes[known])
-            penalties.append(member.penalty - ramp(m, member.scale))
-        penalties = np.array(penalties)
+        own = [ramp(margins(m.held_out, codes[self._known]), m.scale) for m in self.members_]
+        penalties = np.array([m.penalty for m in self.members_])[:, None] - own
         w = np.exp(penalties.min(axis=0) - penalties)
         if not self.vote or self._fell_back:
-            w = np.tile(self.weights_[:, None], (1, known.size))
-        for share, member in zip(w, self.members_, strict=True):
-            total = total + share[:, None] * member.votes(member.held_out)
-            mass = mass + share[:, None]
-        return total / mass
+            w = np.tile(self.weights_[:, None], (1, self._known.size))
+        votes = [m.votes(m.held_out) for m in self.members_]
+        return np.einsum("jk,jkc->kc", w / w.sum(axis=0), votes)
 
     def _calibrate(self, data, votes):
         """Fit the map from votes to probabilities on labels that were held out."""
@@ -660,6 +643,19 @@ class S3VC(SemiSupervisedMixin, MetaEstimatorMixin, BaseEstimator):
                 f"{', '.join(map(str, order[:_LEAST_SURE]))}."
             )
 
+    def _report_unreached(self, rows, part, n_labels):
+        """Name rows of groups without a label, where all labels are among the rows."""
+        known = np.sum(part.codes >= 0) == n_labels < rows.size
+        groups = unreached(part, self._precomputed) if known else []
+        self.unreached_ = np.sort(rows[np.concatenate([*groups, np.zeros(0, dtype=int)])])
+        if groups:
+            first = [rows[one[0]] for one in sorted(groups, key=len, reverse=True)]
+            self._said.append(
+                f"No path of nearest neighbors joins {self.unreached_.size} of the {rows.size} "
+                "rows compared to a label: label one of each group, such as "
+                f"{', '.join(map(str, first[:_LEAST_SURE]))}."
+            )
+
     def summary(self) -> str:
         """Say what was chosen, and give the numbers behind it.
 
@@ -714,7 +710,7 @@ class S3VC(SemiSupervisedMixin, MetaEstimatorMixin, BaseEstimator):
         found = self._votes(self._rows(X)).argmax(axis=1)
         return self.classes_[found]
 
-    @_IfProbability
+    @available_if(_wants_probability)
     def predict_proba(self, X: Rows) -> np.ndarray:
         """Return the probability of each class; only with ``probability=True``.
 
