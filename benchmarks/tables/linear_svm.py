@@ -13,7 +13,13 @@ import numpy as np
 from benchmarks.harness import digits, race
 from benchmarks.instances import bag_of_words
 
-SIZES = {"5,000 x 12": (5000, 12), "20,000 x 20": (20_000, 20), "100,000 x 50": (100_000, 50)}
+SIZES = {
+    "5,000 x 12": (5000, 12),
+    "20,000 x 20": (20_000, 20),
+    "100,000 x 50": (100_000, 50),
+    "1,000 x 256": (1000, 256),
+    "5,000 x 257": (5000, 257),
+}
 ROWS = [{"set": name, "C": C} for name in (*SIZES, "documents") for C in (1.0, 100.0)]
 
 
