@@ -135,15 +135,15 @@ def test_cccp_with_a_linear_kernel_takes_the_same_steps(monkeypatch):
     )
 
 
-def test_many_columns_give_smo_more_iterations(monkeypatch):
+def test_columns_that_are_many_for_the_rows_give_smo_more_iterations(monkeypatch):
     starts = []
     begin = solver._linear_start
     monkeypatch.setattr(solver, "_linear_start", lambda *of: starts.append(1) or begin(*of))
     monkeypatch.setattr(solver, "_LATE", 0)
-    X, t, _ = instance(5, n=300, d=200)
-    for columns, expected in ((5, 1), (200, 0)):
+    X, t, _ = instance(5, n=2000, d=200)
+    for rows, columns, expected in ((300, 5, 1), (300, 200, 0), (2000, 200, 1)):
         starts.clear()
-        model = SVM(kernel="linear").fit(X[:, :columns], t > 0)
+        model = SVM(kernel="linear").fit(X[:rows, :columns], t[:rows] > 0)
         assert len(starts) == expected and model.termination_condition_ == "converged"
 
 

@@ -248,7 +248,7 @@ _FACE_STEPS = 10
 _DUST = 1e-14  # Σβ, in units of Σ|β|, that is 0
 _TRIES = 50  # points that may take what is left of Σβ before dust counts as 0
 # Iterations times rows before a linear kernel goes to another method; as that takes columns² a row
-# in each of its iterations, more columns give SMO more of them.
+# in each of its iterations, SMO gets more of them where rows are few for so many columns.
 _LATE = 5_000_000
 
 
@@ -325,11 +325,11 @@ def solve_smo(
     # Lines 2 to 9, in rounds that set points aside.
     most = min(max_iter, _HOPELESS * beta.size)
     total, history, status = 0, [], "max_iter" if most == max_iter else "stalled"
-    wide, points = _WIDE, gram.points
-    early = most
+    wide, points, early = _WIDE, gram.points, most
     if points is not None:
         columns = 0 if sp.issparse(points) else points.shape[1]
-        early = min(most, _LATE // beta.size + 3 * columns + columns * columns // 4)
+        more = columns**2 // 4 * (10 * columns > beta.size)
+        early = min(most, _LATE // beta.size + 3 * columns + more)
         if early < beta.size and not F.any():
             early = 0
     while total < most:
