@@ -257,7 +257,7 @@ def doubtful(fit, groups):
 
 def unreached(fit, groups):
     """A flood from the labels reaches none of them; the examples are of different groups."""
-    size, n, shown = int(groups[0]), int(groups[1]), [int(i) for i in groups[2].split(", ")]
+    n, size, shown = int(groups[0]), int(groups[1]), [int(i) for i in groups[2].split(", ")]
     apart = np.linalg.norm(fit.rows[:, None] - fit.rows, axis=2)
     near = apart <= np.sort(apart, axis=1)[:, 5:6]  # to itself, too
     near |= near.T
@@ -333,8 +333,8 @@ SENTENCES = {
     rf"Of the unlabeled rows {NUMBER}% have a confidence_ below 1/4\. The vote is least sure "
     r"of the rows (.*)\.": doubtful,
     r"Shares of the classes among the unlabeled rows: (.*)\.": shares,
-    rf"No path of nearest neighbors joins {NUMBER} of the {NUMBER} rows compared to a label: label "
-    r"one of each group, such as (.*)\.": unreached,
+    rf"Of {NUMBER} rows compared {NUMBER} have no path of nearest neighbors to a label: label one "
+    r"row of each group, such as (.*)\.": unreached,
     rf"On {NUMBER}% of the rows the most probable class is not that of predict: the probabilities "
     r"assume the class shares of the labels\.": probability,
     r"Warning: it (.*)\.": warning,

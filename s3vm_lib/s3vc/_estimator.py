@@ -651,8 +651,8 @@ class S3VC(SemiSupervisedMixin, MetaEstimatorMixin, BaseEstimator):
         if groups:
             first = [rows[one[0]] for one in sorted(groups, key=len, reverse=True)]
             self._said.append(
-                f"No path of nearest neighbors joins {self.unreached_.size} of the {rows.size} "
-                "rows compared to a label: label one of each group, such as "
+                f"Of {rows.size} rows compared {self.unreached_.size} have no path of nearest "
+                "neighbors to a label: label one row of each group, such as "
                 f"{', '.join(map(str, first[:_LEAST_SURE]))}."
             )
 
