@@ -173,20 +173,23 @@ def test_of_many_rows_a_part_is_held_out(clusters, monkeypatch):
         assert np.mean(one.transduction_ == truth) > 0.85
 
 
-def reached(X, labeled):
-    """Rows that chains of five nearest neighbors join to a label, by loops over all pairs."""
-    X = np.asarray(X)
+def component_of(X):
+    """The component of each row in the graph of five nearest neighbors, by loops over all pairs."""
     distinct, copy_of = np.unique(X, axis=0, return_inverse=True)
     nearest = [
         np.argsort([np.sum((a - b) ** 2) if k != j else np.inf for k, b in enumerate(distinct)])[:5]
         for j, a in enumerate(distinct)
     ]
-    seen, found = set(copy_of[labeled].tolist()), set()
-    while seen - found:
-        j = (seen - found).pop()
-        found.add(j)
-        seen |= {k for k in range(len(distinct)) if k in nearest[j] or j in nearest[k]}
-    return np.array([k in found for k in copy_of])
+    component = np.arange(len(distinct))
+    for j, neighbors in enumerate(nearest):
+        for k in neighbors:
+            component[component == component[k]] = component[j]
+    return component[copy_of]
+
+
+def unreached(X, labeled):
+    component = component_of(X)
+    return np.flatnonzero(~np.isin(component, component[labeled]))
 
 
 @pytest.fixture(scope="module")
@@ -208,14 +211,13 @@ def test_rows_that_no_label_reaches(groups, form):
     kernel = "precomputed" if form(X).shape[1] > 2 else "rbf"
     model = S3VC(kernel=kernel, scale=False if form is np.asarray else "auto", random_state=0)
     model.fit(form(X), y)
-    assert_array_equal(model.unreached_, np.flatnonzero(~reached(X, y >= 0)))
+    assert_array_equal(model.unreached_, unreached(X, y >= 0))
     assert set(order[model.unreached_]) >= set(range(105, 120)) and model.unreached_.size < 60
     weight = np.where(order < 40, 0.0, 1.0)
     weight[np.flatnonzero((order < 40) & (y >= 0))[0]] = 1.0
     kept = np.flatnonzero(weight)
     model.fit(form(X), y, sample_weight=weight)
-    by_hand = kept[~reached(X[kept], y[kept] >= 0)]
-    assert_array_equal(model.unreached_, by_hand)
+    assert_array_equal(model.unreached_, kept[unreached(X[kept], y[kept] >= 0)])
 
 
 def test_of_many_rows_some_are_compared(groups, monkeypatch):

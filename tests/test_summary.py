@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from scipy.stats import beta
+from test_s3vc import component_of
 
 from s3vm_lib import QNS3VM, S3VC, SVM, LapSVM, SafeS3VM
 from s3vm_lib.datasets import hide_labels, make_moons
@@ -256,17 +257,12 @@ def doubtful(fit, groups):
 
 
 def unreached(fit, groups):
-    """A flood from the labels reaches none of them; the examples are of different groups."""
     n, size, shown = int(groups[0]), int(groups[1]), [int(i) for i in groups[2].split(", ")]
-    apart = np.linalg.norm(fit.rows[:, None] - fit.rows, axis=2)
-    near = apart <= np.sort(apart, axis=1)[:, 5:6]  # to itself, too
-    near |= near.T
-    group = np.arange(n)
-    for _ in range(n):
-        group = np.array([group[row].min() for row in near])
-    without = np.flatnonzero(~np.isin(group, group[fit.labeled]))
-    assert (size, n) == (without.size, len(fit.y)) and set(shown) <= set(without)
-    assert len({group[i] for i in shown}) == len(shown) == min(5, np.unique(group[without]).size)
+    component = component_of(fit.rows)
+    without = np.flatnonzero(~np.isin(component, component[fit.labeled]))
+    assert (n, size) == (len(fit.y), without.size) and set(shown) <= set(without)
+    different = np.unique(component[shown]).size
+    assert different == len(shown) == min(5, np.unique(component[without]).size)
 
 
 def probability(fit, groups):

@@ -251,8 +251,8 @@ def weights(penalties):
     return w / w.sum()
 
 
-def unreached(part, gram):
-    """Return the groups of rows that no path of nearest neighbors joins to a label.
+def unlabeled_components(part, gram):
+    """Return the connected components of the neighbor graph that hold no label.
 
     Parameters
     ----------
@@ -264,12 +264,13 @@ def unreached(part, gram):
     Returns
     -------
     list of ndarray
-        Rows of each group.
+        Rows of each component.
     """
     graph = NeighborGraph().build(part.X, kernel=Kernel("precomputed") if gram else None)
-    group = connected_components(graph.adjacency())[1][distinct_rows(part.X)[1]]  # of copies, too
-    without = np.setdiff1d(group, group[part.codes >= 0])
-    return [np.flatnonzero(group == k) for k in without]
+    # Copies have no edges: they are where the first of them is.
+    component = connected_components(graph.adjacency())[1][distinct_rows(part.X)[1]]
+    without = np.setdiff1d(component, component[part.codes >= 0])
+    return [np.flatnonzero(component == k) for k in without]
 
 
 # --- The machines of an `S3VC` without a solver of its own ----------------------------------------

@@ -28,7 +28,7 @@ from s3vm_lib.quasi_newton import QNS3VM
 
 from s3vm_lib.s3vc._committee import (  # isort: skip
     Candidate, asked_shares, described, fit_one, join, kernel_candidates, held_out_folds,
-    margins, null_of, outputs, part_of, ramp, rank_of, rows_of, unreached, weights,
+    margins, null_of, outputs, part_of, ramp, rank_of, rows_of, unlabeled_components, weights,
 )  # fmt: skip
 from s3vm_lib.smo import SVM
 from s3vm_lib.smooth import Coordinates
@@ -141,9 +141,9 @@ class S3VC(SemiSupervisedMixin, MetaEstimatorMixin, BaseEstimator):
         By how much the votes for the class of a training row exceed those for the next one, between
         0 and 1.
     unreached_ : ndarray of int
-        Unlabeled rows from which no path of nearest neighbors leads to a label, among at most 2,000
-        that are compared: classes that no label shows are there. Empty where there are so many
-        labels that some are not compared.
+        Unlabeled rows from which no path in the graph of five nearest neighbors leads to a label,
+        among at most 2,000 rows that are compared. They may be of a class without labels. Empty
+        where there are so many labels that some are not compared.
     expected_error_ : float
         Share of the held-out labels on which the vote is wrong; NaN where none was held out. The
         weights of the vote on a label do not depend on that label.
@@ -644,12 +644,12 @@ class S3VC(SemiSupervisedMixin, MetaEstimatorMixin, BaseEstimator):
             )
 
     def _report_unreached(self, rows, part, n_labels):
-        """Name rows of groups without a label, where all labels are among the rows."""
+        """Name rows of components without a label, where all labels are among the rows."""
         known = np.sum(part.codes >= 0) == n_labels < rows.size
-        groups = unreached(part, self._precomputed) if known else []
-        self.unreached_ = np.sort(rows[np.concatenate([*groups, np.zeros(0, dtype=int)])])
-        if groups:
-            first = [rows[one[0]] for one in sorted(groups, key=len, reverse=True)]
+        found = unlabeled_components(part, self._precomputed) if known else []
+        self.unreached_ = np.sort(rows[np.concatenate([*found, np.zeros(0, dtype=int)])])
+        if found:
+            first = [rows[one[0]] for one in sorted(found, key=len, reverse=True)]
             self._said.append(
                 f"Of {rows.size} rows compared {self.unreached_.size} have no path of nearest "
                 "neighbors to a label: label one row of each group, such as "
